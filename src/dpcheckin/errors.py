@@ -1,0 +1,66 @@
+"""Every exception that dpcheckin raises on purpose, and nothing else.
+
+    DpCheckinError
+    ├── InvalidParameter     an argument is out of range, NaN or contradicts another
+    │                        (also a ValueError)
+    ├── OutsideTheorem       the arguments are legal, but no theorem in the package covers them
+    ├── Unreachable          a target that no choice of the free parameter can meet
+    └── NumericalFailure     a computation could not certify its own error
+
+The first is the caller's to mend, and its message is always one line that names the parameter,
+the value and what is allowed. The other three say that there is no answer to give: a number
+returned in their place would look like a guarantee and not be one, so none of them is ever turned
+into an ε of zero or infinity. Catch `DpCheckinError` to catch them all.
+"""
+
+__all__ = [
+    "DpCheckinError",
+    "InvalidParameter",
+    "NumericalFailure",
+    "OutsideTheorem",
+    "Unreachable",
+]
+
+_LONGEST_VALUE = 80
+
+
+class DpCheckinError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class InvalidParameter(DpCheckinError, ValueError):
+    """An argument that cannot be accepted.
+
+    >>> print(InvalidParameter("rate", 1.5, "a number in [0, 1]"))
+    rate = 1.5 is not allowed: expected a number in [0, 1]
+    """
+
+    def __init__(self, name: str, value: object, allowed: str) -> None:
+        # All three go to Exception so that the error survives pickling between processes.
+        super().__init__(name, value, allowed)
+        self.name = name
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.name} = {_on_one_line(self.value)} is not allowed: expected {self.allowed}"
+
+
+class OutsideTheorem(DpCheckinError):
+    """No theorem covers these arguments; the message gives the failed condition and a way out."""
+
+
+class Unreachable(DpCheckinError):
+    """The target of an inverse question lies beyond what the free parameter can achieve."""
+
+
+class NumericalFailure(DpCheckinError):
+    """The arithmetic could not be certified, so no figure is returned."""
+
+
+def _on_one_line(value: object) -> str:
+    """A value as a reader would type it: no `np.float64(…)`, no line breaks, never very long."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

@@ -1,0 +1,231 @@
+"""The repository keeps its own promises: errors, versions, pins, layers and the ./dev script."""
+
+import ast
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import dpcheckin
+from dpcheckin import errors
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+# --- errors ---------------------------------------------------------------------------------
+
+
+def test_the_tree_drawn_in_the_docstring_is_the_tree_in_the_code() -> None:
+    drawn = set(re.findall(r"^ +[├└]── (\w+)", errors.__doc__ or "", flags=re.MULTILINE))
+    defined = {c.__name__ for c in errors.DpCheckinError.__subclasses__()}
+    assert drawn == defined
+    assert set(errors.__all__) == defined | {"DpCheckinError"}
+
+
+def test_an_invalid_parameter_is_a_value_error_and_names_what_is_wrong() -> None:
+    with pytest.raises(ValueError, match=r"^rate = 1\.5 is not allowed: expected a number in"):
+        raise errors.InvalidParameter("rate", 1.5, "a number in [0, 1]")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (np.float64("nan"), "nan"),
+        (np.int64(0), "0"),
+        ("shufle", "'shufle'"),
+        (np.zeros((2, 2)), "array([[0., 0.], [0., 0.]])"),
+    ],
+)
+def test_an_invalid_value_is_shown_as_a_reader_would_type_it(value: object, shown: str) -> None:
+    assert str(errors.InvalidParameter("x", value, "y")).startswith(f"x = {shown} is not allowed")
+
+
+def test_a_huge_value_still_gives_one_short_line() -> None:
+    message = str(errors.InvalidParameter("masses", np.arange(10_000.0).tolist(), "masses"))
+    assert "\n" not in message
+    assert len(message) < 160
+
+
+def test_an_invalid_parameter_survives_the_way_between_processes() -> None:
+    sent = errors.InvalidParameter("delta", 0.0, "a number in (0, 1)")
+    received = pickle.loads(pickle.dumps(sent))
+    assert type(received) is type(sent)
+    assert str(received) == str(sent)
+    assert received.name == "delta"
+
+
+# --- versions and pins ----------------------------------------------------------------------
+
+
+def test_the_changelog_knows_the_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changelog, flags=re.MULTILINE)
+    assert releases[0] == dpcheckin.__version__
+
+
+def test_the_installed_distribution_has_the_version_of_the_source() -> None:
+    assert installed_version("dpcheckin") == dpcheckin.__version__
+
+
+def all_requirements() -> list[Requirement]:
+    project = PROJECT["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    return [Requirement(line) for group in groups for line in group]
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    found = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in found}
+
+
+@pytest.mark.parametrize("requirement", all_requirements(), ids=str)
+def test_every_dependency_is_pinned_to_a_version_it_allows(requirement: Requirement) -> None:
+    assert requirement.specifier.contains(pins()[canonicalize_name(requirement.name)])
+
+
+def test_torch_is_only_ever_asked_for_by_its_exact_version() -> None:
+    asked = [str(r.specifier) for r in all_requirements() if r.name == "torch"]
+    assert asked
+    assert set(asked) == {f"=={pins()['torch']}"}
+
+
+# --- layers ---------------------------------------------------------------------------------
+
+
+def lint_layers(folder: Path, files: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The repository's own contract, applied to a made-up package of the same name."""
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name, text in {"__init__.py": "", "errors.py": "", **files}.items():
+        file = folder / "dpcheckin" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    program = (
+        f"import os, sys; os.chdir({str(folder)!r}); sys.path.insert(0, {str(folder)!r}); "
+        "from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+    )
+    return run(sys.executable, "-c", program)
+
+
+def test_a_downward_import_keeps_the_contract(tmp_path: Path) -> None:
+    result = lint_layers(
+        tmp_path,
+        {"accounting.py": "import dpcheckin.errors", "cli.py": "import dpcheckin.accounting"},
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"accounting.py": "import dpcheckin.cli", "cli.py": ""},
+        {"learning.py": "import dpcheckin.service", "service.py": ""},
+        {"misplaced.py": ""},
+    ],
+    ids=["upward import", "sideways import", "module without a layer"],
+)
+def test_the_contract_catches(tmp_path: Path, files: dict[str, str]) -> None:
+    result = lint_layers(tmp_path, files)
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "BROKEN" in result.stdout
+
+
+def test_the_architecture_page_places_every_layer_of_the_contract() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    layers = PROJECT["tool"]["importlinter"]["contracts"][0]["layers"]
+    for name in re.findall(r"\w+", " ".join(layers)):
+        assert f"`{name}`" in page
+
+
+LIBRARIES = {
+    "errors.py": set[str](),
+    "accounting": {"numpy", "scipy", "dp_accounting", "attr", "attrs"},
+}
+
+
+@pytest.mark.parametrize("layer", LIBRARIES)
+def test_the_lowest_layers_use_only_the_libraries_they_are_allowed(layer: str) -> None:
+    allowed = LIBRARIES[layer] | {"dpcheckin"} | sys.stdlib_module_names
+    place = ROOT / "src" / "dpcheckin" / layer
+    for file in [place] if place.is_file() else place.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            assert {name.split(".")[0] for name in names} <= allowed, file
+
+
+# --- the ./dev script -----------------------------------------------------------------------
+
+
+def commands_of_dev() -> set[str]:
+    result = run(ROOT / "dev", "help")
+    assert result.returncode == 0
+    return set(re.findall(r"^  (\w+) ", result.stdout, flags=re.MULTILINE))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_dev_command_in_a_document_exists(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    assert set(re.findall(r"\./dev (\w+)", text)) <= commands_of_dev()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_relative_link_in_a_document_leads_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)", text):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_newcomers_are_told_the_two_commands() -> None:
+    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert "./dev demo" in told
+    assert "./dev test" in told
+
+
+def test_ci_runs_what_contributors_run() -> None:
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("./dev test")
+
+
+def test_dev_refuses_an_unknown_command_in_one_line() -> None:
+    result = run(ROOT / "dev", "tset")
+    assert result.returncode == 2
+    assert result.stderr == "dev: unknown command 'tset'; ./dev help lists them\n"
+
+
+def test_dev_refuses_an_old_python_before_it_makes_anything(tmp_path: Path) -> None:
+    home = tmp_path / "a folder with spaces"
+    home.mkdir()
+    for name in ("dev", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, home)
+    old = tmp_path / "python3.10"
+    old.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    old.chmod(0o755)
+    result = run(home / "dev", "demo", PYTHON=str(old))
+    assert result.returncode == 1
+    assert result.stderr == f"dev: PYTHON={old} is not Python 3.11 or newer\n"
+    assert not (home / ".venv").exists()
