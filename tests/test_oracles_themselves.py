@@ -16,7 +16,7 @@ import pytest
 from scipy import integrate, stats
 
 from oracles import brute_force as bf
-from oracles import gaussian_mechanism, local_laws, theorem_oracle
+from oracles import gaussian_mechanism, lattice_oracle, local_laws, theorem_oracle
 from oracles import three_atom_oracle as ta
 
 ROUNDING = 2e-13
@@ -268,37 +268,17 @@ def test_lower_bound_pairs_are_what_the_analyzer_sees() -> None:
                 )
 
 
-def test_gaussian_quadrature_against_a_fine_discretisation() -> None:
-    """Z* rounded to a lattice so that its potential is kept there: from above, and close."""
-    for distance, rate, epsilon in ((0.8, 0.3, 0.2),):
-        alpha = math.exp(epsilon)
-
-        def profile(x: np.ndarray, s: float = distance) -> np.ndarray:
-            with np.errstate(divide="ignore"):
-                log = np.log(np.maximum(x, 1e-300))
-            curve = stats.norm.cdf(s / 2 - log / s) - x * stats.norm.cdf(-s / 2 - log / s)
-            return np.where(x > 0, curve, 1.0 - x)
-
-        step = 0.04
-        grid = step * np.arange(-3000, 3001)
-        potential = np.where(
-            grid >= 0,
-            profile(alpha + grid),
-            1 - alpha - grid + alpha * profile((1 - grid) / alpha),
-        )
-        mass = np.zeros(len(grid))
-        mass[1:-1] = np.diff(potential, 2) / step
-        keep = np.abs(mass) > 1e-12
-        z, m = grid[keep], mass[keep]
-        two = np.maximum(np.add.outer(z, z) + 1 - alpha, 0.0)
-        crude = (
-            rate**3
-            + rate * (1 - rate) ** 2 * float(profile(np.array(3 * alpha - 2)))
-            + rate**2 * (1 - rate) * float(m @ two @ m)
-        )
-        exact = float(theorem_oracle.gaussian_check_in_delta(distance, 3, rate, epsilon))
-        assert exact <= crude + 1e-7
-        assert exact == pytest.approx(crude, rel=5e-4)
+@pytest.mark.parametrize(
+    ("distance", "population", "rate", "epsilon"), [(0.8, 3, 0.3, 0.2), (0.5, 2, 0.7, 0.1)]
+)
+def test_gaussian_quadrature_and_lattice_agree(
+    distance: float, population: int, rate: float, epsilon: float
+) -> None:
+    """Two routes to the theorem for continuous reports that share no code."""
+    exact = float(theorem_oracle.gaussian_check_in_delta(distance, population, rate, epsilon))
+    profile = lattice_oracle.gaussian(distance)
+    limit = lattice_oracle.check_in_delta(profile, population, rate, epsilon, 300.0, 10)
+    assert limit == pytest.approx(exact, rel=1e-9)
 
 
 def test_gaussian_enumeration_stays_below_the_quadrature() -> None:

@@ -79,10 +79,14 @@ def _partial_sums(
     left: int, quiet: mpmath.mpf, rest: mpmath.mpf
 ) -> tuple[list[mpmath.mpf], list[mpmath.mpf]]:
     """Sums over N <= c of comb(left, N) quiet^N rest^(left-N), and of N times that."""
+    quiets, rests = [mpmath.mpf(1)], [mpmath.mpf(1)]
+    for _ in range(left):
+        quiets.append(quiets[-1] * quiet)
+        rests.append(rests[-1] * rest)
     prob, moment = [], []
     p = f = mpmath.mpf(0)
     for count in range(left + 1):
-        term = math.comb(left, count) * quiet**count * rest ** (left - count)
+        term = math.comb(left, count) * (quiets[count] * rests[left - count])
         p += term
         f += count * term
         prob.append(p)
@@ -201,6 +205,7 @@ def _multinomial_pair(
     counts = np.column_stack([counts, n - counts.sum(axis=1)])
     ways = special.gammaln(n + 1.0) - special.gammaln(counts + 1.0).sum(axis=1)
     mass = np.exp(ways) * np.prod(np.array(cells) ** counts, axis=1)
-    keep = mass > 0.0
+    # "Nothing but the rest" has density zero under both: not an outcome of the pair.
+    keep = (mass > 0.0) & (counts @ np.array(left) > 0.0)
     mass, counts = mass[keep], counts[keep]
     return mass * (counts @ np.array(left)) / n, mass * (counts @ np.array(right)) / n
