@@ -1,0 +1,41 @@
+"""Training models over simulated fleets: data, models, per-client gradients, the simulator.
+
+Needs torch (`pip install dpcheckin[learning]`). A run in ten lines is in `docs/training.md`.
+"""
+
+from dpcheckin.learning.backends import Backend, InProcess, Processes, RayCluster, make_backend
+from dpcheckin.learning.datasets import Dataset, DatasetMissing, load_dataset
+from dpcheckin.learning.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
+from dpcheckin.learning.gradients import LayerwiseGradients, VmapGradients, client_gradients
+from dpcheckin.learning.models import build_model, count_parameters, papers_cnn, small_network
+from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.training import Outcome, Trainer, accuracy
+from dpcheckin.learning.work import ClientWork, Reports
+
+__all__ = [
+    "Backend",
+    "Bootstrapped",
+    "ClientWork",
+    "Dataset",
+    "DatasetMissing",
+    "Fleet",
+    "GroupedByOwner",
+    "InProcess",
+    "LayerwiseGradients",
+    "OneRecordEach",
+    "Outcome",
+    "Processes",
+    "RayCluster",
+    "Reports",
+    "Settings",
+    "Trainer",
+    "VmapGradients",
+    "accuracy",
+    "build_model",
+    "client_gradients",
+    "count_parameters",
+    "load_dataset",
+    "make_backend",
+    "papers_cnn",
+    "small_network",
+]

@@ -1,0 +1,92 @@
+"""Built-in models: the papers' CNN, a small one for 8×8 digits, a head on frozen features.
+
+Any `torch.nn.Module` that treats its records independently can be trained; these are only the
+ones the commands know by name.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from dpcheckin.errors import InvalidParameter
+
+_ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+def _activation(name: str) -> type[nn.Module]:
+    if name not in _ACTIVATIONS:
+        raise InvalidParameter("activation", name, "'tanh' or 'relu'")
+    return _ACTIVATIONS[name]
+
+
+def papers_cnn(activation: str = "tanh", classes: int = 10, channels: int = 1) -> nn.Module:
+    """P1 Table 3: 16 filters 8×8/2, pool, 32 filters 4×4/2, pool, 32 units, softmax.
+
+    The table leaves padding, pooling stride and activation open. Padding 3 and pooling stride 1
+    give the 26,010 parameters of the usual form of this network (for 28×28 images of one
+    channel); bounded activations keep the gradients of private training small (Papernot et al.,
+    arXiv 2007.14191), so tanh is the default.
+    """
+    act = _activation(activation)
+    return nn.Sequential(
+        nn.Conv2d(channels, 16, 8, 2, padding=3),
+        act(),
+        nn.MaxPool2d(2, 1),
+        nn.Conv2d(16, 32, 4, 2),
+        act(),
+        nn.MaxPool2d(2, 1),
+        nn.Flatten(),
+        nn.LazyLinear(32) if channels != 1 else nn.Linear(512, 32),
+        act(),
+        nn.Linear(32, classes),
+    )
+
+
+def small_network(inputs: int, classes: int = 10, hidden: int = 32) -> nn.Module:
+    """One hidden layer of tanh units."""
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)
+    )
+
+
+class FrozenFeatures(nn.Module):
+    """Public, pre-trained features and a private last layer: only `head` has parameters to train.
+
+    The body is kept as a buffer-free callable outside the module tree, so that optimisers,
+    gradients and checkpoints see the head alone.
+    """
+
+    def __init__(self, body: nn.Module, features: int, classes: int) -> None:
+        super().__init__()
+        self._body = [body.eval().requires_grad_(False)]  # a list hides it from the module tree
+        self.head = nn.Linear(features, classes)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        with torch.no_grad():
+            features = self._body[0](inputs)
+        logits: Tensor = self.head(features.flatten(1))
+        return logits
+
+
+def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
+    """A built-in model by name, for records of this shape (channels, height, width)."""
+    if name == "auto":
+        name = "papers-cnn" if shape[-1] >= 28 else "small"
+    if name in ("papers-cnn", "papers-cnn-relu"):
+        if len(shape) != 3 or min(shape[1:]) < 28:
+            raise InvalidParameter("model", name, f"images of at least 28×28, not {shape}")
+        activation = "relu" if name.endswith("relu") else "tanh"
+        model = papers_cnn(activation, classes, shape[0])
+        if shape != (1, 28, 28):
+            model[7] = nn.LazyLinear(32)  # type: ignore[operator]
+            model(torch.zeros(1, *shape))
+        return model
+    if name == "small":
+        return small_network(int(torch.tensor(shape).prod()), classes)
+    raise InvalidParameter("model", name, "auto, papers-cnn, papers-cnn-relu or small")
+
+
+def count_parameters(module: nn.Module) -> int:
+    """Number of trainable numbers: the dimension that vector randomizers must know."""
+    return sum(p.numel() for p in module.parameters())

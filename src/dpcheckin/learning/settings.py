@@ -1,0 +1,84 @@
+"""How the analyzer learns: optimiser, learning rate, averaging, and when to look.
+
+All of it is post-processing of the reports and costs no privacy. The schedule is a function of the
+round number alone, so a resumed run takes up where it stopped.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from dpcheckin.errors import InvalidParameter
+
+OPTIMIZERS = ("sgd", "adam")
+SCHEDULES = ("constant", "linear", "cosine", "steps")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of one training run.
+
+    `learning_rate` multiplies the mean estimate divided by the clipping norm, so that it means
+    the same step whatever the clip (when most gradients are clipped, the usual case). `steps` are
+    (round, factor) pairs of the step schedule. `averaging` is the decay of the running average of
+    the parameters that is evaluated and returned (0: the last parameters themselves).
+    """
+
+    optimizer: str = "sgd"
+    learning_rate: float = 0.5
+    momentum: float = 0.0
+    schedule: str = "linear"
+    warmup: int = 0
+    steps: tuple[tuple[int, float], ...] = ()
+    averaging: float = 0.0
+    seed: int = 0
+    evaluate_every: int = 10
+    checkpoint_every: int = 50
+
+    def __post_init__(self) -> None:
+        if self.optimizer not in OPTIMIZERS:
+            raise InvalidParameter("optimizer", self.optimizer, " or ".join(OPTIMIZERS))
+        if self.schedule not in SCHEDULES:
+            raise InvalidParameter("schedule", self.schedule, ", ".join(SCHEDULES))
+        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
+            raise InvalidParameter("learning_rate", self.learning_rate, "a finite number above 0")
+        for name in ("momentum", "averaging"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InvalidParameter(name, getattr(self, name), "in [0, 1)")
+        for name in ("evaluate_every", "checkpoint_every"):
+            if getattr(self, name) < 1:
+                raise InvalidParameter(name, getattr(self, name), "at least 1")
+        if not 0 <= self.seed < 2**63:
+            raise InvalidParameter("seed", self.seed, "an integer from 0 to 2**63 - 1")
+
+    def rate_at(self, round_index: int, rounds: int) -> float:
+        """Learning rate of a round (counted from 0) out of `rounds`."""
+        done = round_index / rounds
+        factor = {
+            "constant": 1.0,
+            "linear": 1 - done,
+            "cosine": 0.5 + 0.5 * math.cos(math.pi * done),
+        }
+        if self.schedule == "steps":
+            reached = [f for start, f in self.steps if start <= round_index]
+            shape = reached[-1] if reached else 1.0
+        else:
+            shape = factor[self.schedule]
+        return self.learning_rate * shape * min(1.0, (round_index + 1) / max(self.warmup, 1))
+
+    def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
+        """The analyzer's optimiser over the module's parameters."""
+        parameters = list(module.parameters())
+        if self.optimizer == "adam":
+            betas = (self.momentum or 0.9, 0.999)
+            return torch.optim.Adam(parameters, lr=self.learning_rate, betas=betas)
+        return torch.optim.SGD(parameters, lr=self.learning_rate, momentum=self.momentum)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for logs and checkpoints."""
+        return asdict(self)

@@ -1,0 +1,156 @@
+"""What the clients of one round do: gradient, clip, report, sum. A pure function of its seed.
+
+A round's cohort is cut into chunks; each chunk draws its chance from (seed, round, chunk) and
+nothing else, so chunks may run in any process, in any order, again after a crash, and the result
+is the same. `ClientWork.chunk` is that unit. Who runs it is `learning.backends`' business, what
+happens to the sum is `learning.training`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.fleet import Clients, Fleet
+from dpcheckin.learning.gradients import ChunkGradients, GradientEngine, Loss, client_gradients
+from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
+
+CLIENT_CHUNK = 500
+"""Clients whose gradients are held at once; also the unit of seeding, so it is not a setting."""
+
+REPORT_CHUNK = 250
+"""The same when every client's report is formed (one row of all parameters each)."""
+
+
+class Reports(Enum):
+    """Whether each client's report is drawn, or only the sum that the analyzer uses."""
+
+    EACH = "each"
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """The analyzer's share of one chunk: the sum of the estimates, and a few plain statistics."""
+
+    estimate_sum: Tensor
+    clients: int
+    loss_sum: float
+    clipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One unit of work: which clients, and the seed of all that is random in it."""
+
+    clients: Clients
+    seed: tuple[int, ...]
+
+
+def set_parameters(module: nn.Module, flat: Tensor) -> None:
+    """Copy a flat vector into the module's parameters."""
+    start = 0
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(flat[start : start + p.numel()].view_as(p))
+            start += p.numel()
+
+
+def get_parameters(module: nn.Module) -> Tensor:
+    """The module's parameters as one flat vector (a copy)."""
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+@dataclass
+class ClientWork:
+    """Everything a worker needs to play the clients of any chunk."""
+
+    module: nn.Module
+    loss: Loss
+    fleet: Fleet
+    randomizer: VectorRandomizer
+    reports: Reports = Reports.SUM
+    per_tensor: bool = False
+
+    def __post_init__(self) -> None:
+        if self.reports is Reports.SUM and not isinstance(self.randomizer, SummableRandomizer):
+            raise InvalidParameter(
+                "reports", "sum", f"'each': a sum of {self.randomizer.describe()} has no short cut"
+            )
+        self._engine: GradientEngine | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_engine": None}  # engines hold closures; a worker makes its own
+
+    @property
+    def chunk_size(self) -> int:
+        """Clients in one chunk; fixed by the mode, so that seeds do not depend on the machine."""
+        return CLIENT_CHUNK if self.reports is Reports.SUM else REPORT_CHUNK
+
+    def chunks(self, cohort: Clients, seed: tuple[int, ...]) -> list[Chunk]:
+        """Cut a cohort; an empty cohort gives no chunk."""
+        size = self.chunk_size
+        starts = range(0, len(cohort), size)
+        return [Chunk(cohort[s : s + size], (*seed, i)) for i, s in enumerate(starts)]
+
+    def chunk(self, chunk: Chunk) -> ChunkResult:
+        """Run one chunk at the module's present parameters."""
+        inputs, targets, mask = self.fleet.records(chunk.clients)
+        if self._engine is None:
+            first = (inputs[:, 0], targets[:, 0]) if mask is not None else (inputs, targets)
+            self._engine = client_gradients(
+                self.module, self.loss, *first, many_records=self.fleet.many_records
+            )
+        gradients = self._engine.chunk(inputs, targets, mask)
+        source = SeededSource(chunk.seed, arrays="torch")
+        scale, norms = self._per_tensor_scale(gradients)
+        if self.reports is Reports.SUM:
+            total = self._sum(gradients, scale, norms, source)
+        else:
+            rows = gradients.matrix(scale)
+            estimates = self.randomizer.estimate(self.randomizer.randomize(rows, source))
+            total = torch.as_tensor(estimates.sum(axis=0), dtype=torch.float32)
+        return ChunkResult(
+            estimate_sum=total,
+            clients=len(chunk.clients),
+            loss_sum=float(gradients.losses.sum()),
+            clipped=int((norms > self.randomizer.clip).sum()),
+        )
+
+    def dummy(self, count: int, seed: tuple[int, ...]) -> ChunkResult:
+        """Reports of clients that hold the zero vector: the dummy updates of random check-ins."""
+        size = sum(p.numel() for p in self.module.parameters())
+        source = SeededSource(seed, arrays="torch")
+        rows = torch.zeros(count, size)
+        estimates = self.randomizer.estimate(self.randomizer.randomize(rows, source))
+        total = torch.as_tensor(estimates.sum(axis=0), dtype=torch.float32)
+        return ChunkResult(total, count, 0.0, 0)
+
+    def _per_tensor_scale(self, gradients: ChunkGradients) -> tuple[Tensor, Tensor]:
+        """Weights (clients, tensors) before the randomizer's own clip, and the norms they leave.
+
+        Per-tensor clipping gives each of m parameter tensors an equal share clip/√m of the norm,
+        so that no tensor crowds out the others; the whole then has norm at most clip.
+        """
+        squared = gradients.squared_norms
+        scale = torch.ones_like(squared)
+        if self.per_tensor:
+            share = self.randomizer.clip / squared.shape[1] ** 0.5
+            scale = share / squared.sqrt().clamp(min=share)
+        return scale, (squared * scale * scale).sum(dim=1).sqrt()
+
+    def _sum(
+        self, gradients: ChunkGradients, scale: Tensor, norms: Tensor, source: SeededSource
+    ) -> Tensor:
+        assert isinstance(self.randomizer, SummableRandomizer)
+        size = sum(p.numel() for p in self.module.parameters())
+        drawn = self.randomizer.summed(norms.double().numpy(), size, source)
+        weights = torch.from_numpy(drawn.weights.astype(np.float32))
+        total = gradients.weighted_sum(scale * weights[:, None])
+        noise: Tensor = source.normal((size,))
+        return total + noise * drawn.noise_deviation

@@ -1,0 +1,42 @@
+"""Local randomizers: one client's value in, one report out.
+
+The names below are the layer's whole interface. What a run of many reports costs is accounting's
+business (`Randomizer.pair` is all it needs), who reports when is the protocols'.
+"""
+
+from dpcheckin.randomizers.additive import ClipOnly, Gaussian, Laplace
+from dpcheckin.randomizers.base import (
+    CategoryRandomizer,
+    Randomizer,
+    SummableRandomizer,
+    SummedReports,
+    VectorRandomizer,
+)
+from dpcheckin.randomizers.caps import LdpSgd, PrivUnit
+from dpcheckin.randomizers.one_bit import L1Bit, LInfinityBit, lp_randomizer
+from dpcheckin.randomizers.response import BinaryResponse, DaryResponse
+from dpcheckin.randomizers.skellam import SkellamInteger, stochastic_round
+from dpcheckin.randomizers.source import RandomSource, SecureSource, SeededSource
+
+__all__ = [
+    "BinaryResponse",
+    "CategoryRandomizer",
+    "ClipOnly",
+    "DaryResponse",
+    "Gaussian",
+    "L1Bit",
+    "LInfinityBit",
+    "Laplace",
+    "LdpSgd",
+    "PrivUnit",
+    "RandomSource",
+    "Randomizer",
+    "SecureSource",
+    "SeededSource",
+    "SkellamInteger",
+    "SummableRandomizer",
+    "SummedReports",
+    "VectorRandomizer",
+    "lp_randomizer",
+    "stochastic_round",
+]

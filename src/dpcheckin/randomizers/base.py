@@ -1,0 +1,144 @@
+"""What every local randomizer offers, whatever it randomizes.
+
+A randomizer turns one client's value into one report, and tells accounting the one thing it must
+know: its local pair. `CategoryRandomizer` takes symbols 0, …, symbols - 1; `VectorRandomizer`
+takes vectors inside a ball. Both work on a whole batch of clients at once, one client a row.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers.source import Array, RandomSource
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import LocalPair
+
+
+def positive(name: str, value: object) -> None:
+    """Refuse anything but a finite positive number."""
+    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
+        raise InvalidParameter(name, value, "a finite number above 0")
+
+
+def at_least(name: str, value: object, least: int) -> None:
+    """Refuse anything but an integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidParameter(name, value, f"an integer of at least {least}")
+
+
+class Randomizer(ABC):
+    """One client's value in, one report out, and the local pair that bounds what it shows."""
+
+    @property
+    @abstractmethod
+    def pair(self) -> LocalPair:
+        """The local pair of the randomizer, for accounting."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """A few words for logs and reports, such as `PrivUnit, local epsilon 4`."""
+
+
+class CategoryRandomizer(Randomizer):
+    """Randomizes one symbol out of `symbols`."""
+
+    symbols: int
+
+    @abstractmethod
+    def randomize(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
+        """One report for each client's symbol."""
+
+    @abstractmethod
+    def estimate(self, reports: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Unbiased estimate of how many clients hold each symbol."""
+
+    @abstractmethod
+    def variance(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Exact variance of each entry of `estimate` when `counts` clients hold each symbol."""
+
+    def check_symbols(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The values as integers, refused when one is not a symbol."""
+        values = np.asarray(values)
+        if values.dtype.kind not in "iu":
+            raise InvalidParameter("values", values.dtype, "integers")
+        if values.size and (values.min() < 0 or values.max() >= self.symbols):
+            bad = values[(values < 0) | (values >= self.symbols)][0]
+            raise InvalidParameter("values", int(bad), f"symbols from 0 to {self.symbols - 1}")
+        return values.astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class SummedReports:
+    """How the sum of many clients' estimates follows from their vectors x_i.
+
+    The sum is Σ weight_i · x_i + noise, the noise normal with the given standard deviation in
+    every coordinate and independent of all else.
+    """
+
+    weights: NDArray[np.float64]
+    noise_deviation: float
+
+
+class VectorRandomizer(Randomizer):
+    """Randomizes a vector of norm at most `clip` (longer ones are scaled down first)."""
+
+    clip: float
+
+    @abstractmethod
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        """One report for each row of `values`, as it would be sent."""
+
+    @abstractmethod
+    def estimate(self, reports: Array) -> Array:
+        """An unbiased estimate of each client's (clipped) vector from its report."""
+
+    @abstractmethod
+    def total_variance(self, values: Array) -> NDArray[np.float64]:
+        """Exact E‖estimate - clipped x‖² for each row x of `values`."""
+
+
+class SummableRandomizer(VectorRandomizer):
+    """A randomizer of l2-bounded vectors whose sum of reports can be drawn in one go."""
+
+    sum_is_exact: bool
+    """Whether `summed` has exactly the law of a sum of reports, or its normal limit."""
+
+    @abstractmethod
+    def summed(
+        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
+    ) -> SummedReports:
+        """Draw the sum of the clients' estimates without drawing each report."""
+
+
+def row_norms(values: Array) -> Array:
+    """Euclidean norm of each row, as a column."""
+    return (values * values).sum(axis=1, keepdims=True) ** 0.5
+
+
+def check_rows(values: Array, dimension: int | None = None) -> None:
+    """Refuse anything that is not a finite matrix with one client a row."""
+    if getattr(values, "ndim", 0) != 2:
+        raise InvalidParameter("values", f"{getattr(values, 'ndim', 0)}-dimensional", "a matrix")
+    if dimension is not None and values.shape[1] != dimension:
+        raise InvalidParameter("values", tuple(values.shape), f"rows of dimension {dimension}")
+    total = float((values * 0).sum())
+    if total != 0.0:
+        raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
+
+
+def clip_rows(values: Array, clip: float) -> Array:
+    """Scale rows longer than `clip` down to it."""
+    return values * (clip / row_norms(values).clip(clip, None))
+
+
+def squared_rows(values: Array) -> NDArray[np.float64]:
+    """Squared norm of each row, as NumPy."""
+    return np.asarray((values * values).sum(axis=1), dtype=np.float64)

@@ -1,0 +1,254 @@
+"""Randomizers that report a direction: LDP-SGD's random hemisphere and PrivUnit.
+
+Both send a unit vector u that lies in the cap {u : ⟨u, v⟩ ≥ c} round the client's direction v with
+probability p and outside it otherwise, uniformly in either part. With q the uniform measure of the
+cap, the likelihood ratio of two inputs is at most e^ε₀ = p(1-q)/(q(1-p)), and the estimate
+clip·u/m, m = E⟨u, v⟩, is unbiased for unit vectors. The norm is folded in by a random sign: v is
+x/‖x‖ with probability (1 + ‖x‖/clip)/2 and -x/‖x‖ otherwise, so shorter vectors are unbiased too
+and the report remains a mixture of reports of unit vectors, which changes nothing for privacy.
+
+LDP-SGD (Duchi, Jordan, Wainwright, arXiv 1604.02390v4, section 4.2.3; Erlingsson et al.,
+arXiv 2001.03618v1, Algorithm 4) is the cap q = 1/2. PrivUnit (Bhowmick et al., arXiv 1812.00984v2,
+Algorithm 1) takes smaller caps; q and p are chosen here to make the error smallest (the optimised
+form of Feldman and Talwar, arXiv 2102.12099v1).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers.base import (
+    SummableRandomizer,
+    SummedReports,
+    at_least,
+    check_rows,
+    positive,
+    row_norms,
+    squared_rows,
+)
+from dpcheckin.randomizers.source import Array, RandomSource
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import LocalPair
+
+_LARGEST_EPSILON = 500.0  # e^ε₀ must stay a finite float with room for products
+
+
+def cap_height(measure: float, dimension: int) -> float:
+    """The c with P(⟨u, v⟩ ≥ c) = measure ≤ 1/2 for u uniform on the sphere."""
+    if measure == 0.5:
+        return 0.0
+    # ⟨u, v⟩² is Beta(1/2, (d-1)/2); the complement 1 - c² keeps precision for tiny caps.
+    rest = special.betaincinv((dimension - 1) / 2, 0.5, 2 * measure)
+    return math.sqrt(max(0.0, 1.0 - float(rest)))
+
+
+def cap_moment(height: float, dimension: int) -> float:
+    """E[⟨u, v⟩ ; ⟨u, v⟩ ≥ height] for u uniform on the sphere."""
+    log_total = special.betaln(0.5, (dimension - 1) / 2)
+    log_rest = (dimension - 1) / 2 * math.log1p(-height * height) if height < 1 else -math.inf
+    return math.exp(log_rest - log_total) / (dimension - 1)
+
+
+def cap_probability(local_epsilon: float, measure: float) -> float:
+    """The largest p that keeps the likelihood ratio within e^ε₀ for a cap of this measure."""
+    return measure / (measure + (1 - measure) * math.exp(-local_epsilon))
+
+
+def mean_cosine(local_epsilon: float, measure: float, dimension: int) -> float:
+    """m = E⟨u, v⟩ of a report about a unit vector v."""
+    p = cap_probability(local_epsilon, measure)
+    contrast = (p - measure) / (measure * (1 - measure))
+    return cap_moment(cap_height(measure, dimension), dimension) * contrast
+
+
+@lru_cache(maxsize=256)
+def best_cap(local_epsilon: float, dimension: int) -> float:
+    """The cap measure q ≤ 1/2 with the largest mean cosine, that is the smallest error."""
+
+    def loss(log_measure: float) -> float:
+        return -mean_cosine(local_epsilon, math.exp(log_measure), dimension)
+
+    grid = np.linspace(math.log(0.5) - local_epsilon - 3.0, math.log(0.5), 64)
+    values = [loss(x) for x in grid]
+    i = int(np.argmin(values))
+    if i == len(grid) - 1:
+        return 0.5
+    found = optimize.minimize_scalar(
+        loss, bounds=(grid[max(i - 1, 0)], grid[i + 1]), method="bounded", options={"xatol": 1e-10}
+    )
+    return math.exp(float(found.x))
+
+
+@dataclass(frozen=True)
+class _CapRandomizer(SummableRandomizer):
+    local_epsilon: float
+    dimension: int
+    clip: float = 1.0
+
+    sum_is_exact = False
+
+    def __post_init__(self) -> None:
+        positive("local_epsilon", self.local_epsilon)
+        if self.local_epsilon > _LARGEST_EPSILON:
+            raise InvalidParameter("local_epsilon", self.local_epsilon, f"≤ {_LARGEST_EPSILON:g}")
+        at_least("dimension", self.dimension, 2)
+        positive("clip", self.clip)
+
+    @cached_property
+    def cap_measure(self) -> float:
+        """q: the share of the sphere that the cap covers."""
+        raise NotImplementedError
+
+    @cached_property
+    def cap_probability(self) -> float:
+        """p: how often the report lies in the cap."""
+        return cap_probability(self.local_epsilon, self.cap_measure)
+
+    @cached_property
+    def height(self) -> float:
+        """c: how close to v the cap begins."""
+        return cap_height(self.cap_measure, self.dimension)
+
+    @cached_property
+    def mean_cosine(self) -> float:
+        """m: mean inner product of report and (unit) input."""
+        return mean_cosine(self.local_epsilon, self.cap_measure, self.dimension)
+
+    def estimate(self, reports: Array) -> Array:
+        return reports * (self.clip / self.mean_cosine)
+
+    def total_variance(self, values: Array) -> NDArray[np.float64]:
+        kept = np.minimum(squared_rows(values), self.clip**2)
+        return (self.clip / self.mean_cosine) ** 2 - kept
+
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        check_rows(values, self.dimension)
+        norms = row_norms(values)
+        lengths = np.asarray(norms, dtype=np.float64)[:, 0]
+        signs = source.sign(0.5 * (1 + np.minimum(lengths / self.clip, 1.0)))
+        # A zero vector has no direction: any fixed one serves, since its sign is a fair coin.
+        safe = source.as_array(np.where(lengths > 0, signs / np.maximum(lengths, 1e-300), 0), norms)
+        directions = values * safe[:, None]
+        if (lengths == 0).any():
+            directions[lengths == 0, 0] = source.as_array(signs[lengths == 0], norms)
+        inside = source.uniform(lengths.shape) < self.cap_probability
+        if source.is_secure:
+            return self._by_rejection(directions, inside, source)
+        return self._by_cosine(directions, inside, source)
+
+    def _cosines(self, inside: NDArray[np.bool_], source: RandomSource) -> NDArray[np.float64]:
+        """⟨u, v⟩ given whether u is in the cap, by inversion of the uniform direction's law."""
+        u, q = source.uniform(inside.shape), self.cap_measure
+        upper = np.where(inside, u * q, q + u * (1 - q))  # P(⟨u, v⟩ ≥ cosine)
+        tail = np.minimum(upper, 1 - upper)
+        rest = special.betaincinv((self.dimension - 1) / 2, 0.5, 2 * tail)
+        signs = np.where(upper < 0.5, 1.0, -1.0)
+        return np.asarray(signs * np.sqrt(np.maximum(0.0, 1 - rest)))
+
+    def _by_cosine(
+        self, directions: Array, inside: NDArray[np.bool_], source: RandomSource
+    ) -> Array:
+        cosines = self._cosines(inside, source)
+        reports = source.normal(tuple(directions.shape))
+        along = (reports * directions).sum(axis=1)
+        energy = (reports * reports).sum(axis=1) - along * along
+        sines = source.as_array(np.sqrt(1 - cosines * cosines), reports) / energy**0.5
+        # u = cos·v + sin·w, w the part of a normal vector orthogonal to v, at unit length
+        reports *= sines[:, None]
+        reports += directions * (source.as_array(cosines, reports) - along * sines)[:, None]
+        return reports
+
+    def _by_rejection(
+        self, directions: Array, inside: NDArray[np.bool_], source: RandomSource
+    ) -> Array:
+        """Data-independent directions, kept or not: the report's low-order bits tell nothing.
+
+        Forming cos·v + sin·w in floating point would leave traces of v in the rounding. Here
+        every reported vector was drawn without looking at v; only its choice depends on v.
+        """
+        reports = np.empty_like(directions)
+        for row in range(len(directions)):
+            while True:
+                draw = source.normal((1, self.dimension))[0]
+                draw /= math.sqrt(float(draw @ draw))
+                if (float(draw @ directions[row]) >= self.height) == bool(inside[row]):
+                    break
+            reports[row] = draw
+        return reports
+
+    def summed(
+        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
+    ) -> SummedReports:
+        """The normal limit of a sum of reports.
+
+        The part along each x_i is drawn exactly. The parts across, uniform on a sphere of
+        dimension d-1, are replaced by normals of the same energy in all d directions: their sum
+        differs from the exact one by a relative 1/d in its covariance (upwards, along the x_i)
+        and by 1/(clients·d) in its fourth cumulant.
+        """
+        self._check_dimension(dimension)
+        signs = source.sign(0.5 * (1 + np.minimum(norms / self.clip, 1.0)))
+        cosines = self._cosines(source.uniform(norms.shape) < self.cap_probability, source)
+        scale = self.clip / self.mean_cosine
+        energy = float(np.sum(1 - cosines * cosines)) / (self.dimension - 1)
+        weights = scale * signs * cosines / np.maximum(norms, 1e-300)
+        return SummedReports(np.where(norms > 0, weights, 0.0), scale * math.sqrt(energy))
+
+    def _check_dimension(self, dimension: int) -> None:
+        if dimension != self.dimension:
+            raise InvalidParameter(
+                "dimension", dimension, f"the randomizer's own, {self.dimension}"
+            )
+
+
+@dataclass(frozen=True)
+class LdpSgd(_CapRandomizer):
+    """Clip, sign by norm, random hemisphere: Duchi et al.'s l2 randomizer, used by LDP-SGD.
+
+    >>> round(LdpSgd(local_epsilon=2.0, dimension=1000).cap_probability, 4)
+    0.8808
+    """
+
+    @cached_property
+    def cap_measure(self) -> float:
+        return 0.5
+
+    @property
+    def pair(self) -> LocalPair:
+        from dpcheckin.accounting import hemisphere
+
+        return hemisphere(self.local_epsilon)
+
+    def describe(self) -> str:
+        return f"LDP-SGD (random hemisphere), local epsilon {self.local_epsilon:g}"
+
+
+@dataclass(frozen=True)
+class PrivUnit(_CapRandomizer):
+    """PrivUnit with the cap that makes the error smallest for this epsilon and dimension.
+
+    >>> PrivUnit(4.0, 1000).mean_cosine > 1.5 * LdpSgd(4.0, 1000).mean_cosine
+    True
+    """
+
+    @cached_property
+    def cap_measure(self) -> float:
+        return best_cap(self.local_epsilon, self.dimension)
+
+    @property
+    def pair(self) -> LocalPair:
+        from dpcheckin.accounting import privunit
+
+        return privunit(self.local_epsilon, self.dimension)
+
+    def describe(self) -> str:
+        return f"PrivUnit, local epsilon {self.local_epsilon:g}"

@@ -1,0 +1,145 @@
+"""The l1 and l-infinity mechanisms R_1 and R_∞ of P3: one random coordinate, one private bit.
+
+P3 (arXiv 2107.08763, supplement) refers to Girgis, Data, Diggavi, Kairouz, Suresh (AISTATS 2021,
+arXiv 2008.07180) for these; they are rebuilt here from that description. A client draws a public
+coordinate j (of its vector for l-infinity, of the vector's Hadamard transform for l1), rounds that
+coordinate at random to one bit that is right on average, and sends j with the bit under binary
+response. The coordinate is independent of the data, so the local pair is binary response's. R_2 is
+PrivUnit (`randomizers.caps`); `lp_randomizer` picks by p.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers.base import (
+    VectorRandomizer,
+    at_least,
+    check_rows,
+    positive,
+    squared_rows,
+)
+from dpcheckin.randomizers.caps import PrivUnit
+from dpcheckin.randomizers.source import Array, RandomSource
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import LocalPair
+
+
+@dataclass(frozen=True)
+class _OneBit(VectorRandomizer):
+    local_epsilon: float
+    dimension: int
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("local_epsilon", self.local_epsilon)
+        at_least("dimension", self.dimension, 1)
+        positive("clip", self.clip)
+
+    @property
+    def pair(self) -> LocalPair:
+        from dpcheckin.accounting import binary_response
+
+        return binary_response(self.local_epsilon)
+
+    @property
+    def amplification(self) -> float:
+        """What undoes the shrinking by binary response: (e^ε₀ + 1)/(e^ε₀ - 1)."""
+        return 1.0 / math.tanh(self.local_epsilon / 2)
+
+    def _private_bits(
+        self, picked: NDArray[np.float64], source: RandomSource
+    ) -> NDArray[np.float64]:
+        """±1 with mean picked/clip before the flip of binary response."""
+        bits = source.sign(0.5 * (1 + np.clip(picked / self.clip, -1.0, 1.0)))
+        keep = 1.0 / (1.0 + math.exp(-self.local_epsilon))
+        return bits * source.sign(np.full(bits.shape, keep))
+
+
+@dataclass(frozen=True)
+class LInfinityBit(_OneBit):
+    """R_∞: entries within [-clip, clip] (clipped one by one); reports are rows (coordinate, ±1)."""
+
+    def describe(self) -> str:
+        return f"R_∞ (one coordinate, one bit), local epsilon {self.local_epsilon:g}"
+
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        check_rows(values, self.dimension)
+        rows = np.asarray(values, dtype=np.float64)
+        where = source.integers(self.dimension, rows.shape[0])
+        picked = rows[np.arange(rows.shape[0]), where]
+        return np.stack([where, self._private_bits(picked, source).astype(np.int64)], axis=1)
+
+    def estimate(self, reports: Array) -> Array:
+        size = self.dimension * self.clip * self.amplification
+        estimates = np.zeros((reports.shape[0], self.dimension))
+        estimates[np.arange(reports.shape[0]), reports[:, 0]] = size * reports[:, 1]
+        return estimates
+
+    def total_variance(self, values: Array) -> NDArray[np.float64]:
+        kept = np.clip(np.asarray(values, dtype=np.float64), -self.clip, self.clip)
+        size = self.dimension * self.clip * self.amplification
+        return np.asarray(size**2 - squared_rows(kept))
+
+
+@dataclass(frozen=True)
+class L1Bit(_OneBit):
+    """R_1: vectors of l1 norm at most clip; reports are rows (Hadamard row, ±1)."""
+
+    @property
+    def order(self) -> int:
+        """Size of the Hadamard matrix: the power of two that holds the dimension."""
+        return 1 << max(0, self.dimension - 1).bit_length()
+
+    def describe(self) -> str:
+        return f"R_1 (one Hadamard coordinate, one bit), local epsilon {self.local_epsilon:g}"
+
+    def _clipped(self, values: Any) -> NDArray[np.float64]:
+        rows = np.asarray(values, dtype=np.float64)
+        lengths = np.abs(rows).sum(axis=1, keepdims=True)
+        return np.asarray(rows * (self.clip / np.maximum(lengths, self.clip)))
+
+    def _hadamard_rows(self, where: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Rows of the ±1 Hadamard matrix: the sign is the parity of the common one-bits."""
+        common = where[:, None] & np.arange(self.dimension)[None, :]
+        return np.asarray(1.0 - 2.0 * (np.bitwise_count(common) & 1))
+
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        check_rows(values, self.dimension)
+        rows = self._clipped(values)
+        where = source.integers(self.order, rows.shape[0])
+        picked = (self._hadamard_rows(where) * rows).sum(axis=1)
+        return np.stack([where, self._private_bits(picked, source).astype(np.int64)], axis=1)
+
+    def estimate(self, reports: Array) -> Array:
+        size = self.clip * self.amplification
+        return size * reports[:, 1:2] * self._hadamard_rows(reports[:, 0])
+
+    def total_variance(self, values: Array) -> NDArray[np.float64]:
+        size = self.clip * self.amplification
+        return np.asarray(self.dimension * size**2 - squared_rows(self._clipped(values)))
+
+
+def lp_randomizer(
+    p: float, local_epsilon: float, dimension: int, clip: float = 1.0
+) -> VectorRandomizer:
+    """R_p for vectors of lp norm at most `clip`, p = 1, 2 or infinity.
+
+    >>> lp_randomizer(2, 2.0, 100).describe()
+    'PrivUnit, local epsilon 2'
+    """
+    kinds: dict[float, type[L1Bit] | type[PrivUnit] | type[LInfinityBit]] = {
+        1: L1Bit,
+        2: PrivUnit,
+        math.inf: LInfinityBit,
+    }
+    if p not in kinds:
+        raise InvalidParameter("p", p, "1, 2 or infinity")
+    return kinds[p](local_epsilon, dimension, clip)

@@ -1,0 +1,123 @@
+"""Where chance comes from: seeded in simulations, the operating system in real reports.
+
+The two are different types on purpose. `SeededSource` is fast and repeatable, and must never make
+a report that leaves a device; `SecureSource` draws every bit from the operating system and cannot
+be repeated. Randomizers take either and ask it for the same few draws, as NumPy arrays or, for a
+seeded source made with `arrays="torch"`, as torch tensors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from dpcheckin.errors import InvalidParameter
+
+Array = Any
+"""A NumPy array or a torch tensor; the few operations used are spelled alike in both."""
+
+
+class RandomSource(ABC):
+    """The draws a randomizer may make."""
+
+    xp: Any
+    """The array library of `normal`: the numpy or the torch module."""
+
+    is_secure: bool
+
+    @abstractmethod
+    def uniform(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Uniform in the open interval (0, 1), always NumPy."""
+
+    @abstractmethod
+    def integers(self, high: int, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        """Uniform in 0, …, high - 1, always NumPy."""
+
+    @abstractmethod
+    def normal(self, shape: tuple[int, ...]) -> Array:
+        """Standard normals in the array library `xp`."""
+
+    def sign(self, probability: NDArray[np.float64]) -> NDArray[np.float64]:
+        """+1 with the given probability, else -1."""
+        return np.where(self.uniform(probability.shape) < probability, 1.0, -1.0)
+
+    def as_array(self, values: NDArray[np.float64], like: Array) -> Array:
+        """NumPy values as an array of the same library and type as `like`."""
+        if self.xp is np:
+            return values.astype(like.dtype, copy=False)
+        return self.xp.from_numpy(np.ascontiguousarray(values)).to(like.dtype)
+
+
+class SeededSource(RandomSource):
+    """Repeatable chance for simulations; the seed may be a tuple such as (seed, round, chunk).
+
+    >>> SeededSource((7, 0)).integers(6, 3).tolist() == SeededSource((7, 0)).integers(6, 3).tolist()
+    True
+    """
+
+    is_secure = False
+
+    def __init__(self, seed: int | Sequence[int], arrays: str = "numpy") -> None:
+        if arrays not in ("numpy", "torch"):
+            raise InvalidParameter("arrays", arrays, "'numpy' or 'torch'")
+        sequence = np.random.SeedSequence(seed)
+        self.generator = np.random.Generator(np.random.PCG64(sequence))
+        self.xp = np if arrays == "numpy" else importlib.import_module("torch")
+        if arrays == "torch":
+            state = int(sequence.spawn(1)[0].generate_state(1, np.uint64)[0]) >> 1
+            self._torch = self.xp.Generator().manual_seed(state)
+
+    def uniform(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        # (j + 1/2) / 2^53 never returns 0 or 1, which inverse distribution functions cannot take.
+        return self.generator.random(size) + 2.0**-54
+
+    def integers(self, high: int, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return self.generator.integers(high, size=size)
+
+    def normal(self, shape: tuple[int, ...]) -> Array:
+        if self.xp is np:
+            return self.generator.standard_normal(shape)
+        return self.xp.empty(shape).normal_(generator=self._torch)
+
+
+class SecureSource(RandomSource):
+    """Chance from the operating system, for reports that leave a device."""
+
+    is_secure = True
+    xp = np
+
+    def _words(self, count: int) -> NDArray[np.uint64]:
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+    def uniform(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        shape = (size,) if isinstance(size, int) else size
+        words = self._words(int(np.prod(shape, dtype=np.int64)))
+        fraction = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (fraction + 2.0**-54).reshape(shape)
+
+    def integers(self, high: int, size: int | tuple[int, ...]) -> NDArray[np.int64]:
+        if not 1 <= high <= 2**62:
+            raise InvalidParameter("high", high, "an integer from 1 to 2**62")
+        shape = (size,) if isinstance(size, int) else size
+        count = int(np.prod(shape, dtype=np.int64))
+        limit = (2**64 // high) * high  # rejection keeps every residue equally likely
+        kept = np.empty(0, dtype=np.uint64)
+        while kept.size < count:
+            words = self._words(count - kept.size)
+            fresh = words if limit == 2**64 else words[words < np.uint64(limit)]
+            kept = np.concatenate([kept, fresh])
+        return (kept % np.uint64(high)).astype(np.int64).reshape(shape)
+
+    def normal(self, shape: tuple[int, ...]) -> Array:
+        # Inversion: the two halves are symmetric, so the lower tail's full precision serves both.
+        half = special.ndtri(self.uniform(shape) / 2.0)
+        flips = (self._words((half.size + 63) // 64)).view(np.uint8)
+        signs = np.unpackbits(flips)[: half.size].reshape(shape)
+        return np.where(signs == 1, half, -half)
