@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from randomizers.checks import assert_frequencies, assert_mean, assert_same_law
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import LdpSgd, PrivUnit, SecureSource, SeededSource
 from dpcheckin.randomizers.caps import cap_height, cap_probability, mean_cosine
+from randomizers.checks import assert_frequencies, assert_mean, assert_same_law
 
 KINDS = [LdpSgd, PrivUnit]
 CLIENTS = 40_000

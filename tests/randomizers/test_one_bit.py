@@ -2,11 +2,11 @@ import math
 
 import numpy as np
 import pytest
-from randomizers.checks import assert_frequencies, assert_mean
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import L1Bit, LInfinityBit, PrivUnit, SecureSource, SeededSource
 from dpcheckin.randomizers import lp_randomizer as pick
+from randomizers.checks import assert_frequencies, assert_mean
 
 VECTOR = np.array([0.5, -0.2, 0.1, 0.0, -0.1])
 

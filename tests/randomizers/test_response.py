@@ -2,10 +2,10 @@ import math
 
 import numpy as np
 import pytest
-from randomizers.checks import assert_frequencies, assert_mean
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import BinaryResponse, DaryResponse, SecureSource, SeededSource
+from randomizers.checks import assert_frequencies, assert_mean
 
 
 @pytest.mark.parametrize("source", [SeededSource(5), SecureSource()], ids=["seeded", "secure"])

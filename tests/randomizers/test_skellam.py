@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from randomizers.checks import assert_frequencies, assert_mean
 from scipy import stats
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SecureSource, SeededSource, SkellamInteger, stochastic_round
+from randomizers.checks import assert_frequencies, assert_mean
 
 
 @pytest.mark.parametrize("source", [SeededSource(5), SecureSource()], ids=["seeded", "secure"])

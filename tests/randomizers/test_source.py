@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
-from randomizers.checks import FALSE_ALARM, assert_frequencies
 from scipy import stats
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SecureSource, SeededSource
+from randomizers.checks import FALSE_ALARM, assert_frequencies
 
 
 @pytest.mark.parametrize("source", [SeededSource(1), SecureSource()], ids=["seeded", "secure"])

@@ -113,8 +113,8 @@ class ClientWork:
             total = self._sum(gradients, scale, norms, source)
         else:
             rows = gradients.matrix(scale)
-            estimates = self.randomizer.estimate(self.randomizer.randomize(rows, source))
-            total = torch.as_tensor(estimates.sum(axis=0), dtype=torch.float32)
+            summed = self.randomizer.sum_estimates(self.randomizer.randomize(rows, source))
+            total = torch.as_tensor(summed, dtype=torch.float32)
         return ChunkResult(
             estimate_sum=total,
             clients=len(chunk.clients),
@@ -127,8 +127,8 @@ class ClientWork:
         size = sum(p.numel() for p in self.module.parameters())
         source = SeededSource(seed, arrays="torch")
         rows = torch.zeros(count, size)
-        estimates = self.randomizer.estimate(self.randomizer.randomize(rows, source))
-        total = torch.as_tensor(estimates.sum(axis=0), dtype=torch.float32)
+        summed = self.randomizer.sum_estimates(self.randomizer.randomize(rows, source))
+        total = torch.as_tensor(summed, dtype=torch.float32)
         return ChunkResult(total, count, 0.0, 0)
 
     def _per_tensor_scale(self, gradients: ChunkGradients) -> tuple[Tensor, Tensor]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.errors import OutsideTheorem
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.randomizers.base import (
     SummableRandomizer,
     SummedReports,
@@ -120,6 +120,8 @@ class Laplace(VectorRandomizer):
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values, self.dimension)
         lengths = abs(values).sum(axis=1, keepdims=True)
+        if not np.isfinite(np.asarray(lengths)).all():
+            raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
         clipped = values * (self.clip / lengths.clip(self.clip, None))
         uniform = source.uniform(tuple(values.shape)) - 0.5
         noise = -self.scale * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))

@@ -100,6 +100,10 @@ class VectorRandomizer(Randomizer):
     def estimate(self, reports: Array) -> Array:
         """An unbiased estimate of each client's (clipped) vector from its report."""
 
+    def sum_estimates(self, reports: Array) -> Array:
+        """The sum over clients of `estimate(reports)`; linear estimates take it on the reports."""
+        return self.estimate(reports).sum(axis=0)
+
     @abstractmethod
     def total_variance(self, values: Array) -> NDArray[np.float64]:
         """Exact E‖estimate - clipped x‖² for each row x of `values`."""
@@ -118,20 +122,27 @@ class SummableRandomizer(VectorRandomizer):
         """Draw the sum of the clients' estimates without drawing each report."""
 
 
+def row_dots(one: Array, other: Array) -> Array:
+    """Inner product of each row with its counterpart, without a matrix in between."""
+    if isinstance(one, np.ndarray):
+        return np.einsum("ij,ij->i", one, other)
+    return (one.unsqueeze(1) @ other.unsqueeze(2)).reshape(-1)
+
+
 def row_norms(values: Array) -> Array:
-    """Euclidean norm of each row, as a column."""
-    return (values * values).sum(axis=1, keepdims=True) ** 0.5
+    """Euclidean norm of each row, as a column; refuses what is not finite."""
+    norms = row_dots(values, values)[:, None] ** 0.5
+    if not np.isfinite(np.asarray(norms)).all():
+        raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
+    return norms
 
 
 def check_rows(values: Array, dimension: int | None = None) -> None:
-    """Refuse anything that is not a finite matrix with one client a row."""
+    """Refuse anything that is not a matrix with one client a row."""
     if getattr(values, "ndim", 0) != 2:
         raise InvalidParameter("values", f"{getattr(values, 'ndim', 0)}-dimensional", "a matrix")
     if dimension is not None and values.shape[1] != dimension:
         raise InvalidParameter("values", tuple(values.shape), f"rows of dimension {dimension}")
-    total = float((values * 0).sum())
-    if total != 0.0:
-        raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
 
 
 def clip_rows(values: Array, clip: float) -> Array:
@@ -141,4 +152,4 @@ def clip_rows(values: Array, clip: float) -> Array:
 
 def squared_rows(values: Array) -> NDArray[np.float64]:
     """Squared norm of each row, as NumPy."""
-    return np.asarray((values * values).sum(axis=1), dtype=np.float64)
+    return np.asarray(row_dots(values, values), dtype=np.float64)

@@ -31,6 +31,7 @@ from dpcheckin.randomizers.base import (
     at_least,
     check_rows,
     positive,
+    row_dots,
     row_norms,
     squared_rows,
 )
@@ -126,6 +127,9 @@ class _CapRandomizer(SummableRandomizer):
     def estimate(self, reports: Array) -> Array:
         return reports * (self.clip / self.mean_cosine)
 
+    def sum_estimates(self, reports: Array) -> Array:
+        return reports.sum(axis=0) * (self.clip / self.mean_cosine)
+
     def total_variance(self, values: Array) -> NDArray[np.float64]:
         kept = np.minimum(squared_rows(values), self.clip**2)
         return (self.clip / self.mean_cosine) ** 2 - kept
@@ -136,14 +140,14 @@ class _CapRandomizer(SummableRandomizer):
         lengths = np.asarray(norms, dtype=np.float64)[:, 0]
         signs = source.sign(0.5 * (1 + np.minimum(lengths / self.clip, 1.0)))
         # A zero vector has no direction: any fixed one serves, since its sign is a fair coin.
-        safe = source.as_array(np.where(lengths > 0, signs / np.maximum(lengths, 1e-300), 0), norms)
-        directions = values * safe[:, None]
         if (lengths == 0).any():
-            directions[lengths == 0, 0] = source.as_array(signs[lengths == 0], norms)
+            values = values + 0.0  # a copy
+            values[lengths == 0, 0] = 1.0
+            lengths = np.where(lengths == 0, 1.0, lengths)
         inside = source.uniform(lengths.shape) < self.cap_probability
         if source.is_secure:
-            return self._by_rejection(directions, inside, source)
-        return self._by_cosine(directions, inside, source)
+            return self._by_rejection(values * (signs / lengths)[:, None], inside, source)
+        return self._by_cosine(values, signs / lengths, inside, source)
 
     def _cosines(self, inside: NDArray[np.bool_], source: RandomSource) -> NDArray[np.float64]:
         """⟨u, v⟩ given whether u is in the cap, by inversion of the uniform direction's law."""
@@ -155,16 +159,27 @@ class _CapRandomizer(SummableRandomizer):
         return np.asarray(signs * np.sqrt(np.maximum(0.0, 1 - rest)))
 
     def _by_cosine(
-        self, directions: Array, inside: NDArray[np.bool_], source: RandomSource
+        self,
+        values: Array,
+        scales: NDArray[np.float64],
+        inside: NDArray[np.bool_],
+        source: RandomSource,
     ) -> Array:
+        """u = cos·v + sin·w, w the part of a normal vector orthogonal to v, at unit length.
+
+        v is scale · value; it is never formed, since these rows are what a simulation waits for.
+        """
         cosines = self._cosines(inside, source)
-        reports = source.normal(tuple(directions.shape))
-        along = (reports * directions).sum(axis=1)
-        energy = (reports * reports).sum(axis=1) - along * along
-        sines = source.as_array(np.sqrt(1 - cosines * cosines), reports) / energy**0.5
-        # u = cos·v + sin·w, w the part of a normal vector orthogonal to v, at unit length
-        reports *= sines[:, None]
-        reports += directions * (source.as_array(cosines, reports) - along * sines)[:, None]
+        reports = source.normal(tuple(values.shape))
+        along = np.asarray(row_dots(reports, values), dtype=np.float64) * scales
+        energy = squared_rows(reports) - along * along
+        sines = np.sqrt((1 - cosines * cosines) / energy)
+        reports *= source.as_array(sines, reports)[:, None]
+        add = source.as_array(scales * (cosines - along * sines), reports)[:, None]
+        if source.xp is np:
+            reports += values * add
+        else:
+            reports.addcmul_(values, add)
         return reports
 
     def _by_rejection(
@@ -246,9 +261,14 @@ class PrivUnit(_CapRandomizer):
 
     @property
     def pair(self) -> LocalPair:
-        from dpcheckin.accounting import privunit
+        from dpcheckin.accounting import ThreeAtoms
 
-        return privunit(self.local_epsilon, self.dimension)
+        # from the very p and q that are sampled, so that the two cannot drift apart
+        p, q, e0 = self.cap_probability, self.cap_measure, math.exp(self.local_epsilon)
+        hit = q * (1 - p) / (1 - q)
+        neutral = max(0.0, 1 - (e0 + 1) * hit) if q < 0.5 else 0.0
+        name = f"PrivUnit in {self.dimension} dimensions"
+        return ThreeAtoms(name, self.local_epsilon, hit, neutral, full_shuffle_proved=True)
 
     def describe(self) -> str:
         return f"PrivUnit, local epsilon {self.local_epsilon:g}"

@@ -73,6 +73,8 @@ class LInfinityBit(_OneBit):
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values, self.dimension)
         rows = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(rows).all():
+            raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
         where = source.integers(self.dimension, rows.shape[0])
         picked = rows[np.arange(rows.shape[0]), where]
         return np.stack([where, self._private_bits(picked, source).astype(np.int64)], axis=1)
@@ -103,6 +105,8 @@ class L1Bit(_OneBit):
 
     def _clipped(self, values: Any) -> NDArray[np.float64]:
         rows = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(rows).all():
+            raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
         lengths = np.abs(rows).sum(axis=1, keepdims=True)
         return np.asarray(rows * (self.clip / np.maximum(lengths, self.clip)))
 

@@ -1,0 +1,117 @@
+"""Clients per second of the simulator on the papers' CNN, beside the floor of plain batches.
+
+    python benchmarks/simulator_speed.py [--threads 2] [--seconds 10] [--json out.json]
+
+One process, one run: plain mini-batch training (no per-client gradient, the floor, in torch's
+default layout and in channels-last), the simulator with only the sum of the reports, with one
+PrivUnit report per client, with one Gaussian report per client, and per-client gradients by
+vmap alone. Other packages are timed by `simulator_rivals.py`, in an environment of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from dpcheckin.learning import ClientWork, OneRecordEach, Reports, VmapGradients, papers_cnn
+from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.randomizers import Gaussian, PrivUnit
+
+COHORT = 2000
+
+
+def data() -> OneRecordEach:
+    """Random images of MNIST's shape: speed does not depend on what they show."""
+    torch.manual_seed(0)
+    return OneRecordEach(torch.randn(COHORT, 1, 28, 28), torch.randint(0, 10, (COHORT,)))
+
+
+def plain(fleet: OneRecordEach, channels_last: bool) -> Callable[[], None]:
+    """Ordinary training on batches of 500: forward, backward, no privacy."""
+    module = papers_cnn()
+    if channels_last:
+        module = module.to(memory_format=torch.channels_last)
+
+    def run() -> None:
+        for start in range(0, COHORT, 500):
+            x, y = fleet.inputs[start : start + 500], fleet.targets[start : start + 500]
+            functional.cross_entropy(module(x), y, reduction="sum").backward()
+
+    return run
+
+
+def simulated(work: ClientWork) -> Callable[[], None]:
+    """One cohort through the simulator's client work."""
+    clients = np.arange(COHORT)
+
+    def run() -> None:
+        for chunk in work.chunks(clients, (1, 2)):
+            work.chunk(chunk)
+
+    return run
+
+
+def vmapped(fleet: OneRecordEach) -> Callable[[], None]:
+    """The general engine: vmap(grad) in chunks of 200, norms and a weighted sum."""
+    engine = VmapGradients(papers_cnn(), cross_entropy)
+
+    def run() -> None:
+        for start in range(0, COHORT, 200):
+            x, y = fleet.inputs[start : start + 200], fleet.targets[start : start + 200]
+            chunk = engine.chunk(x, y, None)
+            chunk.weighted_sum(torch.ones_like(chunk.squared_norms))
+
+    return run
+
+
+def speed(run: Callable[[], None], seconds: float) -> float:
+    """Best clients per second over repeated cohorts (the machine may be shared)."""
+    run()
+    best, end = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        best = min(best, time.perf_counter() - start)
+    return COHORT / best
+
+
+def main() -> None:
+    """Time everything and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--json", default=None)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    fleet = data()
+    size = sum(p.numel() for p in papers_cnn().parameters())
+    privunit, gaussian = PrivUnit(4.0, size), Gaussian(1.0)
+
+    def job(randomizer: PrivUnit | Gaussian, reports: Reports) -> Callable[[], None]:
+        return simulated(ClientWork(papers_cnn(), cross_entropy, fleet, randomizer, reports))
+
+    rows = {
+        "plain batches, default layout (floor)": plain(fleet, False),
+        "plain batches, channels-last (floor)": plain(fleet, True),
+        "simulator, sum only, PrivUnit": job(privunit, Reports.SUM),
+        "simulator, sum only, Gaussian": job(gaussian, Reports.SUM),
+        "simulator, one PrivUnit report each": job(privunit, Reports.EACH),
+        "simulator, one Gaussian report each": job(gaussian, Reports.EACH),
+        "vmap(grad), clip and sum": vmapped(fleet),
+    }
+    results = {name: round(speed(run, options.seconds)) for name, run in rows.items()}
+    for name, value in results.items():
+        print(f"{name:42s} {value:8,d} clients/s")
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"threads": options.threads, "clients_per_second": results}, file, indent=1)
+
+
+if __name__ == "__main__":
+    main()
