@@ -26,12 +26,12 @@ FloatArray = NDArray[np.float64]
 Profile = Callable[[FloatArray], FloatArray]
 
 TAIL = 1e-20
-BINS = 96
+BINS = 192
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisibleCounts:
-    """k ~ Bin(n, rate) in at most ``BINS`` groups [low, high] with their probabilities."""
+    """k ~ Bin(n, rate) in at most 1.25 ``BINS`` groups [low, high] with their probabilities."""
 
     low: FloatArray
     high: FloatArray
@@ -51,9 +51,16 @@ def visible_counts(population: int, rate: float) -> VisibleCounts:
     mean, log_tail = population * rate, -math.log(TAIL)
     reach = math.sqrt(2.0 * mean * log_tail) + 2.0 * log_tail / 3.0 + 1.0  # Bernstein
     first, last = max(0, math.floor(mean - reach)), min(population, math.ceil(mean + reach))
-    edges = np.unique(
-        np.linspace(first - 1, last, min(BINS, last - first + 1) + 1).astype(np.int64)
+    # narrow groups where the mass is, wide ones in the tails
+    core = 5.0 * math.sqrt(mean) + 2.0
+    knots = np.concatenate(
+        [
+            np.linspace(first - 1, mean - core, BINS // 8),
+            np.linspace(mean - core, mean + core, BINS),
+            np.linspace(mean + core, last, BINS // 8),
+        ]
     )
+    edges = np.unique(np.clip(np.rint(knots), first - 1, last).astype(np.int64))
     probability = np.diff(binom.cdf(edges, population, rate))
     tail = 0.0 if (first == 0 and last == population) else 2.0 * TAIL
     return VisibleCounts(

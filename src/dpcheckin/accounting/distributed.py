@@ -1,0 +1,172 @@
+"""Distributed check-in with Gaussian noise: only the sum of the reports and their number are seen.
+
+Each client checks in with probability ``rate`` and adds N(0, (noise_multiplier C)^2 I) to a vector
+of norm at most C.  Given k check-ins, replacing one client moves the sum by at most 2C under noise
+of standard deviation noise_multiplier C sqrt(k), and the client is among the k with probability
+k/n.  So one round has the curve E_k[(k/n) h_k(1 + (alpha-1) n/k)] on alpha >= 1 and its mirror
+image, h_k the Gaussian profile at distance 2/(noise_multiplier sqrt(k)); k = 0 reveals nothing
+(tight per round and order; see docs/errata.md for P1 Theorem 4's missing k = 0 term).  Any
+dimension.  Skellam noise is in :mod:`dpcheckin.accounting.skellam`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from dpcheckin.accounting import curve_composition
+from dpcheckin.accounting.bracket import Bracket
+from dpcheckin.accounting.check_in_alone import VisibleCounts, sampled, visible_counts
+from dpcheckin.accounting.curve_composition import Curve, CurveRound
+from dpcheckin.accounting.rdp_conversion import RenyiCurve
+from dpcheckin.accounting.subsampled_shuffle import wang_subsampled
+from dpcheckin.errors import InvalidParameter
+
+FloatArray = NDArray[np.float64]
+
+MAX_ORDER = 128
+LARGEST_LOSS = 40.0
+
+
+def gaussian_profile(distance: float, alpha: FloatArray) -> FloatArray:
+    """H_alpha of two unit-variance normal laws ``distance`` apart, alpha >= 1 (Balle-Wang)."""
+    log_alpha = np.log(alpha)
+    plus = log_ndtr(distance / 2.0 - log_alpha / distance)
+    minus = log_ndtr(-distance / 2.0 - log_alpha / distance) + log_alpha
+    return np.asarray(np.maximum(np.exp(plus) - np.exp(minus), 0.0))
+
+
+def epsilon(
+    population: int,
+    rate: float,
+    noise_multiplier: float,
+    rounds: int,
+    delta: float,
+    *,
+    sensitivity: float = 2.0,
+) -> Bracket:
+    """Epsilon of ``rounds`` rounds, composed as loss distributions; ``upper`` is a guarantee.
+
+    >>> epsilon(1_000, 0.1, 1.0, 100, 1e-5).upper < theorem_4(1_000, 0.1, 1.0, 100, 1e-5)
+    True
+    """
+    one = round_curve(
+        population, rate, noise_multiplier, sensitivity, smallest=delta / max(rounds, 1)
+    )
+    return curve_composition.epsilon([(one, rounds)], delta)
+
+
+def round_curve(
+    population: int, rate: float, noise_multiplier: float, sensitivity: float, *, smallest: float
+) -> CurveRound:
+    """Bounds on one round's curve; losses with curve below 1e-6 * ``smallest`` are not resolved."""
+    _check(noise_multiplier, sensitivity)
+    counts = visible_counts(population, rate)
+
+    def profile(k: float) -> Curve:
+        return partial(gaussian_profile, sensitivity / (noise_multiplier * math.sqrt(k)))
+
+    return mixture(population, counts, profile, profile, smallest)
+
+
+def mixture(
+    population: int,
+    counts: VisibleCounts,
+    upper_profile: Callable[[float], Curve],
+    lower_profile: Callable[[float], Curve],
+    smallest: float,
+) -> CurveRound:
+    """Average over visible k: k/n grows with k, the profile shrinks, so groups use both ends.
+
+    ``upper_profile(k)`` and ``lower_profile(k)`` give the two bounds on the profile of a sum of k.
+    """
+    above = [
+        (w, high / population, upper_profile(max(low, 1.0)))
+        for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
+        if high > 0.0 and w > 0.0
+    ]
+    below = [
+        (w, low / population, lower_profile(high))
+        for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
+        if low > 0.0 and w > 0.0
+    ]
+
+    def upper(alpha: FloatArray) -> FloatArray:
+        total = np.full_like(alpha, counts.tail)
+        for weight, fraction, profile in above:
+            total += weight * sampled(profile, fraction, alpha)
+        return total
+
+    def lower(alpha: FloatArray) -> FloatArray:
+        total = np.zeros_like(alpha)
+        for weight, fraction, profile in below:
+            total += weight * sampled(profile, fraction, alpha)
+        return total
+
+    return CurveRound(upper, lower, _reach(upper, 1e-6 * smallest + counts.tail))
+
+
+def _reach(curve: Curve, negligible: float) -> float:
+    """Smallest loss at which the curve is negligible (it is charged to delta from there on)."""
+    low, high = 0.0, LARGEST_LOSS
+    if float(curve(np.array([math.exp(high)]))[0]) > negligible:
+        return high
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        if float(curve(np.array([math.exp(middle)]))[0]) > negligible:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def theorem_4_rdp(
+    population: int, rate: float, noise_multiplier: float, *, sensitivity: float = 2.0
+) -> RenyiCurve:
+    """P1 Theorem 4 (arXiv 2206.03151v2) with the k = 0 term it omits: a guarantee."""
+    _check(noise_multiplier, sensitivity)
+    counts = visible_counts(population, rate)
+    orders = np.arange(2.0, MAX_ORDER + 1.0)
+    total = np.full(orders.size, -np.inf)
+    for low, high, weight in zip(counts.low, counts.high, counts.probability, strict=True):
+        if weight <= 0.0:
+            continue
+        if high <= 0.0:
+            total = np.logaddexp(total, math.log(weight))
+            continue
+        base = RenyiCurve(
+            orders, orders * sensitivity**2 / (2.0 * max(low, 1.0) * noise_multiplier**2)
+        )
+        one = wang_subsampled(base, high / population, math.inf)
+        total = np.logaddexp(total, math.log(weight) + (orders - 1.0) * one.epsilons)
+    if counts.tail > 0.0:  # at worst one report, not sampled
+        worst = orders * (orders - 1.0) * sensitivity**2 / (2.0 * noise_multiplier**2)
+        total = np.logaddexp(total, math.log(counts.tail) + worst)
+    return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
+
+
+def theorem_4(
+    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float
+) -> float:
+    """Epsilon by P1 Theorem 4 (k = 0 included), composed and converted."""
+    return theorem_4_rdp(population, rate, noise_multiplier).times(rounds).epsilon(delta).epsilon
+
+
+def fixed_cohort_rdp(population: int, cohort: int, noise_multiplier: float) -> RenyiCurve:
+    """The blue line of P1 Figure 5: a cohort of fixed size, sampled without replacement."""
+    _check(noise_multiplier, 2.0)
+    orders = np.arange(2.0, MAX_ORDER + 1.0)
+    base = RenyiCurve(orders, 2.0 * orders / (cohort * noise_multiplier**2))
+    return wang_subsampled(base, cohort / population, math.inf)
+
+
+def _check(noise_multiplier: float, sensitivity: float) -> None:
+    if not (noise_multiplier > 0.0 and math.isfinite(noise_multiplier)):
+        raise InvalidParameter("noise_multiplier", noise_multiplier, "a positive, finite number")
+    if not (sensitivity > 0.0 and math.isfinite(sensitivity)):
+        raise InvalidParameter("sensitivity", sensitivity, "a positive, finite number")
