@@ -125,22 +125,28 @@ def largest_local_delta(local_epsilon: float, pure_delta: float) -> float:
     )
 
 
+def smallest_pure_delta(local_epsilon: float, local_delta: float) -> float:
+    """The least distance to a pure randomizer that Lemma A.3 gives for this local delta."""
+    if largest_local_delta(local_epsilon, 1.0 - 1e-12) < local_delta:
+        raise OutsideTheorem(
+            f"P2 Lemma A.3 does not cover local_delta = {local_delta:g} at local_epsilon = "
+            f"{local_epsilon:g}; for Gaussian reports use random allocation"
+        )
+    low, high = math.log(1e-300), math.log(1.0 - 1e-12)
+    for _ in range(200):
+        middle = (low + high) / 2.0
+        if largest_local_delta(local_epsilon, math.exp(middle)) >= local_delta:
+            high = middle
+        else:
+            low = middle
+    return math.exp(high)
+
+
 def with_local_delta(pure: Statement, steps: int, pure_delta: float) -> Statement:
     """The (eps_0, delta_0) versions: ``pure`` evaluated at 8 eps_0, plus the distance paid."""
     if pure.epsilon > 700.0:
         return Statement(pure.epsilon, math.inf)
     return Statement(pure.epsilon, pure.delta + steps * (math.exp(pure.epsilon) + 1.0) * pure_delta)
-
-
-def check_local_delta(local_epsilon: float, local_delta: float, pure_delta: float) -> None:
-    """Raise unless the (eps_0, delta_0) versions apply."""
-    largest = largest_local_delta(local_epsilon, pure_delta)
-    if local_delta > largest:
-        raise OutsideTheorem(
-            f"P2 Lemma A.3 needs local_delta <= {largest:.3g} for local_epsilon = "
-            f"{local_epsilon:g} and pure_delta = {pure_delta:g}, got {local_delta:g}; "
-            "for Gaussian reports use random allocation"
-        )
 
 
 def _local(local_epsilon: float, delta: float) -> None:

@@ -26,7 +26,7 @@ from dpcheckin.errors import InvalidParameter
 
 FloatArray = NDArray[np.float64]
 
-BUCKETS = 256
+BUCKETS = 96
 
 
 def fixed_window_posteriors(
@@ -107,7 +107,10 @@ def composed_epsilon(
     # Equal-sized groups of neighbouring q; the bracket takes each group's largest and smallest.
     groups = np.array_split(q, min(BUCKETS, q.size))
     rounds = [(_step(float(g[0]), float(g[-1]), local_epsilon), repeats * g.size) for g in groups]
-    return curve_composition.epsilon(rounds, delta)
+    composed = curve_composition.epsilon(rounds, delta)
+    # A run contains one report of the target at most: its local epsilon is never exceeded.
+    most = repeats * local_epsilon
+    return Bracket(min(composed.lower, most), min(composed.upper, most))
 
 
 def _step(low: float, high: float, local_epsilon: float) -> CurveRound:

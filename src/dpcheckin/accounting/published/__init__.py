@@ -14,6 +14,7 @@ from dpcheckin.accounting.published.entry import (
     PublishedBound,
     Setting,
 )
+from dpcheckin.accounting.published.other import ENTRIES as _OTHER
 from dpcheckin.accounting.published.shuffled import ENTRIES as _SHUFFLED
 
 __all__ = [
@@ -30,7 +31,7 @@ __all__ = [
 
 def catalogue() -> tuple[PublishedBound, ...]:
     """Every entry, in the order of the papers' protocols."""
-    return _SHUFFLED
+    return _SHUFFLED + _OTHER
 
 
 def evaluate(setting: Setting) -> list[BoundValue]:
