@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.learning.fleet import Clients, Fleet
 from dpcheckin.learning.gradients import ChunkGradients, GradientEngine, Loss, client_gradients
 from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
@@ -109,6 +109,8 @@ class ClientWork:
         gradients = self._engine.chunk(inputs, targets, mask)
         source = SeededSource(chunk.seed, arrays="torch")
         scale, norms = self._per_tensor_scale(gradients)
+        if not bool(torch.isfinite(norms).all()):
+            raise NumericalFailure("a client's gradient is not finite; lower learning_rate")
         if self.reports is Reports.SUM:
             total = self._sum(gradients, scale, norms, source)
         else:
