@@ -36,18 +36,24 @@ class VisibleCounts:
     low: FloatArray
     high: FloatArray
     probability: FloatArray
-    tail: float
+    tail_below: float
+    tail_above: float
+
+    @property
+    def tail(self) -> float:
+        """Probability of being outside all groups."""
+        return self.tail_below + self.tail_above
 
 
 def visible_counts(population: int, rate: float) -> VisibleCounts:
-    """Group the visible number of check-ins; what is left out has probability ``tail``."""
+    """Group the visible number of check-ins; what is left out has probability at most ``tail``."""
     if not population >= 1:
         raise InvalidParameter("population", population, "at least 1")
     if not 0.0 <= rate <= 1.0:
         raise InvalidParameter("rate", rate, "between 0 and 1")
     if rate in (0.0, 1.0):
         only = np.array([population * rate])
-        return VisibleCounts(only, only, np.ones(1), 0.0)
+        return VisibleCounts(only, only, np.ones(1), 0.0, 0.0)
     mean, log_tail = population * rate, -math.log(TAIL)
     reach = math.sqrt(2.0 * mean * log_tail) + 2.0 * log_tail / 3.0 + 1.0  # Bernstein
     first, last = max(0, math.floor(mean - reach)), min(population, math.ceil(mean + reach))
@@ -62,12 +68,12 @@ def visible_counts(population: int, rate: float) -> VisibleCounts:
     )
     edges = np.unique(np.clip(np.rint(knots), first - 1, last).astype(np.int64))
     probability = np.diff(binom.cdf(edges, population, rate))
-    tail = 0.0 if (first == 0 and last == population) else 2.0 * TAIL
     return VisibleCounts(
         low=(edges[:-1] + 1).astype(np.float64),
         high=edges[1:].astype(np.float64),
         probability=np.asarray(probability),
-        tail=tail,
+        tail_below=0.0 if first == 0 else TAIL,
+        tail_above=0.0 if last == population else TAIL,
     )
 
 

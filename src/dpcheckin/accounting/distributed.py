@@ -144,9 +144,11 @@ def theorem_4_rdp(
         )
         one = wang_subsampled(base, high / population, math.inf)
         total = np.logaddexp(total, math.log(weight) + (orders - 1.0) * one.epsilons)
-    if counts.tail > 0.0:  # at worst one report, not sampled
-        worst = orders * (orders - 1.0) * sensitivity**2 / (2.0 * noise_multiplier**2)
-        total = np.logaddexp(total, math.log(counts.tail) + worst)
+    # Outside the groups: not sampled at all, with one report or with the most of the groups.
+    pairs = orders * (orders - 1.0) * sensitivity**2 / (2.0 * noise_multiplier**2)
+    for tail, fewest in ((counts.tail_below, 1.0), (counts.tail_above, float(counts.high[-1]))):
+        if tail > 0.0:
+            total = np.logaddexp(total, math.log(tail) + pairs / fewest)
     return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
 
 

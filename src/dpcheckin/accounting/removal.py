@@ -111,7 +111,7 @@ def epsilon(
 
 
 def _laws(k: int, rate: float, noise: float, distance: float) -> tuple[FloatArray, FloatArray]:
-    """Without and with the target, as masses of equal cells (merging cells loses nothing visible)."""
+    """Without and with the target, as masses of equal cells."""
     wide = noise / math.sqrt(k)
     x = np.linspace(-10.0 * wide, 10.0 * wide + distance / (k + 1), _POINTS)
     p = np.exp(-(x**2) * k / (2 * noise**2)) * math.sqrt(k)

@@ -102,9 +102,10 @@ def vector_rdp(
         base = RenyiCurve(orders, sum_rdp(orders, max(low, 1.0) * variance, l1, l2))
         one = wang_subsampled(base, high / population, math.inf)
         total = np.logaddexp(total, math.log(weight) + (orders - 1.0) * one.epsilons)
-    if counts.tail > 0.0:
-        worst = (orders - 1.0) * sum_rdp(orders, variance, l1, l2)
-        total = np.logaddexp(total, math.log(counts.tail) + worst)
+    for tail, fewest in ((counts.tail_below, 1.0), (counts.tail_above, float(counts.high[-1]))):
+        if tail > 0.0:
+            worst = (orders - 1.0) * sum_rdp(orders, fewest * variance, l1, l2)
+            total = np.logaddexp(total, math.log(tail) + worst)
     return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
 
 

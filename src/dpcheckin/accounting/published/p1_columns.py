@@ -124,3 +124,12 @@ def _mixed(
     total = (weight[:, None] * np.exp(log_moments - top)).sum(axis=0) + rest * np.exp(-top)
     mixed = np.maximum(0.0, top + np.log(total)) / (orders - 1.0)
     return RenyiCurve(orders, mixed).times(rounds).epsilon(delta).epsilon
+
+
+def shuffle_only(reports: int, local_epsilon: float, rounds: int, delta: float) -> float:
+    """The upper curve of P1 Figure 3: full shuffling by clones, Lemma 1, Rényi composition."""
+    d0 = delta**2
+    one = min(local_epsilon, clones.formula(local_epsilon, reports, delta))
+    one_delta = clones.approximate_delta(local_epsilon, d0, reports, one, delta)
+    curve = smallest_renyi(np.array([one]), np.array([min(one_delta, 0.999)]), _ORDERS)[0]
+    return RenyiCurve(_ORDERS, curve).times(rounds).epsilon(delta).epsilon

@@ -1,0 +1,96 @@
+"""Panels on disk: CSV with every digit, PNG to look at, Markdown to read."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from dpcheckin.accounting.kinds import Kind
+from dpcheckin.report.panel import Cell, Cells, Column, Panel
+
+_STYLE = {
+    Kind.GUARANTEE: ("tab:green", "-"),
+    Kind.LOWER_BOUND: ("tab:blue", ":"),
+    Kind.CONJECTURE: ("tab:orange", "-."),
+    Kind.REFUTED: ("tab:red", "--"),
+}
+_MARKERS = "osD^vPX*<>"
+
+
+def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
+    """One line per row; the kind of every column in a second header line."""
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        out = csv.writer(stream)
+        out.writerow([panel.row_title, *(c.label for c in panel.columns)])
+        out.writerow(["kind", *(_kind(c) for c in panel.columns)])
+        for row in panel.rows:
+            values = [cells[(row.label, c.label)] for c in panel.columns]
+            out.writerow([row.label, *("" if v is None else repr(v) for v in values)])
+
+
+def write_png(panel: Panel, cells: Cells, path: Path) -> None:
+    """Curves for a figure, dots for a table; colour tells the kind."""
+    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for number, column in enumerate(panel.columns):
+        colour, line = _STYLE[column.kind]
+        xs, ys = [], []
+        for i, row in enumerate(panel.rows):
+            value = cells[(row.label, column.label)]
+            if value is not None and (value > 0.0 or not panel.log_y):
+                xs.append(float(i) if row.x is None else row.x)
+                ys.append(value)
+        axes.plot(
+            xs,
+            ys,
+            line if panel.is_figure else "",
+            color=colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=4,
+            fillstyle="none" if column.printed else "full",
+            label=f"{column.label} ({_kind(column)})",
+        )
+    if not panel.is_figure:
+        axes.set_xticks(range(len(panel.rows)), [row.label for row in panel.rows], fontsize=7)
+    if panel.log_y:
+        axes.set_yscale("log")
+    if panel.log_x and panel.is_figure:
+        axes.set_xscale("log")
+    axes.set_xlabel(panel.row_title)
+    axes.set_ylabel("epsilon")
+    axes.set_title(panel.title, fontsize=9)
+    axes.legend(fontsize=6)
+    figure.savefig(path, dpi=130)
+
+
+def markdown(panel: Panel, cells: Cells) -> str:
+    """Title, picture, table, and what is to be said about it."""
+    head = [panel.row_title, *(f"{c.label}<br>*{_kind(c)}*" for c in panel.columns)]
+    lines = [
+        f"## {panel.title}",
+        "",
+        panel.about,
+        "",
+        f"![{panel.title}]({panel.name}.png)",
+        "",
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+    ]
+    for row in panel.rows:
+        values = [_short(cells[(row.label, c.label)]) for c in panel.columns]
+        lines.append("| " + " | ".join([row.label, *values]) + " |")
+    lines += ["", *(f"- {remark}" for remark in panel.remarks(cells)), ""]
+    lines.append(f"All digits: [{panel.name}.csv]({panel.name}.csv)")
+    return "\n".join(lines) + "\n"
+
+
+def _kind(column: Column) -> str:
+    return f"printed, {column.kind.value}" if column.printed else column.kind.value
+
+
+def _short(value: Cell) -> str:
+    return "–" if value is None else f"{value:.5g}"
