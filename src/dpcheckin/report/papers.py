@@ -388,8 +388,8 @@ def _p1_figure_5() -> Panel:
             return []
         return [
             "The paper draws distributed check-in far below sampling a fixed cohort. With k/n as "
-            "sampling rate and k = 0 included the two Rényi bounds almost coincide: averaging over "
-            "k cannot help a bound that is convex in k."
+            "sampling rate and k = 0 included the red line is never below the blue one, and from "
+            "ten rounds on the two coincide within 1%."
         ]
 
     return Panel(

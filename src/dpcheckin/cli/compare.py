@@ -1,0 +1,191 @@
+"""`dpcheckin compare`: every bound about one run, side by side, each labelled as what it is.
+
+Arguments, table and picture only; the figures come from `dpcheckin.report.compare`.
+"""
+
+from __future__ import annotations
+
+import json as json_format
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dpcheckin.errors import DpCheckinError, InvalidParameter
+
+if TYPE_CHECKING:
+    from dpcheckin.report.compare import Line
+    from dpcheckin.report.panel import Panel
+
+_COLOURS = {
+    "guarantee": "green",
+    "lower bound": "blue",
+    "conjecture": "yellow",
+    "refuted claim": "red",
+}
+
+
+def compare(
+    population: Annotated[int, typer.Option(help="Number of clients.")],
+    rounds: Annotated[int, typer.Option(help="Number of rounds (or windows).")] = 1,
+    delta: Annotated[float, typer.Option(help="Delta of the statements.")] = 1e-5,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in, "
+            "distributed-check-in-removal, random-check-in-fixed, random-check-in-averaged or "
+            "random-check-in-sliding."
+        ),
+    ] = "shuffled-check-in",
+    rate: Annotated[float | None, typer.Option(help="Check-in rate.")] = None,
+    cohort: Annotated[int | None, typer.Option(help="Fixed cohort size.")] = None,
+    local_epsilon: Annotated[float | None, typer.Option(help="Epsilon of one report.")] = None,
+    local_delta: Annotated[float, typer.Option(help="Delta of one report.")] = 0.0,
+    noise_multiplier: Annotated[
+        float | None, typer.Option(help="Gaussian noise per clipping norm, instead of an epsilon.")
+    ] = None,
+    slots: Annotated[int | None, typer.Option(help="Slots of a window.")] = None,
+    check_in_probability: Annotated[
+        float | None, typer.Option(help="Probability of checking in to a window at all.")
+    ] = None,
+    over: Annotated[
+        str | None,
+        typer.Option(
+            help="Draw along this parameter: rounds, rate, population, local-epsilon, "
+            "noise-multiplier, delta or slots."
+        ),
+    ] = None,
+    values: Annotated[str | None, typer.Option(help="Its values, separated by commas.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the picture and its CSV (with --over).")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Compare every published bound, and ours, for one run.
+
+    Green is proved, blue is a lower bound, red is refuted.
+    """
+    from dpcheckin.accounting.published import Setting
+    from dpcheckin.report import compare as comparison
+
+    try:
+        setting = Setting(
+            protocol=protocol,
+            population=_at_least_one("population", population),
+            rounds=_at_least_one("rounds", rounds),
+            delta=_probability("delta", delta),
+            rate=None if rate is None else _probability("rate", rate),
+            cohort=cohort,
+            local_epsilon=local_epsilon,
+            local_delta=local_delta,
+            noise_multiplier=noise_multiplier,
+            slots=slots,
+            check_in_probability=check_in_probability,
+        )
+        if local_epsilon is None and noise_multiplier is None:
+            raise InvalidParameter("local_epsilon", None, "a local epsilon or a noise multiplier")
+        if over is not None:
+            _draw(comparison.along(setting, over.replace("-", "_"), _numbers(values)), out, json)
+            return
+        lines = comparison.compare(setting)
+        if json:
+            typer.echo(json_format.dumps([line.to_json() for line in lines], indent=2))
+            return
+        _print(lines, f"{protocol}: epsilon at delta = {delta:g} after {rounds:,} rounds", every)
+    except DpCheckinError as problem:
+        typer.echo(f"dpcheckin compare: {problem}", err=True)
+        raise typer.Exit(2) from None
+
+
+def _print(lines: list[Line], title: str, every: bool) -> None:
+    table = Table(title=title)
+    for heading in ("epsilon", "kind", "bound", "source", ""):
+        table.add_column(heading, overflow="fold")
+    notes: list[str] = []
+    for line in lines:
+        if line.epsilon is None and not every:
+            continue
+        mark = ""
+        if line.note:
+            if line.note not in notes:
+                notes.append(line.note)
+            mark = f"({notes.index(line.note) + 1})"
+        colour = _COLOURS[line.kind.value]
+        figure = "–" if line.epsilon is None else f"{line.epsilon:.5g}"
+        table.add_row(
+            f"[{colour}]{figure}[/]",
+            f"[{colour}]{line.kind.value}[/]",
+            line.name,
+            line.source,
+            mark,
+        )
+    console = Console()
+    console.print(table)
+    for number, note in enumerate(notes, 1):
+        console.print(f"({number}) {note}", markup=False, highlight=False)
+
+
+def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
+    from dpcheckin.report.writing import markdown, write_csv, write_png
+
+    cells = {
+        (row.label, c.label): c.compute(row.parameters) for row in panel.rows for c in panel.columns
+    }
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_csv(panel, cells, out / f"{panel.name}.csv")
+        write_png(panel, cells, out / f"{panel.name}.png")
+        (out / f"{panel.name}.md").write_text(markdown(panel, cells), encoding="utf-8")
+    if as_json:
+        rows = [
+            {
+                panel.row_title: row.x,
+                "bounds": [
+                    {"name": c.label, "kind": c.kind.value, "epsilon": cells[(row.label, c.label)]}
+                    for c in panel.columns
+                ],
+            }
+            for row in panel.rows
+        ]
+        typer.echo(json_format.dumps(rows, indent=2))
+        return
+    table = Table(title=f"{panel.title} ({panel.about})")
+    table.add_column("bound", overflow="fold")
+    for row in panel.rows:
+        table.add_column(row.label)
+    for c in panel.columns:
+        colour = _COLOURS[c.kind.value]
+        values = [cells[(row.label, c.label)] for row in panel.rows]
+        table.add_row(
+            f"[{colour}]{c.label}[/]".replace(" [", r" \["),
+            *("–" if v is None else f"[{colour}]{v:.4g}[/]" for v in values),
+        )
+    Console().print(table)
+    if out is not None:
+        typer.echo(f"written to {out}")
+
+
+def _numbers(values: str | None) -> list[float]:
+    if not values:
+        raise InvalidParameter("values", values, "numbers separated by commas")
+    try:
+        return [float(x) for x in values.split(",")]
+    except ValueError:
+        raise InvalidParameter("values", values, "numbers separated by commas") from None
+
+
+def _at_least_one(name: str, value: int) -> int:
+    if value < 1:
+        raise InvalidParameter(name, value, "at least 1")
+    return value
+
+
+def _probability(name: str, value: float) -> float:
+    if not 0.0 < value <= 1.0:
+        raise InvalidParameter(name, value, "above 0 and at most 1")
+    return value

@@ -1,0 +1,85 @@
+"""`dpcheckin reproduce`: the papers' tables and figures, recomputed, with ours beside them."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dpcheckin.errors import DpCheckinError
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(help="all, or names such as p1-table2, p4-table1, p2-figure2, p3-figure5."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for CSV, PNG, report and cache.")] = Path(
+        "reproduced"
+    ),
+    list_names: Annotated[bool, typer.Option("--list", help="List the names and stop.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the cells as JSON.")] = False,
+) -> None:
+    """Recompute the papers' tables and figures and write one report.
+
+    An interrupted run resumes where it stopped: cells are kept in OUT/cache.json.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from dpcheckin.report import names as known
+    from dpcheckin.report import reproduce as run
+
+    if list_names:
+        typer.echo("\n".join(known()))
+        return
+    try:
+        with Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            disable=json or not sys.stderr.isatty(),
+            transient=True,
+        ) as bar:
+            task = bar.add_task("", total=None)
+
+            def progress(what: str, done: int, total: int) -> None:
+                bar.update(task, description=what, completed=done, total=total)
+
+            results = run(names or ["all"], out, progress)
+    except DpCheckinError as problem:
+        typer.echo(f"dpcheckin reproduce: {problem}", err=True)
+        raise typer.Exit(2) from None
+    if json:
+        content = [
+            {
+                "name": r.panel.name,
+                "title": r.panel.title,
+                "rows": [
+                    {
+                        r.panel.row_title: row.label,
+                        "cells": [
+                            {
+                                "column": c.label,
+                                "kind": c.kind.value,
+                                "printed": c.printed,
+                                "epsilon": r.cells[(row.label, c.label)],
+                            }
+                            for c in r.panel.columns
+                        ],
+                    }
+                    for row in r.panel.rows
+                ],
+                "remarks": r.panel.remarks(r.cells),
+            }
+            for r in results
+        ]
+        typer.echo(json_format.dumps(content, indent=2))
+        return
+    for r in results:
+        typer.echo(f"{r.panel.name}: {r.panel.title}")
+        for remark in r.panel.remarks(r.cells):
+            typer.echo(f"  - {remark.replace('**', '')}")
+    typer.echo(f"report: {out / 'report.md'}")

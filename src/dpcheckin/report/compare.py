@@ -1,0 +1,179 @@
+"""All bounds about one run, ours among them, sorted; and the same along one parameter.
+
+The command ``dpcheckin compare`` prints what is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dpcheckin.accounting import (
+    CheckInRound,
+    LocalPair,
+    ShuffleRound,
+    SubsampleRound,
+    any_pure,
+    approximate,
+    compose,
+    gaussian,
+)
+from dpcheckin.accounting.kinds import Kind
+from dpcheckin.accounting.published import Setting, evaluate
+from dpcheckin.accounting.rounds import Round
+from dpcheckin.accounting.three_valued import three_valued_lower, three_valued_subsample_lower
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.report.panel import Cell, Column, Panel, Row
+
+PROTOCOLS = (
+    "shuffled-check-in",
+    "subsampled-shuffle",
+    "shuffle",
+    "distributed-check-in",
+    "distributed-check-in-removal",
+    "random-check-in-fixed",
+    "random-check-in-averaged",
+    "random-check-in-sliding",
+)
+ALONG = ("rounds", "rate", "population", "local_epsilon", "noise_multiplier", "delta", "slots")
+EMPTY_SEAT = "empty-seat theorem"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One bound of the comparison."""
+
+    name: str
+    source: str
+    kind: Kind
+    epsilon: float | None
+    note: str | None
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "source": self.source,
+            "kind": self.kind.value,
+            "epsilon": self.epsilon,
+            "note": self.note,
+        }
+
+
+def compare(setting: Setting) -> list[Line]:
+    """Every bound that speaks about the setting: applicable ones first, least epsilon first."""
+    if setting.protocol not in PROTOCOLS:
+        raise InvalidParameter("protocol", setting.protocol, "one of " + ", ".join(PROTOCOLS))
+    lines = [
+        Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
+        for v in evaluate(setting)
+    ]
+    lines += _ours(setting)
+    return sorted(lines, key=lambda line: (line.epsilon is None, line.epsilon or 0.0, line.name))
+
+
+def best_guarantee(lines: Sequence[Line]) -> Line:
+    """The least guarantee; only guarantees are looked at."""
+    proved = [x for x in lines if x.kind is Kind.GUARANTEE and x.epsilon is not None]
+    if not proved:
+        raise OutsideTheorem("no bound of the catalogue covers this run")
+    return min(proved, key=lambda x: x.epsilon or 0.0)
+
+
+def along(setting: Setting, parameter: str, values: Sequence[float]) -> Panel:
+    """The comparison as a picture over one parameter."""
+    if parameter not in ALONG:
+        raise InvalidParameter("over", parameter, "one of " + ", ".join(ALONG))
+    if not values:
+        raise InvalidParameter("values", list(values), "at least one value")
+    whole = parameter in ("rounds", "population", "slots")
+    settings: dict[str, Setting] = {}
+    for v in values:
+        change: dict[str, Any] = {parameter: int(v) if whole else float(v)}
+        settings[f"{v:g}"] = replace(setting, **change)
+    computed = {label: compare(s) for label, s in settings.items()}
+    kinds: dict[str, Kind] = {}
+    for lines in computed.values():
+        for line in lines:
+            if line.epsilon is not None:
+                kinds.setdefault(f"{line.name} [{line.source}]", line.kind)
+
+    def cell(label: str, column: str) -> Cell:
+        for line in computed[label]:
+            if f"{line.name} [{line.source}]" == column:
+                return line.epsilon
+        return None
+
+    rows = tuple(Row(label, float(label), {"row": float(i)}) for i, label in enumerate(settings))
+    labels = list(settings)
+
+    def column(name: str, kind: Kind) -> Column:
+        return Column(name, kind, lambda p: cell(labels[int(p["row"])], name))
+
+    return Panel(
+        name="comparison",
+        title=f"{setting.protocol}: bounds over {parameter}",
+        rows=rows,
+        columns=tuple(column(name, kind) for name, kind in kinds.items()),
+        row_title=parameter,
+        about=f"delta = {setting.delta:g}",
+        log_x=len(values) > 2 and min(values) > 0 and max(values) / min(values) > 20,
+    )
+
+
+def _pair(s: Setting) -> LocalPair | None:
+    if s.noise_multiplier is not None:
+        return gaussian(s.noise_multiplier)
+    if s.local_epsilon is not None:
+        return (
+            approximate(s.local_epsilon, s.local_delta)
+            if s.local_delta
+            else any_pure(s.local_epsilon)
+        )
+    return None
+
+
+def _round(s: Setting) -> Round | None:
+    pair = _pair(s)
+    if pair is None:
+        return None
+    if s.protocol == "shuffled-check-in":
+        return CheckInRound(s.population, s.need_rate(), pair)
+    if s.protocol == "subsampled-shuffle":
+        return SubsampleRound(s.population, s.need_cohort(), pair)
+    if s.protocol == "shuffle":
+        return ShuffleRound(s.population, pair)
+    return None
+
+
+def _ours(s: Setting) -> list[Line]:
+    out = []
+    try:
+        one = _round(s)
+        if one is not None:
+            upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
+            out.append(Line(EMPTY_SEAT, "this package, docs/theory", Kind.GUARANTEE, upper, None))
+    except OutsideTheorem as reason:
+        out.append(Line(EMPTY_SEAT, "this package, docs/theory", Kind.GUARANTEE, None, str(reason)))
+    if s.local_epsilon is not None and not s.local_delta and s.noise_multiplier is None:
+        low: float | None = None
+        if s.protocol == "shuffled-check-in":
+            low = three_valued_lower(
+                s.population, s.need_rate(), s.local_epsilon, s.rounds, s.delta
+            )
+        elif s.protocol in ("subsampled-shuffle", "shuffle"):
+            cohort = s.population if s.protocol == "shuffle" else s.need_cohort()
+            low = three_valued_subsample_lower(
+                s.population, cohort, s.local_epsilon, s.rounds, s.delta
+            )
+        if low is not None:
+            out.append(
+                Line(
+                    "three-valued response",
+                    "exact for one pair of datasets",
+                    Kind.LOWER_BOUND,
+                    low,
+                    "no guarantee for all pure randomizers can be smaller",
+                )
+            )
+    return out
