@@ -107,6 +107,24 @@ def theorem_delta(
     return _sum_float(population, rate, e0, hit, neutral, epsilon, away_weight=0.0)
 
 
+def generic_shuffle_delta(population: int, local_epsilon: float, epsilon: float) -> float:
+    """Full shuffle of any pure randomizer for up to millions of users: a given a + b is
+    Binomial(a + b, 1/2), so only the sum over a + b is left (cut at nine deviations)."""
+    e0, alpha = math.exp(local_epsilon), math.exp(epsilon)
+    side = 2.0 / (e0 + 1.0)
+    spread = 9.0 * math.sqrt(population * side) + 9.0
+    m = np.arange(
+        max(1, int(population * side - spread)),
+        min(population, int(population * side + spread)) + 1,
+    )
+    slope, cost = (e0 - alpha) + (alpha * e0 - 1.0), m * (alpha * e0 - 1.0)
+    first = np.floor(cost / slope) + 1.0
+    value = slope * (m / 2.0) * stats.binom.sf(first - 2.0, np.maximum(m - 1, 1), 0.5)
+    value -= cost * stats.binom.sf(first - 1.0, m, 0.5)
+    value[m == 1] = 0.5 * max(e0 - alpha, 0.0)
+    return float(np.sum(stats.binom.pmf(m, population, side) * value)) / population
+
+
 def dary_lower_delta(
     population: int, rate: float, local_epsilon: float, symbols: int, epsilon: float
 ) -> float:
