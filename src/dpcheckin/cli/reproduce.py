@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dpcheckin.cli import training_figures
 from dpcheckin.errors import DpCheckinError
 
 
@@ -21,11 +22,15 @@ def reproduce(
         "reproduced"
     ),
     list_names: Annotated[bool, typer.Option("--list", help="List the names and stop.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Training figures on digits, in a minute each.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the cells as JSON.")] = False,
 ) -> None:
     """Recompute the papers' tables and figures and write one report.
 
-    An interrupted run resumes where it stopped: cells are kept in OUT/cache.json.
+    An interrupted run resumes where it stopped: cells are kept in OUT/cache.json. Training figures
+    (p0-figure3a, p3-figure6, …) take hours, say so, and are played only when named.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
@@ -33,9 +38,17 @@ def reproduce(
     from dpcheckin.report import reproduce as run
 
     if list_names:
-        typer.echo("\n".join(known()))
+        typer.echo("\n".join([*known(), *training_figures.NAMES]))
         return
+    wanted = names or ["all"]
+    training = [name for name in wanted if name in training_figures.NAMES]
     try:
+        if training:
+            played = training_figures.play(training, out, quick)
+            typer.echo(json_format.dumps(played, indent=2))
+            wanted = [name for name in wanted if name not in training]
+            if not wanted:
+                return
         with Progress(
             BarColumn(),
             MofNCompleteColumn(),
@@ -48,7 +61,7 @@ def reproduce(
             def progress(what: str, done: int, total: int) -> None:
                 bar.update(task, description=what, completed=done, total=total)
 
-            results = run(names or ["all"], out, progress)
+            results = run(wanted, out, progress)
     except DpCheckinError as problem:
         typer.echo(f"dpcheckin reproduce: {problem}", err=True)
         raise typer.Exit(2) from None

@@ -61,17 +61,17 @@ def _federated(noise_multiplier: float, **changes: Any) -> RunOptions:
 
 
 FIGURES: dict[str, TrainingFigure] = {
-    "p0-figure-3a": TrainingFigure(
+    "p0-figure3a": TrainingFigure(
         "P0 Fig. 3a: LDP-SGD, 60,000 clients at rate 0.1, local epsilon 2",
         {"LDP-SGD": replace(_LDP_SGD, settings=_SLOW)},
         6800 * 6000,
     ),
-    "p0-figure-3b": TrainingFigure(
+    "p0-figure3b": TrainingFigure(
         "P0 Fig. 3b: ten million clients at rate 1e-4, Gaussian reports of local epsilon 8",
         {"Gaussian": _federated(0.873, population=10**7, rate=1e-4, clip=0.05, rounds=2000)},
         2000 * 1000,
     ),
-    "p0-figure-4": TrainingFigure(
+    "p0-figure4": TrainingFigure(
         "P0 Fig. 4: distributed check-in at rate 1e-3",
         {
             f"noise multiplier {s:g}": _federated(
@@ -81,12 +81,12 @@ FIGURES: dict[str, TrainingFigure] = {
         },
         2 * 10_000 * 60,
     ),
-    "p0-figure-5a": TrainingFigure(
+    "p0-figure5a": TrainingFigure(
         "P0 Fig. 5a: LDP-SGD at different check-in rates",
         {f"rate {r:g}": replace(_LDP_SGD, rate=r, rounds=2000) for r in (0.05, 0.1, 0.2)},
         2000 * 21_000,
     ),
-    "p0-figure-5b": TrainingFigure(
+    "p0-figure5b": TrainingFigure(
         "P0 Fig. 5b: constant and stepped learning rates",
         {
             name: replace(_LDP_SGD, rounds=1000, settings=replace(_SLOW, **change))
@@ -97,12 +97,12 @@ FIGURES: dict[str, TrainingFigure] = {
         },
         2 * 1000 * 6000,
     ),
-    "p1-figure-2": TrainingFigure(
+    "p1-figure2": TrainingFigure(
         "P1 Fig. 2: Gaussian reports at rate 1e-3, noise multiplier 0.86, 100 epochs",
         {"shuffled check-in": _federated(0.86, rate=1e-3, clip=0.05, rounds=100_000)},
         100_000 * 60,
     ),
-    "p1-figure-4": TrainingFigure(
+    "p1-figure4": TrainingFigure(
         "P1 Fig. 4: shuffled Gaussian reports against central DP-SGD with the same total noise",
         {
             "shuffled check-in": _federated(2.0, rate=0.01, rounds=2000),
@@ -110,17 +110,17 @@ FIGURES: dict[str, TrainingFigure] = {
         },
         2 * 2000 * 600,
     ),
-    "p1-figure-6": TrainingFigure(
+    "p1-figure6": TrainingFigure(
         "P1 Fig. 6: Gaussian reports at rate 1e-3 on Fashion-MNIST in place of CIFAR-10",
         {"shuffled check-in": _federated(0.86, data="fashion-mnist", rate=1e-3, rounds=50_000)},
         50_000 * 60,
     ),
-    "p3-figure-6": TrainingFigure(
+    "p3-figure6": TrainingFigure(
         "P3 Fig. 6: PrivUnit, 2,000 of 60,000 clients a round, local epsilon 2",
         {"linear schedule": _P3, "P3's steps": replace(_P3, settings=_P3_STEPS)},
         2 * 6000 * 2000,
     ),
-    "p4-figure-1b": TrainingFigure(
+    "p4-figure1b": TrainingFigure(
         "P4 Fig. 1b: Gaussian reports, rate 0.1, noise multiplier 5",
         {"shuffled check-in": _federated(5.0, rate=0.1, clip=0.01, rounds=2000, settings=_SLOW)},
         2000 * 6000,

@@ -81,4 +81,4 @@ class Settings:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for logs and checkpoints."""
-        return asdict(self)
+        return {**asdict(self), "steps": [list(step) for step in self.steps]}

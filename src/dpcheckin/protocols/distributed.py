@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcheckin.accounting import Guarantee
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.accounting import Bracket, Guarantee, distributed
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, distinct_clients, generator_for
+from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import Gaussian
 from dpcheckin.randomizers.base import at_least
 
@@ -41,8 +42,27 @@ class DistributedCheckIn(Plan):
         count = int(coins.binomial(self.population, self.rate))
         return Cohort(distinct_clients(coins, self.population, count))
 
+    def spent(self, delta: float, rounds: int) -> Bracket:
+        sigma = self.randomizer.noise_multiplier
+        return distributed.epsilon(self.population, self.rate, sigma, rounds, delta)
+
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        raise OutsideTheorem("distributed check-in has no guarantee in this version")
+        rounds = self._checked_rounds(rounds)
+        return stated(
+            self.epsilon(delta, rounds),
+            delta,
+            basis=(
+                "P1 (arXiv 2206.03151v2) section 5 with sampling without replacement given the "
+                "visible number of reports, composed as loss distributions",
+            ),
+            assumptions=(
+                f"{self.population} clients flip their own secret coins",
+                "secure aggregation shows nothing but the sum and the number of reports",
+                "every client adds its share of the noise",
+            ),
+            local=self.randomizer.pair,
+            rounds=rounds,
+        )
 
     def describe(self) -> str:
         return f"distributed check-in, {self.population:,} clients at rate {self.rate:g}"

@@ -55,8 +55,12 @@ class Plan(ABC):
         """Draw the participants of a round; the draw depends on nothing but its arguments."""
 
     @abstractmethod
+    def spent(self, delta: float, rounds: int) -> Bracket:
+        """The certified interval for epsilon after at least one and at most the plan's rounds."""
+
+    @abstractmethod
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        """What `rounds` rounds (default: the plan's) guarantee each client."""
+        """What `rounds` rounds (default: the plan's) guarantee each client, with the reasons."""
 
     @abstractmethod
     def describe(self) -> str:
@@ -67,7 +71,7 @@ class Plan(ABC):
         rounds = self._checked_rounds(rounds)
         if rounds == 0:
             return Bracket(0.0, 0.0)
-        return _cached_guarantee(self, delta, rounds).epsilon
+        return _cached_epsilon(self, delta, rounds)
 
     def rounds_within(self, epsilon: float, delta: float) -> int:
         """The largest number of the plan's rounds whose certified epsilon is at most `epsilon`."""
@@ -93,8 +97,8 @@ class Plan(ABC):
 
 
 @lru_cache(maxsize=4096)
-def _cached_guarantee(plan: Plan, delta: float, rounds: int) -> Guarantee:
-    return plan.guarantee(delta, rounds)
+def _cached_epsilon(plan: Plan, delta: float, rounds: int) -> Bracket:
+    return plan.spent(delta, rounds)
 
 
 def distinct_clients(generator: np.random.Generator, population: int, count: int) -> Clients:

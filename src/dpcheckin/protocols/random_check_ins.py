@@ -16,13 +16,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting import Guarantee
+from dpcheckin.accounting import Bracket, Guarantee, slots
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
+from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 
 _SLOTS, _QUERY = 21, 22
+_LOAD_SHARE = 0.1  # part of delta that pays for unlucky loads of averaged windows
 
 
 class Window(Enum):
@@ -103,8 +105,47 @@ class RandomCheckIns(Plan):
         dummies = self.minibatch - len(asked)
         return Cohort(np.array(asked, dtype=np.int64), dummies, self.minibatch)
 
+    def spent(self, delta: float, rounds: int) -> Bracket:
+        e0 = self._pure_epsilon()
+        if self.window is Window.SLIDING:  # some client's whole window may have passed
+            return slots.composed_epsilon(
+                slots.fixed_window_posteriors(self.slots, 1.0, e0), e0, delta
+            )
+        if self.window is Window.FIXED:
+            steps = slots.fixed_window_posteriors(self.slots, self.check_in_probability, e0)
+            return slots.composed_epsilon(steps[: rounds * self.minibatch], e0, delta)
+        unlucky = _LOAD_SHARE * delta
+        steps = slots.typical_averaged_posteriors(self.population, self.slots, e0, unlucky)
+        return slots.composed_epsilon(steps[:rounds], e0, delta - unlucky)
+
+    def _pure_epsilon(self) -> float:
+        pair = self.randomizer.pair
+        if not pair.pure:
+            raise OutsideTheorem(
+                f"random check-ins are proved for pure local randomizers, not for "
+                f"{self.randomizer.describe()}; use privunit or ldp-sgd"
+            )
+        return pair.local_epsilon
+
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        raise OutsideTheorem("random check-ins have no numerical guarantee in this version")
+        rounds = self._checked_rounds(rounds)
+        theorem = {
+            Window.FIXED: "Theorem 3.2",
+            Window.AVERAGED: "Theorem 4.1",
+            Window.SLIDING: "Theorem 4.3",
+        }[self.window]
+        return stated(
+            self.epsilon(delta, rounds),
+            delta,
+            basis=(f"P2 (arXiv 2007.06605v2) {theorem}, its steps composed as loss distributions",),
+            assumptions=(
+                "every client picks its slot on its own and keeps it secret",
+                "the server sees reports, not who might have sent them",
+                "clients do not collude",
+            ),
+            local=self.randomizer.pair,
+            rounds=1,  # a client reports at most once
+        )
 
     def describe(self) -> str:
         return f"random check-ins, {self.window.value} window of {self.slots:,} slots"
@@ -117,10 +158,10 @@ def _assigned(plan: RandomCheckIns, seed: int) -> tuple[NDArray[np.int64], NDArr
     clients = np.arange(plan.population, dtype=np.int64)
     if plan.check_in_probability < 1:
         clients = clients[draw.random(plan.population) < plan.check_in_probability]
-    slots = draw.integers(plan.slots, size=len(clients))
+    picked = draw.integers(plan.slots, size=len(clients))
     last = plan.slots
     if plan.window is Window.SLIDING:
-        slots, last = slots + clients, plan.population + plan.slots - 1
-    order = np.argsort(slots, kind="stable")
-    starts = np.searchsorted(slots[order], np.arange(last + 1))
+        picked, last = picked + clients, plan.population + plan.slots - 1
+    order = np.argsort(picked, kind="stable")
+    starts = np.searchsorted(picked[order], np.arange(last + 1))
     return clients[order], starts

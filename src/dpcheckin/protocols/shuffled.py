@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcheckin import accounting
-from dpcheckin.accounting import Guarantee
+from dpcheckin.accounting import Bracket, Guarantee
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, distinct_clients, generator_for
 from dpcheckin.randomizers import Randomizer
@@ -36,6 +36,9 @@ class _RoundPlan(Plan):
     def accounting_round(self) -> Any:
         """One round as the accounting layer describes it."""
         raise NotImplementedError
+
+    def spent(self, delta: float, rounds: int) -> Bracket:
+        return accounting.compose([(self.accounting_round(), rounds)]).epsilon(delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)

@@ -1,0 +1,54 @@
+"""The training figures of `dpcheckin reproduce`: names, forecast and progress.
+
+The runs are in `dpcheckin.learning.figures`; torch is imported only when one of them is asked for.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+NAMES = (
+    "p0-figure3a",
+    "p0-figure3b",
+    "p0-figure4",
+    "p0-figure5a",
+    "p0-figure5b",
+    "p1-figure2",
+    "p1-figure4",
+    "p1-figure6",
+    "p3-figure6",
+    "p4-figure1b",
+)
+"""Kept here so that listing them needs no torch; a test compares them with the runs."""
+
+
+def play(names: list[str], out: Path, quick: bool) -> dict[str, Any]:
+    """Play each figure's runs (resuming), say how long they take, return their summaries."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from dpcheckin.learning.figures import FIGURES, run_figure
+
+    results: dict[str, Any] = {}
+    for name in names:
+        figure = FIGURES[name]
+        if not quick:
+            hours = figure.hours()
+            typer.echo(
+                f"{name}: about {hours:.1f} h at 5,000 clients/s; resumes in {out}", err=True
+            )
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+        with Progress(*columns, disable=not sys.stderr.isatty(), transient=True) as bar:
+            tasks = {
+                label: bar.add_task(label, total=20 if quick else options.rounds)
+                for label, options in figure.runs.items()
+            }
+
+            def show(label: str, row: dict[str, Any], bar: Any = bar, tasks: Any = tasks) -> None:
+                bar.update(tasks[label], completed=row["round"])
+
+            results[name] = run_figure(name, out, quick=quick, watch=show)
+    return results

@@ -1,0 +1,27 @@
+"""Guarantees of protocols whose figures do not come from the shuffling theorem."""
+
+from __future__ import annotations
+
+from dpcheckin.accounting import Bracket, Guarantee, Kind, LocalPair
+
+
+def stated(
+    epsilon: Bracket,
+    delta: float,
+    *,
+    basis: tuple[str, ...],
+    assumptions: tuple[str, ...],
+    local: LocalPair | None,
+    rounds: int,
+    adjacency: str = "replace one client",
+) -> Guarantee:
+    """A guarantee with its reasons."""
+    return Guarantee(
+        kind=Kind.GUARANTEE,
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=adjacency,
+        basis=basis,
+        assumptions=assumptions,
+        local=local,
+    )
