@@ -1,0 +1,159 @@
+"""Distributed check-in: soundness by integration, agreement with dp-accounting, order."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from dp_accounting.pld import privacy_loss_distribution
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm, skellam
+
+from dpcheckin.accounting import distributed, removal
+from dpcheckin.accounting import skellam as skellam_accounting
+from dpcheckin.accounting.check_in_alone import sampled, visible_counts
+
+
+def _true_delta(values: list[float], other: float, rate: float, noise: float, e: float) -> float:
+    """H of (k, sum of k noisy values), target first, by integration on a grid."""
+    n = len(values)
+    x = np.linspace(-n - 12 * noise * math.sqrt(n), n + 12 * noise * math.sqrt(n), 8_001)
+    total = 0.0
+    for k in range(1, n + 1):
+        weight = rate**k * (1 - rate) ** (n - k)
+        p, q = np.zeros_like(x), np.zeros_like(x)
+        for chosen in combinations(range(n), k):
+            here = sum(values[i] for i in chosen)
+            there = sum(other if i == 0 else values[i] for i in chosen)
+            p += norm.pdf(x, here, noise * math.sqrt(k))
+            q += norm.pdf(x, there, noise * math.sqrt(k))
+        total += weight * np.trapezoid(np.maximum(p - math.exp(e) * q, 0.0), x)
+    return total
+
+
+@pytest.mark.parametrize("values", [[1, -1, -1], [1, 1, 1], [-1, 0.3, -0.7, 1], [0, 1, -1, 1]])
+@pytest.mark.parametrize("rate", [0.3, 0.8])
+@pytest.mark.parametrize("e", [0.0, 0.2, 0.8])
+def test_one_round_curve_is_an_upper_bound(values: list[float], rate: float, e: float) -> None:
+    """Any data, both directions."""
+    n, noise = len(values), 1.4
+    curve = distributed.round_curve(n, rate, noise, 2.0, smallest=1e-9)
+    bound = curve.upper(np.array([math.exp(e)]))[0]
+    first = [float(v) for v in values]
+    swapped = [-first[0], *first[1:]]
+    # 1e-6: the integration's error at the kinks; equal values of the others meet the bound
+    assert _true_delta(first, -first[0], rate, noise, e) <= bound + 1e-6
+    assert _true_delta(swapped, first[0], rate, noise, e) <= bound + 1e-6
+
+
+@pytest.mark.parametrize("e", [0.0, 0.2, 0.8])
+def test_one_round_curve_is_tight(e: float) -> None:
+    """When all others hold one end of the ball it is attained."""
+    curve = distributed.round_curve(3, 0.3, 1.4, 2.0, smallest=1e-9)
+    bound = curve.upper(np.array([math.exp(e)]))[0]
+    assert _true_delta([1.0, -1.0, -1.0], -1.0, 0.3, 1.4, e) == pytest.approx(bound, rel=1e-5)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.05, 0.1])
+def test_a_fixed_cohort_is_dp_accountings_sampled_gaussian(epsilon: float) -> None:
+    """One round, one k: the curve of both is H((1-q)Q + qP || Q)."""
+    theirs = privacy_loss_distribution.from_gaussian_mechanism(
+        5.0, sampling_prob=0.1, value_discretization_interval=1e-4
+    ).get_delta_for_epsilon(epsilon)
+    alpha = np.array([math.exp(epsilon)])
+    ours = sampled(lambda a: distributed.gaussian_profile(0.2, a), 0.1, alpha)[0]
+    assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+def test_large_fleets_approach_dp_accountings_poisson_sampling() -> None:
+    """k concentrates at rate n: noise sigma sqrt(rate n) against distance 2, composed.
+
+    Ours composes a pair that dominates both directions: a few percent above, never below.
+    """
+    n, rate, noise, rounds, delta = 10**6, 0.01, 0.05, 50, 1e-6
+    ours = distributed.epsilon(n, rate, noise, rounds, delta)
+    spread = noise * math.sqrt(n * rate) / 2
+    one = privacy_loss_distribution.from_gaussian_mechanism(
+        spread, sampling_prob=rate, value_discretization_interval=1e-5
+    )
+    theirs = one.self_compose(rounds).get_epsilon_for_delta(delta)
+    assert theirs * 0.999 <= ours.upper <= theirs * 1.10
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.integers(20, 5_000),
+    st.floats(0.01, 0.6),
+    st.floats(0.5, 4.0),
+    st.integers(1, 300),
+    st.floats(-8.0, -3.0),
+)
+def test_loss_distribution_never_exceeds_theorem_4(
+    n: int, rate: float, noise: float, rounds: int, log_delta: float
+) -> None:
+    """And its bracket is ordered."""
+    delta = 10.0**log_delta
+    if delta < 1e-15 * rounds:
+        return
+    ours = distributed.epsilon(n, rate, noise, rounds, delta)
+    assert ours.lower <= ours.upper <= distributed.theorem_4(n, rate, noise, rounds, delta) + 1e-9
+
+
+def test_theorem_4_needs_its_k_0_term() -> None:
+    """Without it the moment falls below one: an impossible Rényi divergence."""
+    n, rate = 10, 0.05
+    counts = visible_counts(n, rate)
+    assert counts.probability[counts.high <= 0].sum() == pytest.approx((1 - rate) ** n)
+    assert np.all(distributed.theorem_4_rdp(n, rate, 3.0).epsilons >= 0.0)
+    without = 1 - (1 - rate) ** n  # every remaining moment is at least one, but not by so much
+    assert without * math.exp(distributed.fixed_cohort_rdp(n, 1, 3.0).epsilons[0]) < 1.0
+
+
+@pytest.mark.parametrize("variance", [0.7, 5.0, 90.0])
+@pytest.mark.parametrize("shift", [1, 4])
+def test_skellam_profile_against_scipy(variance: float, shift: int) -> None:
+    """H of shifted Skellam noise, summed directly."""
+    j = np.arange(-400, 401)
+    q = skellam.pmf(j, variance / 2, variance / 2)
+    p = skellam.pmf(j - shift, variance / 2, variance / 2)
+    for epsilon in (0.0, 0.3, 1.5):
+        direct = np.maximum(p - math.exp(epsilon) * q, 0).sum()
+        ours = skellam_accounting.skellam_profile(variance, shift, np.array([math.exp(epsilon)]))[0]
+        assert ours == pytest.approx(direct, rel=1e-8, abs=1e-13)
+
+
+@pytest.mark.parametrize(("variance", "shift"), [(2.0, 1), (5.0, 3), (50.0, 4), (400.0, 20)])
+def test_skellam_renyi_bound_holds(variance: float, shift: int) -> None:
+    """Agarwal et al.'s bound is above the exact divergence in one dimension."""
+    losses, p, _ = skellam_accounting._cumulative(variance, shift)
+    mass = np.diff(p, prepend=0.0)
+    orders = np.array([2.0, 3.0, 8.0, 20.0])
+    exact = [math.log(np.sum(mass * np.exp((a - 1) * losses))) / (a - 1) for a in orders]
+    bound = skellam_accounting.sum_rdp(orders, variance, float(shift), float(shift))
+    assert np.all(bound >= np.array(exact))
+
+
+def test_fine_skellam_noise_is_gaussian_noise() -> None:
+    """Bound 10 and variance 200 are sigma = sqrt(2) per clipping norm."""
+    discrete = skellam_accounting.integer_epsilon(1_000, 0.1, 10, 200.0, 100, 1e-5)
+    smooth = distributed.epsilon(1_000, 0.1, math.sqrt(2.0), 100, 1e-5)
+    assert discrete.upper == pytest.approx(smooth.upper, rel=2e-3)
+    vector = skellam_accounting.vector_rdp(1_000, 0.1, 200.0, l1=20.0, l2=20.0)
+    assert discrete.upper <= vector.times(100).epsilon(1e-5).epsilon
+
+
+def test_removal_moments_by_integration() -> None:
+    """P0 Theorem 5's moment, true and printed (k = 5, order 3, sigma 1.3)."""
+    k, order, noise = 5, 3, 1.3
+    x = np.linspace(-8, 8, 400_001)
+    p = norm.pdf(x, 0, noise / math.sqrt(k))
+    q = norm.pdf(x, 1 / (k + 1), noise / math.sqrt(k + 1))
+    direct = np.trapezoid(q * (p / q) ** order, x)
+    reverse = np.trapezoid(p * (q / p) ** order, x)
+    assert removal.moment(k, order, noise) == pytest.approx(direct, rel=1e-6)
+    assert removal.reverse_moment(k, order, noise) == pytest.approx(reverse, rel=1e-6)
+    assert removal.printed_moment(k, order, noise) < 0.71 < 1.75 < direct
+    assert math.isinf(removal.moment(k, k + 1, noise))
