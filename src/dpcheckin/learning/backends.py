@@ -8,6 +8,7 @@ never one client at a time; the data travels once.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -21,11 +22,13 @@ from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.learning.work import Chunk, ChunkResult, ClientWork, set_parameters
 
 _GROUP = 8
-"""Chunks per shipment: 4,000 clients a call, enough to hide its cost."""
+"""Most chunks per shipment: 4,000 clients a call, enough to hide its cost."""
 
 
-def _grouped(chunks: list[Chunk]) -> list[list[Chunk]]:
-    return [chunks[i : i + _GROUP] for i in range(0, len(chunks), _GROUP)]
+def _grouped(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:
+    """Shipments as large as they may be while every worker gets one."""
+    size = max(1, min(_GROUP, -(-len(chunks) // workers)))
+    return [chunks[i : i + size] for i in range(0, len(chunks), size)]
 
 
 class Backend(ABC):
@@ -73,12 +76,13 @@ class Processes(Backend):
     def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
         if workers < 1:
             raise InvalidParameter("workers", workers, "at least 1")
+        self._count = workers
         self._pool = ProcessPoolExecutor(
             workers, get_context("spawn"), initializer=_start_worker, initargs=(work, threads)
         )
 
     def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
-        groups = _grouped(chunks)
+        groups = _grouped(chunks, self._count)
         for results in self._pool.map(_run_group, [parameters] * len(groups), groups):
             yield from results
 
@@ -100,7 +104,7 @@ class RayCluster(Backend):
             ray.init(
                 num_cpus=workers,
                 include_dashboard=False,
-                logging_level="ERROR",
+                logging_level=logging.ERROR,
                 _system_config={"metrics_report_interval_ms": 10**9},
             )
 
@@ -111,15 +115,15 @@ class RayCluster(Backend):
             def run(self, parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
                 return _run_group(parameters, group)
 
-        remote = ray.remote(num_cpus=1)(Worker)
+        remote: Any = ray.remote(num_cpus=1)(Worker)
         shipped = ray.put(work)
-        self._workers = [remote.remote(shipped, threads) for _ in range(workers)]
+        self._workers: list[Any] = [remote.remote(shipped, threads) for _ in range(workers)]
 
     def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
         at = self._ray.put(parameters)
         pending = [
             self._workers[i % len(self._workers)].run.remote(at, group)
-            for i, group in enumerate(_grouped(chunks))
+            for i, group in enumerate(_grouped(chunks, len(self._workers)))
         ]
         for answer in pending:
             yield from self._ray.get(answer)

@@ -55,6 +55,11 @@ _P3 = _mnist(
 )
 _P3_STEPS = replace(_SLOW, learning_rate=0.06, schedule="steps", steps=((900, 1 / 3), (1800, 0.29)))
 
+_LEARNING_RATES: dict[str, dict[str, Any]] = {
+    "constant": {"schedule": "constant"},
+    "stepped": {"schedule": "steps", "steps": ((300, 0.5), (600, 0.1))},
+}
+
 
 def _federated(noise_multiplier: float, **changes: Any) -> RunOptions:
     return _mnist(randomizer="gaussian", noise_multiplier=noise_multiplier, **changes)
@@ -90,10 +95,7 @@ FIGURES: dict[str, TrainingFigure] = {
         "P0 Fig. 5b: constant and stepped learning rates",
         {
             name: replace(_LDP_SGD, rounds=1000, settings=replace(_SLOW, **change))
-            for name, change in {
-                "constant": {"schedule": "constant"},
-                "stepped": {"schedule": "steps", "steps": ((300, 0.5), (600, 0.1))},
-            }.items()
+            for name, change in _LEARNING_RATES.items()
         },
         2 * 1000 * 6000,
     ),
@@ -149,7 +151,7 @@ def run_figure(
         out.mkdir(parents=True, exist_ok=True)
         trainer = build(_quickly(options) if quick else options, out)
         if watch is not None:
-            trainer.on_round = lambda row, label=label: watch(label, row)  # type: ignore[misc]
+            trainer.on_round = lambda row, label=label: watch(label, row)
         outcome = trainer.run()
         results[label], logs[label] = write_report(out, trainer, outcome), outcome.log
     _draw(folder / name / f"{name}.png", figure.title, logs)

@@ -54,7 +54,7 @@ class OneRecordEach(Fleet):
         return len(self.targets)
 
     def records(self, clients: Clients) -> Records:
-        where = torch.from_numpy(clients)
+        where = torch.tensor(clients)  # a copy: arrays that came from another process are read-only
         return self.inputs[where], self.targets[where], None
 
 

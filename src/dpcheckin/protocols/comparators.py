@@ -10,17 +10,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import dp_accounting
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-from dpcheckin.accounting import Bracket, GaussianPair, Guarantee, LocalPair, ThreeAtoms
+from dpcheckin.accounting import Bracket, GaussianPair, LocalPair, ThreeAtoms
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, distinct_clients, generator_for
 from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import ClipOnly, Randomizer
 from dpcheckin.randomizers.base import at_least, positive
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import Guarantee
 
 _COIN = 41
 

@@ -12,16 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting import Bracket, Guarantee, slots
+from dpcheckin.accounting import Bracket, slots
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
 from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import Guarantee
 
 _SLOTS, _QUERY = 21, 22
 _LOAD_SHARE = 0.1  # part of delta that pays for unlucky loads of averaged windows

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dpcheckin.accounting import Bracket, Guarantee, Kind, LocalPair
+from typing import TYPE_CHECKING
+
+from dpcheckin.accounting import Bracket, LocalPair
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import Guarantee
 
 
 def stated(
@@ -16,6 +21,8 @@ def stated(
     adjacency: str = "replace one client",
 ) -> Guarantee:
     """A guarantee with its reasons."""
+    from dpcheckin.accounting import Guarantee, Kind
+
     return Guarantee(
         kind=Kind.GUARANTEE,
         epsilon=epsilon,
