@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,9 +110,11 @@ def test_dummy_updates() -> None:
 
 def test_corollary_3_3_checks_the_step_its_conditions_miss() -> None:
     """Its printed conditions hold here, epsilon_1 <= 1/2 does not."""
-    n, m, e0, beta = 400, 100, 2.0, 1e-9
-    assert e0 <= 2 * math.log(n / (8 * math.sqrt(m))) / 3 + 1  # near the printed condition
-    with pytest.raises(OutsideTheorem, match="epsilon <= 0.5"):
+    n, m, e0, beta = 147, 100, 0.405, math.exp(-30)
+    r = math.exp(e0)
+    assert e0 <= 2 * math.log(n / (8 * math.sqrt(m))) / 3
+    assert n >= (r - 1) ** 2 * r * math.sqrt(m) * math.log(1 / beta)
+    with pytest.raises(OutsideTheorem, match=r"epsilon <= 0\.5"):
         p2.repeated_fixed_window(n, m, e0, beta, 1e-6)
     fine = p2.repeated_fixed_window(10**7, 1000, 0.5, 1e-9, 1e-6)
     assert 0 < fine.epsilon < 0.5
@@ -130,9 +133,10 @@ def test_approximate_randomizers_pay_eightfold() -> None:
 
 def test_risk_bounds_move_the_right_way() -> None:
     """More clients, fewer dimensions, less noise: smaller risk."""
-    base = dict(population=10_000, slots=400, diameter=1.0, lipschitz=1.0, dimension=10, noise=1.0)
+    base: dict[str, Any] = {"population": 10_000, "slots": 400, "diameter": 1.0}
+    base |= {"lipschitz": 1.0, "dimension": 10, "noise": 1.0}
     assert utility.averaged_risk(**base) > utility.averaged_risk(**{**base, "noise": 0.1})
-    fixed = dict(base, check_in_probability=1.0)
+    fixed = {**base, "check_in_probability": 1.0}
     assert utility.fixed_window_risk(**fixed) < utility.fixed_window_risk(
         **{**fixed, "dimension": 40}
     )

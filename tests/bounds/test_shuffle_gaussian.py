@@ -101,7 +101,7 @@ def test_conjecture_1_and_corollary_1(population: int, noise: float, rate: float
 
 def test_bad_input_is_named() -> None:
     """One line, the parameter and what is allowed."""
-    with pytest.raises(InvalidParameter, match="rate = 1.5"):
+    with pytest.raises(InvalidParameter, match=r"rate = 1\.5"):
         check_in_rdp(10, 1.5, 1.0, 5)
     with pytest.raises(InvalidParameter, match="noise_multiplier"):
         full_shuffle_rdp(10, math.nan, 5)

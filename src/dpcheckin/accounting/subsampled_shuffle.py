@@ -96,9 +96,10 @@ def lower_rdp(population: int, cohort: int, local_epsilon: float, max_order: int
     x = (1.0 / population) * (e0 - 1.0 / e0) * (m - cohort * p)
     log_ratio = np.log1p(x)
     orders = np.arange(2, max_order + 1, dtype=np.float64)
-    # (1 + x)^a - 1 - a x is never negative, so cutting the tails keeps a lower bound.
+    # (1 + x)^a - 1 - a x is never negative, so cutting tails (and powers) keeps a lower bound.
     excess = [
-        float(np.dot(weight, np.maximum(0.0, np.expm1(a * log_ratio) - a * x))) for a in orders
+        float(np.dot(weight, np.maximum(0.0, np.expm1(np.minimum(a * log_ratio, 600.0)) - a * x)))
+        for a in orders
     ]
     return _curve(np.log1p(np.asarray(excess)))
 

@@ -9,13 +9,13 @@ randomizers can lie below it.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from dpcheckin.accounting import loss
-from dpcheckin.accounting.curves import SeatCurve
+from dpcheckin.accounting import loss, seats
 from dpcheckin.accounting.seats import SeatModel
 from dpcheckin.errors import InvalidParameter
 
-_POINTS_PER_SPREAD = 40
+_POINTS_PER_SPREAD = 150
 
 
 def three_valued_lower(
@@ -56,12 +56,15 @@ def _model(population: int, steps: int, take: float, local_epsilon: float) -> Se
 
 
 def _lower(model: SeatModel, rounds: int, delta: float) -> float:
-    curve = SeatCurve([(1.0, model)])
-    reach = curve.reach(1e-6 * delta / rounds)
-    step = max(curve.spread / _POINTS_PER_SPREAD, reach / 24_000)
-    if curve.quantum > step:
-        step = curve.quantum / math.ceil(curve.quantum / step)
+    _, atoms = seats.atoms(model)
+    kept = (atoms.p > 1e-290) & (atoms.q > 1e-290)  # dropping outcomes can only lower the curve
+    below = replace(atoms, p=atoms.p[kept], q=atoms.q[kept])
+    spread = seats.spread(below)
+    reach = seats.largest_loss(below, 1e-6 * delta / rounds)
+    if spread == 0.0 or reach == 0.0:
+        return 0.0
+    step = max(spread / _POINTS_PER_SPREAD, reach / 24_000)
     points = 2 * math.ceil((reach / step + 3) / 2) + 1
-    _, lower = curve.values(step, points)
-    below = loss.dominated(2 * step, lower)
-    return loss.compose([(below, rounds)], delta=delta).epsilon(delta, upper=False)
+    lower = seats.curve_on_grid(below, step, points) * (1.0 - 1e-10)
+    one = loss.dominated(2 * step, lower)
+    return loss.compose([(one, rounds)], delta=delta).epsilon(delta, upper=False)

@@ -11,7 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dpcheckin.accounting.kinds import Kind
-from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem
+from dpcheckin.errors import (
+    DpCheckinError,
+    InvalidParameter,
+    NumericalFailure,
+    OutsideTheorem,
+)
 
 PAPERS = {
     "P0": "Liew, Hasegawa and Takahashi, Shuffled Check-in, appendix (arXiv 2206.03151v1)",
@@ -107,7 +112,7 @@ class PublishedBound:
             return BoundValue(self, None, f"not about the protocol {setting.protocol}")
         try:
             value = self.compute(setting)
-        except OutsideTheorem as reason:
+        except (OutsideTheorem, NumericalFailure) as reason:
             return BoundValue(self, None, str(reason))
         if not value >= 0.0:
             raise InvalidParameter("epsilon", value, "a non-negative number")

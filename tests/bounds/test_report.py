@@ -1,0 +1,108 @@
+"""Reproduction: resumable, complete, and honest about what contradicts the papers."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dpcheckin.cli.compare import compare
+from dpcheckin.cli.reproduce import reproduce as reproduce_command
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.report import names, reproduce
+from dpcheckin.report.cache import CellCache
+from dpcheckin.report.papers import panels
+
+app = typer.Typer()
+app.command("compare")(compare)
+app.command("reproduce")(reproduce_command)
+runner = CliRunner()
+
+
+def test_every_panel_is_well_formed() -> None:
+    """Unique row labels and columns, at least one of ours in each."""
+    assert {"p1-table2", "p4-table1", "p1-figure3", "p1-figure5", "p2-figure2-n1000"} <= set(
+        names()
+    )
+    assert {f"p3-figure{f}-{x}" for f in (4, 5) for x in "abc"} <= set(names())
+    for panel in panels().values():
+        assert len({r.label for r in panel.rows}) == len(panel.rows)
+        assert len({c.label for c in panel.columns}) == len(panel.columns)
+        assert any(not c.printed for c in panel.columns)
+
+
+def test_table_2_flags_the_three_impossible_entries(tmp_path: Path) -> None:
+    """CSV, PNG and report are written; the contradictions are spelled out."""
+    (result,) = reproduce(["p1-table2"], tmp_path)
+    remarks = result.panel.remarks(result.cells)
+    assert sum("Impossible" in x for x in remarks) == 3
+    assert result.cells[("ε0 = 2, γ = 0.01", "empty-seat guarantee")] == pytest.approx(
+        0.07353, rel=1e-3
+    )
+    with (tmp_path / "p1-table2.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.reader(stream))
+    assert len(rows) == 2 + 4 and rows[1][-1] == "lower bound"
+    assert (tmp_path / "p1-table2.png").read_bytes()[:4] == b"\x89PNG"
+    assert "Impossible" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_a_second_run_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All cells come from the cache; a cell lost from it is computed again."""
+    reproduce(["p1-figure5"], tmp_path)
+    written: list[int] = []
+    monkeypatch.setattr(CellCache, "_write", lambda self: written.append(1))
+    reproduce(["p1-figure5"], tmp_path)
+    assert written == []
+    cache = tmp_path / "cache.json"
+    content = json.loads(cache.read_text(encoding="utf-8"))
+    content.popitem()
+    cache.write_text(json.dumps(content), encoding="utf-8")
+    reproduce(["p1-figure5"], tmp_path)
+    assert written == [1]
+
+
+def test_p2_figure_2_is_the_printed_formulas(tmp_path: Path) -> None:
+    """Theorem 5.1 at n = 1,000 and 10,000 against a value worked out by hand: a = e^0.75 (e^0.5 - 1)/sqrt(1000)."""
+    (result,) = reproduce(["p2-figure2-n1000"], tmp_path)
+    assert result.cells[("0.50", "P2 Theorem 5.1 (solid)")] == pytest.approx(0.22923, rel=1e-4)
+    ours = result.cells[("0.50", "privacy blanket, exact")]
+    clones = result.cells[("0.50", "exact clones")]
+    assert ours is not None and clones is not None and ours <= clones
+
+
+def test_unknown_names_are_refused(tmp_path: Path) -> None:
+    """One line that lists what there is."""
+    with pytest.raises(InvalidParameter, match="p1-table2"):
+        reproduce(["p9-table7"], tmp_path)
+    result = runner.invoke(app, ["reproduce", "p9-table7", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+
+
+def test_compare_command() -> None:
+    """JSON has kinds; the table runs; bad input is one line and exit code 2."""
+    run = ["compare", "--population", "10000", "--rate", "0.01", "--local-epsilon", "2"]
+    run += ["--rounds", "100", "--delta", "1e-4"]
+    result = runner.invoke(app, [*run, "--json"])
+    assert result.exit_code == 0
+    lines = json.loads(result.stdout)
+    kinds = {line["kind"] for line in lines}
+    assert kinds >= {"guarantee", "lower bound", "refuted claim"}
+    figures = [line["epsilon"] for line in lines if line["epsilon"] is not None]
+    assert figures == sorted(figures)
+    assert runner.invoke(app, run).exit_code == 0
+    bad = runner.invoke(app, ["compare", "--population", "0", "--local-epsilon", "1"])
+    assert bad.exit_code == 2
+    assert bad.stderr.count("\n") == 1 and "population" in bad.stderr
+
+
+def test_compare_draws(tmp_path: Path) -> None:
+    """Along one parameter: CSV, PNG and Markdown."""
+    run = ["compare", "--population", "1000", "--protocol", "distributed-check-in", "--rate", "0.1"]
+    run += ["--noise-multiplier", "1.0", "--over", "rounds", "--values", "1,10", "--out"]
+    result = runner.invoke(app, [*run, str(tmp_path)])
+    assert result.exit_code == 0
+    assert (tmp_path / "comparison.png").exists() and (tmp_path / "comparison.csv").exists()
