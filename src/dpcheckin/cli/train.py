@@ -103,6 +103,9 @@ def train(
     averaging: Annotated[
         float, typer.Option(help="Decay of the averaged model.", rich_help_panel=_LEARNING)
     ] = 0.9,
+    weight_decay: Annotated[
+        float, typer.Option(help="Pull of the parameters to zero.", rich_help_panel=_LEARNING)
+    ] = 0.0,
     seed: Annotated[int, typer.Option(rich_help_panel=_LEARNING)] = 0,
     evaluate_every: Annotated[
         int, typer.Option(help="Rounds between log lines.", rich_help_panel=_LEARNING)
@@ -140,6 +143,7 @@ def train(
             momentum=momentum,
             schedule=schedule,
             averaging=averaging,
+            weight_decay=weight_decay,
             seed=seed,
             evaluate_every=evaluate_every,
             checkpoint_every=checkpoint_every,

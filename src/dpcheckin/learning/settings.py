@@ -27,6 +27,7 @@ class Settings:
     the same step whatever the clip (when most gradients are clipped, the usual case). `steps` are
     (round, factor) pairs of the step schedule. `averaging` is the decay of the running average of
     the parameters that is evaluated and returned (0: the last parameters themselves).
+    `weight_decay` pulls parameters to zero and so forgets the noise of early rounds.
     """
 
     optimizer: str = "sgd"
@@ -36,6 +37,7 @@ class Settings:
     warmup: int = 0
     steps: tuple[tuple[int, float], ...] = ()
     averaging: float = 0.0
+    weight_decay: float = 0.0
     seed: int = 0
     evaluate_every: int = 10
     checkpoint_every: int = 50
@@ -50,6 +52,8 @@ class Settings:
         for name in ("momentum", "averaging"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidParameter(name, getattr(self, name), "in [0, 1)")
+        if not 0 <= self.weight_decay < math.inf:
+            raise InvalidParameter("weight_decay", self.weight_decay, "a number of at least 0")
         for name in ("evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise InvalidParameter(name, getattr(self, name), "at least 1")
@@ -76,8 +80,12 @@ class Settings:
         parameters = list(module.parameters())
         if self.optimizer == "adam":
             betas = (self.momentum or 0.9, 0.999)
-            return torch.optim.Adam(parameters, lr=self.learning_rate, betas=betas)
-        return torch.optim.SGD(parameters, lr=self.learning_rate, momentum=self.momentum)
+            return torch.optim.Adam(
+                parameters, self.learning_rate, betas, weight_decay=self.weight_decay
+            )
+        return torch.optim.SGD(
+            parameters, self.learning_rate, self.momentum, weight_decay=self.weight_decay
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for logs and checkpoints."""
