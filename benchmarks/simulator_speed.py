@@ -2,10 +2,12 @@
 
     python benchmarks/simulator_speed.py [--threads 2] [--seconds 10] [--json out.json]
 
-One process, one run: plain mini-batch training (no per-client gradient, the floor, in torch's
+One run, side by side: plain mini-batch training (no per-client gradient, the floor, in torch's
 default layout and in channels-last), the simulator with only the sum of the reports, with one
-PrivUnit report per client, with one Gaussian report per client, and per-client gradients by
-vmap alone. Other packages are timed by `simulator_rivals.py`, in an environment of their own.
+PrivUnit report per client, with one Gaussian report per client (one process with all threads, and
+as many worker processes of one thread each), and per-client gradients by vmap alone. The best
+of many repetitions is kept, because the machine may be shared. Other packages
+are timed by `simulator_rivals.py`, in an environment of their own.
 """
 
 from __future__ import annotations
@@ -19,8 +21,16 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from dpcheckin.learning import ClientWork, OneRecordEach, Reports, VmapGradients, papers_cnn
+from dpcheckin.learning import (
+    ClientWork,
+    OneRecordEach,
+    Processes,
+    Reports,
+    VmapGradients,
+    papers_cnn,
+)
 from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning.work import get_parameters
 from dpcheckin.randomizers import Gaussian, PrivUnit
 
 COHORT = 2000
@@ -53,6 +63,19 @@ def simulated(work: ClientWork) -> Callable[[], None]:
     def run() -> None:
         for chunk in work.chunks(clients, (1, 2)):
             work.chunk(chunk)
+
+    return run
+
+
+def spread(work: ClientWork, workers: int) -> Callable[[], None]:
+    """One cohort over worker processes of one thread each."""
+    backend, clients = Processes(work, workers), np.arange(COHORT)
+    parameters = get_parameters(work.module)
+    chunks = work.chunks(clients, (1, 2))
+
+    def run() -> None:
+        for _ in backend.run(parameters, chunks):
+            pass
 
     return run
 
@@ -96,6 +119,10 @@ def main() -> None:
     def job(randomizer: PrivUnit | Gaussian, reports: Reports) -> Callable[[], None]:
         return simulated(ClientWork(papers_cnn(), cross_entropy, fleet, randomizer, reports))
 
+    def jobs(randomizer: PrivUnit | Gaussian, reports: Reports) -> Callable[[], None]:
+        work = ClientWork(papers_cnn(), cross_entropy, fleet, randomizer, reports)
+        return spread(work, options.threads)
+
     rows = {
         "plain batches, default layout (floor)": plain(fleet, False),
         "plain batches, channels-last (floor)": plain(fleet, True),
@@ -103,11 +130,15 @@ def main() -> None:
         "simulator, sum only, Gaussian": job(gaussian, Reports.SUM),
         "simulator, one PrivUnit report each": job(privunit, Reports.EACH),
         "simulator, one Gaussian report each": job(gaussian, Reports.EACH),
+        "simulator, sum only, PrivUnit, processes": jobs(privunit, Reports.SUM),
+        "simulator, one PrivUnit report each, processes": jobs(privunit, Reports.EACH),
+        "simulator, one Gaussian report each, processes": jobs(gaussian, Reports.EACH),
         "vmap(grad), clip and sum": vmapped(fleet),
     }
-    results = {name: round(speed(run, options.seconds)) for name, run in rows.items()}
-    for name, value in results.items():
-        print(f"{name:42s} {value:8,d} clients/s")
+    results: dict[str, int] = {}
+    for name, run in rows.items():
+        value = results[name] = round(speed(run, options.seconds))
+        print(f"{name:48s} {value:8,d} clients/s", flush=True)
     if options.json:
         with open(options.json, "w") as file:
             json.dump({"threads": options.threads, "clients_per_second": results}, file, indent=1)
