@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpcheckin.accounting import (
+    clones,
     distributed,
     gaussian_published,
     homogeneous_pair,
@@ -81,6 +82,12 @@ def _averaged_numerical(s: Setting) -> float:
     e0, half = s.need_local_epsilon(), s.delta / 2.0
     q = slots.typical_averaged_posteriors(s.population, s.need_slots(), e0, half / s.rounds)
     return slots.composed_epsilon(q, e0, half, repeats=s.rounds).upper
+
+
+def _averaged_clones(s: Setting) -> float:
+    """Given the loads the run is a shuffled adaptive sequence, averaged per slot afterwards."""
+    s.need_one_round()
+    return clones.numerical(s.need_local_epsilon(), s.population, s.delta)
 
 
 def _repeated(s: Setting) -> float:
@@ -291,6 +298,15 @@ ENTRIES = (
         _G,
         (AVERAGED,),
         _averaged,
+    ),
+    PublishedBound(
+        "averaged updates as a shuffle",
+        "FMT",
+        "Thm 3.2 (adaptive sequences), given the loads",
+        "n reports in random order, each slot averaged afterwards; clients must not collude",
+        _G,
+        (AVERAGED,),
+        _averaged_clones,
     ),
     PublishedBound(
         "averaged updates, composed",

@@ -1,0 +1,125 @@
+"""Rounds composed: from one-round curves to a certified (epsilon, delta) for all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dpcheckin.accounting import checks, loss
+from dpcheckin.accounting.bracket import Bracket
+from dpcheckin.accounting.curves import RoundCurve
+from dpcheckin.accounting.loss import LossDistribution, Tail
+from dpcheckin.accounting.rounds import Round
+from dpcheckin.errors import InvalidParameter, NumericalFailure
+
+MOST_ROUNDS = 10**9
+LONGEST_GRID = 24_000
+# Part of delta that may be spent on tails that are cut off instead of computed.
+TAIL_SHARE = 1e-4
+
+
+def compose(rounds: Sequence[tuple[Round, int]]) -> Composition:
+    """The composition of (round, how many times) pairs, in any order, adaptively.
+
+    >>> from dpcheckin.accounting import CheckInRound, any_pure
+    >>> run = compose([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)])
+    >>> round(run.epsilon(1e-4).upper, 4)
+    0.0735
+    """
+    return Composition(rounds)
+
+
+class Composition:
+    """Answers questions about a sequence of rounds; results are kept between questions."""
+
+    def __init__(self, rounds: Sequence[tuple[Round, int]]) -> None:
+        if not rounds:
+            raise InvalidParameter("rounds", [], "at least one round")
+        merged: dict[Round, int] = {}
+        for one, repeats in rounds:
+            if not isinstance(one, Round):
+                raise InvalidParameter("rounds", one, "pairs of a round and a count")
+            repeats = checks.count("count", repeats, 0, MOST_ROUNDS)
+            merged[one] = merged.get(one, 0) + repeats
+        self.rounds = tuple((one, repeats) for one, repeats in merged.items() if repeats)
+        self.total = sum(repeats for _, repeats in self.rounds)
+        self._parts: dict[int, tuple[list[tuple[LossDistribution, int]], ...]] = {}
+
+    def epsilon(self, delta: float) -> Bracket:
+        """Smallest epsilon for this delta, between certified bounds (upper may be infinite)."""
+        delta = checks.open_probability("delta", delta)
+        if not self.rounds:
+            return Bracket(0.0, 0.0)
+        above, below = self._distributions(delta)
+        upper = loss.compose(above, delta=delta).epsilon(delta, upper=True)
+        lower = loss.compose(below, delta=delta).epsilon(delta, upper=False)
+        return Bracket(lower, min(upper, self._plain_sum()))
+
+    def delta(self, epsilon: float) -> Bracket:
+        """delta for this epsilon, between certified bounds."""
+        epsilon = checks.non_negative("epsilon", epsilon)
+        if not self.rounds or epsilon >= self._plain_sum():
+            return Bracket(0.0, 0.0)
+        magnitude = 1e-9
+        for _ in range(12):
+            above, below = self._distributions(magnitude)
+            upper = _tail(above, epsilon).delta(epsilon, upper=True)
+            # the tails cut off must not be what the answer consists of
+            if upper >= magnitude or magnitude <= 1e-30:
+                break
+            magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
+        lower = _tail(below, epsilon).delta(epsilon, upper=False)
+        return Bracket(lower, upper)
+
+    def _plain_sum(self) -> float:
+        """What local privacy alone gives: the sum of local epsilons, if there is no delta."""
+        if not all(one.pair.pure for one, _ in self.rounds):
+            return math.inf
+        return math.fsum(n * one.pair.local_epsilon for one, n in self.rounds)
+
+    def _distributions(
+        self, delta: float
+    ) -> tuple[list[tuple[LossDistribution, int]], list[tuple[LossDistribution, int]]]:
+        key = math.floor(math.log10(delta))
+        if key not in self._parts:
+            self._parts[key] = self._discretised(10.0**key)
+        above, below = self._parts[key]
+        return above, below
+
+    def _discretised(
+        self, delta: float
+    ) -> tuple[list[tuple[LossDistribution, int]], list[tuple[LossDistribution, int]]]:
+        tolerance = TAIL_SHARE * delta / self.total
+        curves = [(one.curve(tolerance), n) for one, n in self.rounds]
+        step, reaches = _step(curves, self.total, tolerance)
+        # lower bounds may be on a coarser grid where each point is dear
+        factor = max(1, *(round(reach / step / c.most_lower) for (c, _), reach in zip(curves, reaches, strict=True)))
+        above, below = [], []
+        for (curve, n), reach in zip(curves, reaches, strict=True):
+            points = math.ceil(reach / step) + 3
+            above.append((loss.dominating(step, curve.upper(step, points)), n))
+            fine = 2 * math.ceil((points / factor + 1) / 2) + 1
+            below.append((loss.dominated(2 * factor * step, curve.lower(factor * step, fine)), n))
+        return above, below
+
+
+def _tail(parts: list[tuple[LossDistribution, int]], epsilon: float) -> Tail:
+    return loss.compose(parts, epsilon=epsilon)
+
+
+def _step(
+    curves: list[tuple[RoundCurve, int]], total: int, tolerance: float
+) -> tuple[float, list[float]]:
+    """A step small against the loss of a typical round, with a grid of bounded length."""
+    reaches = [curve.reach(tolerance) for curve, _ in curves]
+    variance = sum(n * curve.spread**2 for curve, n in curves) / total
+    resolution = min(curve.resolution for curve, _ in curves)
+    step = max(math.sqrt(variance) / resolution, max(reaches) / LONGEST_GRID)
+    if not (math.isfinite(step)):
+        raise NumericalFailure("the loss of one round could not be bounded")
+    if step == 0.0:
+        return 1.0, reaches
+    if len(curves) == 1 and curves[0][0].quantum > step:
+        quantum = curves[0][0].quantum
+        step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
+    return step, reaches

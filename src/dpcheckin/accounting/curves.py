@@ -1,0 +1,197 @@
+"""One-round curves delta(eps) on a grid, upper and lower, whatever engine computes them.
+
+A round is a mixture of a few models (one, unless colluders make the honest cohort random). Its
+curve adds what happens when no seat is empty (a multiple of the local profile) and mass without
+counterpart (the local delta), and is capped by what holds without any shuffling.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpcheckin.accounting import seats
+from dpcheckin.accounting.homogeneous import HomogeneousCurve
+from dpcheckin.accounting.lattice import LatticeCurve, LatticeModel, Profile
+from dpcheckin.accounting.loss import Array
+from dpcheckin.accounting.seats import Atoms, SeatModel
+from dpcheckin.errors import NumericalFailure
+
+
+# Curves are widened by this relative amount, far more than the rounding of sums and differences.
+UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Unshuffled:
+    """What holds without shuffling: a report costs no more than its local profile.
+
+    `unprotected` is the probability that no seat is empty, when nothing better is proved then;
+    `rate` bounds the probability of reporting at all.
+    """
+
+    profile: Profile
+    unprotected: float
+    rate: float
+    local_delta: float
+
+    def complete(self, upper: Array, alphas: Array) -> Array:
+        """The theorem's finite part completed to a full upper bound."""
+        local = self.profile(alphas)
+        whole = upper + self.unprotected * local + self.rate * self.local_delta
+        return np.minimum(whole, self.rate * local * UPPER_SLACK)
+
+
+class RoundCurve(ABC):
+    """delta(eps) of one round for eps >= 0."""
+
+    spread: float  # standard deviation of the loss, a guide for the grid
+    quantum: float = 0.0  # spacing of the losses if they are nearly equidistant
+    resolution: int = 160  # grid points per standard deviation that are worth computing
+    most_lower: int = 100_000  # points of the lower bound that are worth computing
+
+    @abstractmethod
+    def reach(self, tolerance: float) -> float:
+        """A loss beyond which the curve's changeable part is at most `tolerance`."""
+
+    @abstractmethod
+    def upper(self, step: float, points: int) -> Array:
+        """Upper bounds at eps = 0, step, 2 step, ..."""
+
+    @abstractmethod
+    def lower(self, step: float, points: int) -> Array:
+        """Lower bounds of the finite part at the same places."""
+
+
+class SeatCurve(RoundCurve):
+    """Mixture of three-atom models, each an explicit pair."""
+
+    def __init__(self, parts: Sequence[tuple[float, SeatModel]], local: Unshuffled) -> None:
+        self._parts, self._local = parts, local
+
+    @cached_property
+    def _atoms(self) -> list[tuple[float, Atoms, Atoms]]:
+        return [(weight, *seats.atoms(model)) for weight, model in self._parts]
+
+    @property
+    def upper_atoms(self) -> list[tuple[float, Atoms]]:
+        """The split atoms with their weights (for Renyi moments)."""
+        return [(weight, above) for weight, above, _ in self._atoms]
+
+    @cached_property
+    def spread(self) -> float:  # type: ignore[override]
+        return math.sqrt(sum(w * seats.spread(below) ** 2 for w, _, below in self._atoms))
+
+    @cached_property
+    def quantum(self) -> float:  # type: ignore[override]
+        model = self._parts[0][1]
+        hits = max(model.steps * model.hits, 1.0)
+        weight = float(model.mean_weight(np.array([hits]))[0])
+        # once a single hit is felt in the total weight the losses are no longer equidistant
+        return 2 * math.atanh(model.kappa / weight) if model.kappa < 0.05 * weight else 0.0
+
+    def reach(self, tolerance: float) -> float:
+        return max(seats.largest_loss(above, tolerance) for _, above, _ in self._atoms)
+
+    def upper(self, step: float, points: int) -> Array:
+        total = np.zeros(points)
+        for weight, above, _ in self._atoms:
+            values = seats.curve_on_grid(above, step, points)
+            total += weight * (values * UPPER_SLACK + above.corner)
+        return self._local.complete(total, np.exp(np.arange(points) * step))
+
+    def lower(self, step: float, points: int) -> Array:
+        total = np.zeros(points)
+        for weight, _, below in self._atoms:
+            total += weight * LOWER_SLACK * seats.curve_on_grid(below, step, points)
+        return total
+
+
+class ProfileCurve(RoundCurve):
+    """Mixture of models given by a local profile: one Fourier inversion for each point."""
+
+    resolution = 24
+    most_lower = 250
+
+    def __init__(
+        self,
+        parts: Sequence[tuple[float, LatticeModel]],
+        local: Unshuffled,
+        largest_loss: float,
+        smallest: float,
+    ) -> None:
+        self._local, self._largest = local, largest_loss
+        self._negligible = 100 * smallest
+        self._curves = [(w, LatticeCurve(model)) for w, model in parts]
+        self._parts, self._fits = parts, True
+        variance = sum(
+            w * m.steps * m.take * 2 * min(m.second_moment, m.scale**2) / m.scale**2
+            for w, m in parts
+        )
+        self.spread = min(math.sqrt(variance), largest_loss if math.isfinite(largest_loss) else 1.0)
+
+    def _upper(self, epsilon: float) -> float:
+        if not self._fits:
+            return 1.0
+        try:
+            return sum(w * curve.upper(epsilon) for w, curve in self._curves)
+        except NumericalFailure:
+            # tails too heavy for a lattice: what holds without shuffling still holds
+            self._fits = False
+            return 1.0
+
+    def reach(self, tolerance: float) -> float:
+        loss = 3 * self.spread
+        while loss < self._largest and self._at(loss) > tolerance:
+            loss *= 1.2
+        return min(loss, self._largest)
+
+    def _at(self, epsilon: float) -> float:
+        upper = np.array([self._upper(epsilon)])
+        completed = self._local.complete(upper, np.array([math.exp(epsilon)]))
+        return float(completed[0]) - self._local.rate * self._local.local_delta
+
+    def upper(self, step: float, points: int) -> Array:
+        chosen = _sparse(points, self.spread / step)
+        above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
+        # chords of a convex function lie above it: sparse points are enough
+        alphas = np.exp(np.arange(points) * step)
+        return self._local.complete(np.interp(alphas, alphas[chosen], above), alphas)
+
+    def lower(self, step: float, points: int) -> Array:
+        return self.homogeneous(step, points)[0]
+
+    def homogeneous(self, step: float, points: int) -> tuple[Array, Array]:
+        """Lower bounds of both directions when all others hold one value (see `homogeneous`)."""
+        weight, model = max(self._parts, key=lambda part: part[0])
+        sides = np.zeros((2, points))
+        try:
+            curve = HomogeneousCurve(model)
+            for values, side in zip(sides, (curve.forward, curve.backward), strict=True):
+                for i in range(points):
+                    values[i] = weight * side(i * step) * LOWER_SLACK
+                    if values[i] <= self._negligible:
+                        break
+        except NumericalFailure:
+            sides[:] = 0.0  # what cannot be computed is bounded below by nothing
+        return sides[0], sides[1]
+
+
+def _sparse(points: int, deviation: float) -> list[int]:
+    """Every point near the middle, ever fewer in the tail; first and last always."""
+    chosen, i = [0], 0
+    while i < points - 1:
+        if i < 3.5 * deviation:
+            stride = 1
+        elif i < 6 * deviation:
+            stride = max(1, int(deviation / 10))
+        else:
+            stride = max(1, int(i / 20))
+        i = min(i + stride, points - 1)
+        chosen.append(i)
+    return chosen

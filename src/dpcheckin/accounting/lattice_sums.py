@@ -1,0 +1,190 @@
+"""Sums of many independent lattice variables: E[(S - threshold)+] with a bound on its error.
+
+The law is tilted to where the threshold is (when that helps), raised to the power by FFT, and the
+tail is summed in the frequency domain, where only frequencies that matter are touched. One large
+atom may be kept out of the FFT: its transform is known exactly, and it would dominate the error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft as sfft
+
+from dpcheckin.accounting.loss import FFT_LEVEL, UNIT, Array
+from dpcheckin.errors import NumericalFailure
+
+Complex = NDArray[np.complex128]
+LONGEST = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Tilt:
+    """An exponential tilt and the FFT window that holds the tilted sum."""
+
+    theta: float
+    factors: Array
+    asked: float  # the threshold it was made for
+    mean: float  # of the tilted sum
+    spread: float
+    plain_spread: float  # of the sum without tilt
+    low: float  # left end of the window
+    centre: int
+    size: int
+
+    def serves(self, threshold: float) -> bool:
+        """Is the tilt still a good one for this threshold?"""
+        away = abs(threshold - self.asked)
+        return away <= 0.7 * self.spread and away * self.theta <= 20.0
+
+    @staticmethod
+    def to(mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt:
+        """The tilt that brings the mean to the threshold, unless that makes the window too long.
+
+        Reports with heavy tails reach a far threshold by one large report, not by many moderate
+        ones: a tilt would then only inflate the largest, and none is needed.
+        """
+        best = Tilt._at(0.0, mass, nodes, threshold, steps)
+        if best.size > LONGEST:
+            raise NumericalFailure("reports with tails this heavy do not fit on a lattice")
+        longest = 1.3 * best.size
+        good, bad = 0.0, 300.0 / max(float(nodes[-1]), -float(nodes[0]))  # factors overflow there
+        plain = best
+        for _ in range(6):
+            gap = threshold - best.mean
+            if gap <= 0.3 * best.spread:
+                break
+            theta = good + min(gap, 2.0 * best.spread) / best.spread**2
+            theta = theta if theta < bad else 0.5 * (good + bad)
+            tried = Tilt._at(theta, mass, nodes, threshold, steps)
+            if tried.size > longest or tried.mean > threshold + min(tried.spread, 5.0 / theta):
+                bad = theta
+            else:
+                good, best = theta, replace(tried, plain_spread=plain.spread)
+        return best
+
+    @staticmethod
+    def _at(theta: float, mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt:
+        step = float(nodes[1] - nodes[0])
+        factors = np.exp(theta * nodes)
+        weights = mass * factors
+        weights /= weights.sum()
+        mean = float(weights @ nodes)
+        spread = math.sqrt(max(float(weights @ (nodes - mean) ** 2), 1e-300) * steps)
+        low, high = _window(weights, nodes, steps, mean, spread)
+        # thresholds nearby have a slightly different law: leave room for it
+        size = max(math.ceil((high - low + spread) / step) + 4, nodes.size + 1)
+        return Tilt(
+            theta=theta,
+            factors=factors,
+            asked=threshold,
+            mean=steps * mean,
+            spread=spread,
+            plain_spread=spread,
+            low=low - spread / 2,
+            centre=round(mean / step),
+            size=sfft.next_fast_len(size, True) if size <= LONGEST else size,
+        )
+
+
+def _window(
+    weights: Array, nodes: Array, steps: int, mean: float, spread: float
+) -> tuple[float, float]:
+    """Ends outside which the tilted sum has mass at most exp(-40), by Chernoff's bound."""
+    ends = []
+    for sign in (-1.0, 1.0):
+        best = steps * abs((nodes[-1] if sign > 0 else nodes[0]) - mean)
+        for factor in (0.02, 0.06, 0.2, 0.6, 1.5, 4.0, 8.0):
+            s = factor / spread
+            exponent = sign * s * (nodes - mean)
+            if exponent.max() > 600:
+                break
+            growth = steps * math.log(float(weights @ np.exp(exponent)))
+            best = min(best, (growth + 40.0) / s)
+        ends.append(steps * mean + sign * best)
+    return ends[0], ends[1]
+
+
+class LatticeSums:
+    """The sum of `steps` copies of a law, ready to answer for several thresholds."""
+
+    def __init__(
+        self,
+        mass: Array,
+        indices: NDArray[np.int64],
+        atom: float,
+        steps: int,
+        step: float,
+        tilt: Tilt,
+    ) -> None:
+        self._steps, self._step, self._tilt = steps, step, tilt
+        weights = mass * tilt.factors
+        normaliser = float(weights.sum())
+        self._log_normaliser = steps * math.log(normaliser)
+        weights /= normaliser
+        zero = -int(indices[0])
+        weights[zero] -= atom / normaliser
+        size = tilt.size
+        signal = np.zeros(size)
+        signal[(indices - tilt.centre) % size] = weights
+        spectrum = sfft.rfft(signal)
+        turns = 2j * math.pi / size * tilt.centre
+        spectrum += atom / normaliser * np.exp(turns * np.arange(spectrum.size))
+        modulus = np.abs(spectrum)
+        # frequencies beyond the last one that matters are left out, and paid for below
+        last = int(np.nonzero(modulus > math.exp(-60.0 / steps))[0][-1]) + 1
+        spectrum, modulus = spectrum[:last], modulus[:last]
+        logs = np.log(spectrum)
+        self._power = np.exp(steps * logs)
+        self._frequencies = 2 * math.pi / size * np.arange(last)
+        self._weight = np.full(last, 2.0)
+        self._weight[0] = 1.0
+        if size % 2 == 0 and last == size // 2 + 1:
+            self._weight[-1] = 1.0
+        each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
+        rounding = each / modulus + 6 * UNIT * (1 + np.abs(logs))
+        growth = np.expm1(np.minimum(steps * np.log1p(rounding), 200.0))
+        self._errors = 2 * np.abs(self._power) * (growth + 40 * UNIT) / size
+
+    def excess(self, threshold: float) -> tuple[float, float]:
+        """E[(S - threshold)+] and a bound on its error."""
+        tilt, step, size = self._tilt, self._step, self._tilt.size
+        theta, frequencies = tilt.theta, self._frequencies
+        first = math.floor(threshold / step) + 1  # the first lattice sum above the threshold
+        overshoot = first * step - threshold
+        count = size - max(math.floor((threshold - tilt.low) / step), 0) - 1
+        log_scale = self._log_normaliser - theta * threshold
+        if log_scale > 500.0:
+            raise NumericalFailure("reports with tails this heavy cannot be tilted")
+        scale = math.exp(log_scale)
+        largest = size * step if theta * size * step < 1 else 1 / (math.e * theta)
+        wrapped = 4 * math.exp(-39.0) * largest
+        if count <= 0:
+            return 0.0, wrapped * scale
+        kernel = _weighted_ramp(-theta * step + 1j * frequencies, overshoot, step, count)
+        kernel *= math.exp(-theta * overshoot)
+        turned = np.exp(1j * frequencies * ((first - self._steps * tilt.centre) % size))
+        value = float(self._weight @ (self._power * turned * kernel).real) / size
+        magnitude = np.abs(kernel)
+        error = float(self._errors @ magnitude) + math.exp(-59.0) * float(magnitude[0]) + wrapped
+        return max(value, 0.0) * scale, error * scale
+
+
+def _weighted_ramp(log_ratio: Complex, start: float, step: float, count: int) -> Complex:
+    """sum over j < count of (start + j * step) * exp(j * log_ratio)."""
+    out = np.empty_like(log_ratio)
+    j = np.arange(count)
+    # next to zero the closed form cancels: sum those few terms as they stand
+    small = np.abs(log_ratio) * count < 0.5
+    for i in np.nonzero(small)[0]:
+        power = j * (log_ratio[i].real if log_ratio[i].imag == 0.0 else log_ratio[i])
+        out[i] = np.sum((start + step * j) * np.exp(power))
+    z = log_ratio[~small]
+    ratio, last, gap = np.exp(z), np.exp(count * z), -np.expm1(z)
+    plain = -np.expm1(count * z) / gap  # sum of r^j
+    ramp = (ratio * plain - count * last) / gap  # sum of j r^j
+    out[~small] = start * plain + step * ramp
+    return out

@@ -1,0 +1,325 @@
+"""One round of each protocol, described in the words of the field, and its certified curve.
+
+A round says who takes part and what a report gives away; `curve` applies the empty-seat theorem
+(docs/theory.md) and its conditions: an empty seat must exist (rate below one, cohort below the
+population), or the randomizer must be one for which full shuffling is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from dpcheckin.accounting import checks
+from dpcheckin.accounting.bracket import Bracket
+from dpcheckin.accounting.curves import ProfileCurve, RoundCurve, SeatCurve, Unshuffled
+from dpcheckin.accounting.lattice import LatticeModel
+from dpcheckin.accounting.local_pairs import LocalPair, ThreeAtoms
+from dpcheckin.accounting.seats import SeatModel
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+
+SMALLEST_DELTA = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class _Seats:
+    """What the theorem needs: `steps` seats that report w.p. take, are empty w.p. ones."""
+
+    steps: int
+    offset: float
+    scale: float
+    take: float
+    ones: float
+
+
+class Round(ABC):
+    """A round of reports, shuffled, whose privacy is the same whoever looks at it."""
+
+    population: int
+    pair: LocalPair
+
+    @abstractmethod
+    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
+        """The one-round curve, good for deltas down to `smallest`."""
+
+    @property
+    @abstractmethod
+    def participation(self) -> float:
+        """Probability that a given client reports in this round."""
+
+    @abstractmethod
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the curve to be a guarantee."""
+
+    @property
+    @abstractmethod
+    def honest(self) -> int:
+        """How many clients do not collude with the analyzer."""
+
+    def delta(self, epsilon: float) -> Bracket:
+        """The theorem's delta(epsilon) for this one round.
+
+        >>> from dpcheckin.accounting.local_pairs import any_pure
+        >>> ShuffleRound(1000, any_pure(1.0)).delta(0.14867).upper < 1.001e-6
+        True
+        """
+        from dpcheckin.accounting.composition import compose
+
+        return compose([(self, 1)]).delta(epsilon)
+
+
+def _curve(
+    pair: LocalPair,
+    parts: list[tuple[float, _Seats]],
+    rate: float,
+    smallest: float,
+    unprotected: float = 0.0,
+) -> RoundCurve:
+    """Hand the seats to the engine that fits the pair."""
+    local = Unshuffled(pair.profile, unprotected, rate, pair.local_delta)
+    if isinstance(pair, ThreeAtoms):
+        models = [
+            (
+                weight,
+                SeatModel(
+                    steps=s.steps,
+                    offset=s.offset,
+                    scale=s.scale,
+                    log_ratio=pair.local_epsilon,
+                    hits=min(2 * s.take * pair.hit, 1.0),
+                    ones=s.take * pair.neutral + s.ones,
+                ),
+            )
+            for weight, s in parts
+        ]
+        return SeatCurve(models, local)
+    lattice = [
+        (
+            weight,
+            LatticeModel(
+                steps=s.steps,
+                offset=s.offset,
+                scale=s.scale,
+                take=s.take,
+                ones=s.ones,
+                finite_profile=lambda a: np.maximum(pair.profile(a) - pair.local_delta, 0.0),
+                second_moment=pair.second_moment,
+                largest_ratio=_ratio(pair.local_epsilon),
+            ),
+        )
+        for weight, s in parts
+    ]
+    return ProfileCurve(lattice, local, pair.local_epsilon, smallest)
+
+
+def _ratio(log_ratio: float) -> float:
+    return math.exp(log_ratio) if log_ratio < 700 else math.inf
+
+
+def _nothing() -> RoundCurve:
+    nothing = Unshuffled(np.zeros_like, 0.0, 0.0, 0.0)
+    return SeatCurve([(1.0, SeatModel(1, 0.0, 1.0, 0.0, 0.0, 1.0))], nothing)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInRound(Round):
+    """Shuffled check-in: every client flips its own coin with the given rate.
+
+    `lowest_rate` is given when rates differ between clients: they then lie anywhere in
+    [lowest_rate, rate]. `dropout` is the largest probability with which a client that decided to
+    check in fails to (possibly different for every client). `colluding` is the fraction of the
+    population that works with the analyzer.
+    """
+
+    population: int
+    rate: float
+    pair: LocalPair
+    colluding: float = 0.0
+    dropout: float = 0.0
+    lowest_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.count("population", self.population)
+        checks.probability("rate", self.rate)
+        checks.fraction_below_one("colluding", self.colluding)
+        checks.fraction_below_one("dropout", self.dropout)
+        if self.lowest_rate is not None:
+            lowest = checks.probability("lowest_rate", self.lowest_rate)
+            if not 0.0 < lowest <= self.rate:
+                raise InvalidParameter("lowest_rate", lowest, f"above 0 and at most {self.rate}")
+        if self.honest < 1:
+            raise InvalidParameter("colluding", self.colluding, "leaving at least one honest client")
+
+    @property
+    def honest(self) -> int:
+        return self.population - math.ceil(self.colluding * self.population - 1e-9)
+
+    @property
+    def participation(self) -> float:
+        return self.rate
+
+    @property
+    def _lowest(self) -> float:
+        lowest = self.rate if self.lowest_rate is None else self.lowest_rate
+        return lowest * (1 - self.dropout)
+
+    def assumptions(self) -> tuple[str, ...]:
+        said = [
+            f"at least {self.honest} honest clients are eligible in every round",
+            "every client checks in by its own secret coin, independent of its data",
+            "the shuffler does not collude with the analyzer",
+        ]
+        if self._lowest < self.rate:
+            said.append(
+                f"each client's rate lies between {self._lowest:g} and {self.rate:g} and does not "
+                "depend on its data"
+            )
+        return tuple(said)
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
+        n, high, low = self.honest, self.rate, self._lowest
+        if high == 0.0:
+            return _nothing()
+        if low < high:
+            return self._uneven(n, low, high, smallest)
+        parts = [(1.0, _Seats(n, 0.0, float(n), high, 1.0 - high))]
+        if self.pair.full_shuffle_proved:
+            return _curve(self.pair, parts, high, smallest)
+        if high == 1.0:
+            raise OutsideTheorem(_full_shuffle_advice(self.pair, n))
+        nobody_absent = math.exp(n * math.log(high))
+        return _curve(self.pair, parts, high, smallest, nobody_absent)
+
+    def _uneven(self, n: int, low: float, high: float, smallest: float) -> RoundCurve:
+        """Rates in an interval: some absences are told to the adversary, the rest are equal."""
+        if high == 1.0:
+            raise OutsideTheorem(
+                "rates in an interval need a largest rate below 1, got 1: lower the rate to "
+                f"{max(1 - 50 / n, 0.5):.6g} so that a seat stays empty"
+            )
+        q = low / high
+        parts = [(1.0, _Seats(n, 0.0, n * q, low, q * (1 - high)))]
+        nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
+        return _curve(self.pair, parts, high, smallest, nobody_absent)
+
+
+@dataclass(frozen=True, slots=True)
+class SubsampleRound(Round):
+    """Subsampled shuffle: a uniformly random cohort of fixed size reports."""
+
+    population: int
+    cohort: int
+    pair: LocalPair
+    colluding: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.count("population", self.population)
+        checks.count("cohort", self.cohort, 0, self.population)
+        checks.fraction_below_one("colluding", self.colluding)
+        if self.honest < 1:
+            raise InvalidParameter("colluding", self.colluding, "leaving at least one honest client")
+
+    @property
+    def honest(self) -> int:
+        return self.population - math.ceil(self.colluding * self.population - 1e-9)
+
+    @property
+    def participation(self) -> float:
+        return self.cohort / self.population
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"{self.population} clients take part in the draw, {self.honest} of them honest",
+            "who is drawn stays secret from the analyzer",
+            "the shuffler does not collude with the analyzer",
+        )
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
+        n, k, rate = self.honest, self.cohort, self.participation
+        if k == 0:
+            return _nothing()
+        if n == self.population:
+            if k == n:
+                return ShuffleRound(n, self.pair).curve(smallest)
+            parts = [(1.0, _Seats(k, float(n - k), float(n), 1.0, 0.0))]
+            return _curve(self.pair, parts, rate, smallest)
+        # The honest part of the cohort is hypergeometric. The curve grows with it (an empty seat
+        # is replaced by a report of the same mean), so cells are counted at their upper end.
+        draw = stats.hypergeom(self.population, n, k)
+        low, high = max(0, k - (self.population - n)), min(k, n)
+        mean, deviation = float(draw.mean()), max(float(draw.std()), 1e-9)
+        low = max(low, math.floor(mean - 40 * deviation) - 1)
+        high = min(high, math.ceil(mean + 40 * deviation) + 1)
+        edges = sorted({low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high})
+        parts, full = [], 0.0
+        for left, right in zip(edges, edges[1:], strict=False):
+            weight = float(draw.cdf(right) - draw.cdf(left)) if right < mean else float(
+                draw.sf(left) - draw.sf(right)
+            )
+            if right >= n and not self.pair.full_shuffle_proved:
+                full += weight
+                continue
+            if right > 0 and weight > 0.0:
+                seats = _Seats(right, float(n - right), float(n), 1.0, 0.0)
+                parts.append((weight * (1 + 1e-12), seats))
+        # far tails of the hypergeometric, bounded by Hoeffding
+        lost = 4 * math.exp(-2 * (39 * deviation) ** 2 / k) if deviation > 1 else 0.0
+        unprotected = min(full + lost, 1.0)
+        if not parts:
+            raise OutsideTheorem("no honest client stays absent: lower the cohort")
+        return _curve(self.pair, parts, rate, smallest, unprotected)
+
+
+_CELLS = np.concatenate(
+    [[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffleRound(Round):
+    """Full shuffle: every client reports."""
+
+    population: int
+    pair: LocalPair
+    colluding: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.count("population", self.population)
+        checks.fraction_below_one("colluding", self.colluding)
+        if self.honest < 1:
+            raise InvalidParameter("colluding", self.colluding, "leaving at least one honest client")
+
+    @property
+    def honest(self) -> int:
+        return self.population - math.ceil(self.colluding * self.population - 1e-9)
+
+    @property
+    def participation(self) -> float:
+        return 1.0
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"at least {self.honest} honest clients report in every round",
+            "the shuffler does not collude with the analyzer",
+        )
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
+        if not self.pair.full_shuffle_proved:
+            raise OutsideTheorem(_full_shuffle_advice(self.pair, self.honest))
+        n = self.honest
+        parts = [(1.0, _Seats(n, 0.0, float(n), 1.0, 0.0))]
+        return _curve(self.pair, parts, 1.0, smallest)
+
+
+def _full_shuffle_advice(pair: LocalPair, n: int) -> str:
+    instead = f"let every client stay away with probability {min(50 / n, 0.5):.3g}"
+    if pair.pure:
+        instead += " or account for it as any pure randomizer of the same local epsilon"
+    return f"full shuffling leaves no empty seat, and is not proved for {pair.label}: {instead}"
+
+
+__all__ = ["CheckInRound", "Round", "ShuffleRound", "SubsampleRound"]

@@ -1,0 +1,278 @@
+"""The same pair when hits are too many to enumerate: Fourier inversion on a coarse grid.
+
+The characteristic function of (hits c, excess d) is one closed form to the power `steps`. It is
+next to nothing outside two small boxes of frequencies, round (0, 0) and round (pi, pi) (c and d
+have the same parity), so a few thousand coefficients give everything, whatever the population.
+Weights on the integers turn them into what is wanted: triangles move mass to coarse nodes and keep
+the mean (a split, for the upper bound), boxes and their first moments collect a cell (a merge, for
+the lower). The law is tilted to several places in turn, so that every mass is computed where it is
+not small and its relative error is known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from dpcheckin.accounting.loss import UNIT, Array
+from dpcheckin.accounting.seats import CORNER, Atoms, SeatModel, blank_law, vectors
+
+Complex = NDArray[np.complex128]
+
+# Frequencies are kept until the spectrum has fallen to exp(-BOX), far below round-off.
+BOX = 46.0
+# Tilts in standard deviations of the excess; each serves the nodes nearest to it.
+TILTS = (0.0, 4.0, 8.0, 12.0)
+LAST = 13.0
+NODES_PER_DEVIATION = 100
+COUNT_CELL = 0.25  # of a standard deviation of the hits
+
+
+@dataclass(frozen=True, slots=True)
+class _Tilted:
+    """The spectrum of one tilted law on its boxes of frequencies."""
+
+    theta: float
+    log_normaliser: float
+    tc: Array
+    td: Array
+    spectrum: Complex
+    left_out: float
+    scale: float
+
+    def masses(self, kc: _Kernel, kd: _Kernel) -> tuple[Array, Array]:
+        """Tilted masses for every pair of weights, and a bound on their error."""
+        value = np.zeros((kc.positions.size, kd.positions.size))
+        size = np.abs(self.spectrum)
+        magnitude = 0.0
+        for turn in (0.0, math.pi):
+            # near (pi, pi) the spectrum repeats; only the weights see the difference
+            left, count_waves = kc.transforms(self.tc, turn)
+            right, excess_waves = kd.transforms(self.td, turn)
+            inner = count_waves @ (left[:, None] * self.spectrum * right)
+            value += (inner @ excess_waves.T).real
+            magnitude += float(np.abs(left) @ size @ np.abs(right))
+        relative = UNIT * (60 + 4 * math.sqrt(self.tc.size + self.td.size))
+        each = relative * self.scale * magnitude + self.left_out * kc.total * kd.total
+        return value * self.scale, each * np.outer(kc.rows, kd.rows)
+
+
+class _Kernel:
+    """Weights round each position: sum over s of weight(s) * law(position + s).
+
+    `fine` and `mixing` move the mass on from evenly spaced positions to chosen ones. Transforms are
+    kept: the frequencies of the hits are the same for every tilt.
+    """
+
+    def __init__(
+        self,
+        positions: Array,
+        offsets: NDArray[np.int64],
+        weights: Array,
+        fine: Array | None = None,
+        mixing: Array | None = None,
+    ) -> None:
+        self.positions, self._offsets, self._weights = positions, offsets, weights
+        self._fine, self._mixing = fine, mixing
+        self.total = float(np.abs(weights).sum())
+        self.rows = np.ones(positions.size) if mixing is None else mixing.sum(axis=1)
+        self._kept: dict[tuple[int, float], tuple[Complex, Complex]] = {}
+
+    def transforms(self, t: Array, turn: float) -> tuple[Complex, Complex]:
+        """Transform of the weights, and waves that carry it to the positions, at t + turn."""
+        key = (id(t), turn)
+        if key not in self._kept:
+            shape: Complex = np.exp(-1j * np.outer(t + turn, self._offsets)) @ self._weights
+            start = self.positions if self._fine is None else self._fine
+            waves: Complex = np.exp(-1j * np.outer(start, t + turn))
+            self._kept[key] = shape, waves if self._mixing is None else self._mixing @ waves
+        return self._kept[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Frequencies and nodes shared by all tilts."""
+
+    deviation: float
+    d_cell: int
+    c_low: int
+    c_high: int
+    c_cell: int
+    tc: Array
+    td: Array
+    whole: bool
+    scale: float
+
+
+def inverted(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
+    """Split and merged atoms, as `seats.atoms`."""
+    with threadpool_limits(1):  # the products are small: threads would only wait for each other
+        return _inverted(model, low, high)
+
+
+def _inverted(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
+    grid = _grid(model, low, high)
+    edges = [0.0, *((a + b) / 2 for a, b in zip(TILTS, TILTS[1:], strict=False)), LAST]
+    ends = np.floor(np.array(edges) * grid.deviation / grid.d_cell).astype(np.int64)
+    triangles, boxes, moments = _count_triangles(grid), *_count_boxes(grid)
+    split, merged = [], []
+    for place, start, end in zip(TILTS, ends, ends[1:], strict=False):
+        tilted = _tilted(model, math.asinh(place / grid.deviation), grid)
+        nodes = np.arange(start + 1, end + 1) * float(grid.d_cell)
+        split.append(_split(tilted, nodes, grid.d_cell, triangles))
+        merged.append(_merged(model, tilted, nodes, grid.d_cell, boxes, moments))
+    beyond = math.exp(tilted.log_normaliser - tilted.theta * float(ends[-1] * grid.d_cell))
+    corner = (6 * math.exp(-CORNER) + beyond) * model.largest_density
+    p, q = (np.concatenate(rows) for rows in zip(*merged, strict=True))
+    keep = (p > q) & (q > 0)
+    below = Atoms(p[keep], np.log1p((p - q)[keep] / q[keep]), 0.0)
+    return _scattered(model, split, corner, low, high), below
+
+
+def _grid(model: SeatModel, low: int, high: int) -> _Grid:
+    u = model.hits
+    deviation = math.sqrt(model.steps * u)
+    scatter = math.sqrt(model.steps * u * (1 - u))
+    c_cell = max(1, int(COUNT_CELL * scatter))
+    # the tilted laws have up to this many more hits
+    drift = model.steps * u * (math.cosh(math.asinh(TILTS[-1] / deviation)) - 1)
+    c_low, c_high = low - c_cell, high + math.ceil(2 * drift) + c_cell
+    half = math.ceil((c_high - c_low + 8 * c_cell) / 2)
+    d_period = 2 * math.ceil(12 * deviation)
+    a_max = half if half <= 128 else _frequencies(scatter, 2 * half)
+    whole = a_max >= half
+    a = np.arange(1 - half, half + 1) if whole else np.arange(-a_max, a_max + 1)
+    # the spectrum at -t is the conjugate of that at t: half of the plane, counted twice
+    b = np.arange(_frequencies(deviation, d_period) + 1)
+    return _Grid(
+        deviation=deviation,
+        d_cell=max(1, int(deviation / NODES_PER_DEVIATION)),
+        c_low=c_low,
+        c_high=c_high,
+        c_cell=c_cell,
+        tc=math.pi / half * a,
+        td=2 * math.pi / d_period * b,
+        whole=whole,
+        scale=1 / (2 * half * d_period),
+    )
+
+
+def _frequencies(deviation: float, period: int) -> int:
+    """How many frequencies 2 pi a / period matter on each side of zero."""
+    needed = 1.15 * math.sqrt(2 * BOX) * period / (2 * math.pi * deviation)
+    return min(math.ceil(needed), period // 2)
+
+
+def _tilted(model: SeatModel, theta: float, grid: _Grid) -> _Tilted:
+    u, ch, tc, td = model.hits, math.cosh(theta), grid.tc, grid.td
+    swell = 2 * u * math.sinh(theta / 2) ** 2
+    # e^{i tc} cosh(theta + i td) - cosh(theta), without cancellation near zero
+    turn = np.expm1(1j * tc)[:, None]
+    bend = ch * (-2 * np.sin(td / 2) ** 2) + 1j * math.sinh(theta) * np.sin(td)
+    change = ch * turn + bend[None, :] * (1 + turn)
+    spectrum = np.exp(model.steps * np.log1p(u * change / (1 + swell)))
+    spectrum[:, 1:] *= 2
+    # |cosh(theta + i t)|^2 = cosh^2 - sin^2 t bounds what lies beside both boxes ...
+    worst = 1 - u + u * math.sqrt(ch**2 - math.sin(min(float(td[-1]), math.pi / 2)) ** 2)
+    if not grid.whole:
+        # ... and the phase of hits against blanks what lies above and below them
+        phase = float(tc[-1]) - math.tanh(theta) * math.tan(float(td[-1]))
+        square = (1 - u) ** 2 + (u * ch) ** 2 + 2 * (1 - u) * u * ch * math.cos(max(phase, 0.0))
+        worst = max(worst, math.sqrt(max(square, (1 - u) ** 2)))
+    left_out = math.exp(model.steps * math.log(worst / (1 + swell)))
+    normaliser = model.steps * math.log1p(swell)
+    return _Tilted(theta, normaliser, tc, td, spectrum, left_out, grid.scale)
+
+
+def _untilt(tilted: _Tilted, positions: Array) -> Array:
+    return np.exp(tilted.log_normaliser - tilted.theta * positions)
+
+
+def _split(
+    tilted: _Tilted, d_nodes: Array, d_cell: int, kc: _Kernel
+) -> tuple[Array, Array, Array]:
+    """Upper bounds of the mass moved to (hits, excess) nodes."""
+    offsets = np.arange(1 - d_cell, d_cell)
+    triangle = (1 - np.abs(offsets) / d_cell) * np.exp(-tilted.theta * offsets)
+    value, error = tilted.masses(kc, _Kernel(d_nodes, offsets, triangle))
+    mass = np.maximum(value + error, 0.0) * _untilt(tilted, d_nodes)[None, :]
+    counts = kc.positions
+    return mass.ravel(), np.repeat(counts, d_nodes.size), np.tile(d_nodes, counts.size)
+
+
+def _count_triangles(grid: _Grid) -> _Kernel:
+    """Triangles on fine nodes, moved on to wider ones away from the middle."""
+    cell = grid.c_cell
+    fine = np.arange(grid.c_low, grid.c_high + cell, cell).astype(np.float64)
+    offsets = np.arange(1 - cell, cell)
+    triangle = 1 - np.abs(offsets) / cell
+    if fine.size < 40:
+        return _Kernel(fine, offsets, triangle)
+    distance = np.abs(np.arange(fine.size) - (fine.size - 1) / 2)
+    stride = np.where(distance < 20, 1, np.where(distance < 32, 3, 8))
+    chosen = [0]
+    while chosen[-1] < fine.size - 1:
+        chosen.append(min(chosen[-1] + int(stride[chosen[-1]]), fine.size - 1))
+    nodes = fine[chosen]
+    mixing = np.array([np.interp(fine, nodes, unit) for unit in np.eye(nodes.size)])
+    return _Kernel(nodes, offsets, triangle, fine, mixing)
+
+
+def _count_boxes(grid: _Grid) -> tuple[_Kernel, _Kernel]:
+    """Cells of hits for merging, and their first moments from the left end."""
+    cell = 4 * grid.c_cell
+    first = np.arange(grid.c_low, grid.c_high, cell).astype(np.float64)
+    offsets = np.arange(cell)
+    return _Kernel(first, offsets, np.ones(cell)), _Kernel(first, offsets, offsets.astype(float))
+
+
+def _merged(
+    model: SeatModel, tilted: _Tilted, d_nodes: Array, d_cell: int, kc: _Kernel, kc_moment: _Kernel
+) -> tuple[Array, Array]:
+    """Lower bounds: each cell of (hits, excess) as one vector, M at its mean."""
+    d_first = d_nodes - d_cell + 1  # cells end at the nodes, so that they tile (0, LAST]
+    d_offsets = np.arange(d_cell)
+    plain = np.exp(-tilted.theta * d_offsets)
+    kd, kd_moment = _Kernel(d_first, d_offsets, plain), _Kernel(d_first, d_offsets, d_offsets * plain)
+    c_first, c_cell = kc.positions, kc.total
+    mass, mass_error = tilted.masses(kc, kd)
+    more_c, c_error = tilted.masses(kc_moment, kd)
+    more_d, d_error = tilted.masses(kc, kd_moment)
+    none = float(model.mean_weight(np.zeros(1))[0])
+    per_hit = float(model.mean_weight(np.ones(1))[0]) - none
+    weight = (none + per_hit * c_first[:, None]) * mass + per_hit * more_c
+    lean = model.kappa * (d_first[None, :] * mass + more_d)
+    slack = (none + abs(per_hit) * (np.abs(c_first[:, None]) + c_cell)) * mass_error
+    slack += abs(per_hit) * c_error + model.kappa * (d_first[None, :] * mass_error + d_error)
+    untilt = _untilt(tilted, d_first)[None, :] / model.scale
+    p = np.maximum(weight + lean - slack, 0.0) * untilt
+    q = (weight - lean + slack) * untilt
+    return p.ravel(), q.ravel()
+
+
+def _scattered(
+    model: SeatModel,
+    rows: list[tuple[Array, Array, Array]],
+    corner: float,
+    low: int,
+    high: int,
+) -> Atoms:
+    """Attach the scatter of blanks to the split masses."""
+    base, counts, excess = (np.concatenate(column) for column in zip(*rows, strict=True))
+    keep = base > math.exp(-CORNER) / base.size
+    base, counts, excess = base[keep], counts[keep], excess[keep]
+    mean = model.mean_weight(counts)
+    law = blank_law(model, low, high, max(400_000 // base.size, 3), exact=False)
+    if law is None:
+        return vectors(model, base, mean, excess, corner)
+    return vectors(
+        model,
+        np.outer(base, law.weights).ravel(),
+        np.add.outer(mean, law.shifts).ravel(),
+        np.repeat(excess, law.weights.size),
+        corner + law.corner,
+    )
