@@ -16,9 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from oracles.partitions import shuffle_gaussian_rdp
-
 from dpcheckin.accounting.shuffle_gaussian import full_shuffle_rdp
+from oracles.partitions import shuffle_gaussian_rdp
 
 POPULATION, NOISE = 60_000, 9.48
 
@@ -53,7 +52,7 @@ def main() -> None:
     best = min(_timed(options.largest) for _ in range(5))
     print(f"published algorithm, orders 2..{done}: {spent:.2f} s measured")
     if done < options.largest:
-        print(f"  orders 2..{options.largest}: {whole:.0f} s, extrapolated by numbers of partitions")
+        print(f"  orders 2..{options.largest}: {whole:.0f} s, extrapolated by partition numbers")
     print(f"series powers, orders 2..{options.largest}: {best * 1e3:.2f} ms")
     print(f"ratio: {whole / best:,.0f}")
     print(f"largest difference over orders 2..{done}: {worst:.1e}")

@@ -23,6 +23,7 @@ from dpcheckin.accounting.kinds import Kind
 from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.accounting.rounds import Round
 from dpcheckin.accounting.three_valued import three_valued_lower, three_valued_subsample_lower
+from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.report.panel import Cell, Column, Panel, Row
 
@@ -143,6 +144,12 @@ def _round(s: Setting) -> Round | None:
         return SubsampleRound(s.population, s.need_cohort(), pair)
     if s.protocol == "shuffle":
         return ShuffleRound(s.population, pair)
+    if s.protocol == "random-check-in-fixed":
+        p = 1.0 if s.check_in_probability is None else s.check_in_probability
+        return WindowRound(s.need_slots(), pair, p)
+    if s.protocol == "random-check-in-sliding":
+        s.need_one_round()
+        return WindowRound(s.need_slots(), pair)
     return None
 
 
