@@ -283,7 +283,7 @@ def _p3_figures() -> list[Panel]:
             Column("shuffle Rényi + sampling (black)", _G, rdp(p3.lemma_2_rdp)),
             Column("clones, strong composition (magenta)", _G, magenta),
             Column("clones, Kairouz et al.", _G, kov),
-            Column("P3 Theorem 2, converted (red)", _L, rdp(p3.lower_rdp)),
+            Column("P3 Theorem 2, converted (red)", _R, rdp(p3.lower_rdp)),
             Column("empty-seat guarantee", _G, ours.subsample),
             Column("3-ary lower bound", _L, ours.subsample_lower),
         )
@@ -301,8 +301,9 @@ def _p3_figures() -> list[Panel]:
                 f"Kairouz et al. it is "
                 f"{(cells[(last, 'clones, Kairouz et al.')] or math.nan) / blue:.1f}).",
                 f"Ours is {blue / mine:.1f} times below blue.",
-                "Red is an upper bound on the ε of one pair (a Rényi lower bound, converted): it "
-                "may lie above our guarantee without contradiction.",
+                "Red is drawn as a lower bound on ε. It is a lower bound on Rényi divergences; "
+                "converted to ε it bounds the ε of one pair from above, and where it lies above "
+                "our guarantee it is refuted.",
             ]
 
         what = "rounds" if n is not None else "clients"
@@ -310,7 +311,7 @@ def _p3_figures() -> list[Panel]:
         out.append(
             Panel(
                 name,
-                f"{name.upper()}: subsampled shuffle, ε0 = {e0:g}, {fixed}, k = {cohort:,}, "
+                f"P3 Figure {name[9:].replace('-', '')}: subsampled shuffle, ε0 = {e0:g}, {fixed}, k = {cohort:,}, "
                 "δ = 1e-8",
                 rows,
                 columns,
@@ -347,7 +348,7 @@ def _p1_figure_3() -> Panel:
         "P1 Figure 3: full shuffling of Gaussian reports, n = 10,000, δ = 1e-4",
         rows,
         (
-            Column("Equation 6, converted (red)", _L, lower_rdp),
+            Column("Equation 6, converted (red)", _R, lower_rdp),
             Column("clones via Lemma 1 (blue)", _R, converted),
             Column("empty-seat guarantee", _G, ours.gaussian_nearly_full),
             Column("homogeneous pair, lower", _L, ours.gaussian_lower),

@@ -11,11 +11,17 @@ from matplotlib.figure import Figure
 from dpcheckin.accounting.kinds import Kind
 from dpcheckin.report.panel import Cell, Cells, Column, Panel
 
-_STYLE = {
-    Kind.GUARANTEE: ("tab:green", "-"),
-    Kind.LOWER_BOUND: ("tab:blue", ":"),
-    Kind.CONJECTURE: ("tab:orange", "-."),
-    Kind.REFUTED: ("tab:red", "--"),
+_COLOURS = {
+    Kind.GUARANTEE: ("#1b9e4b", "#5ab88a", "#2f7f7a", "#8fb339", "#4f9d9d", "#a3c293"),
+    Kind.LOWER_BOUND: ("#1f5fbf", "#5a9bd8", "#7a86c9"),
+    Kind.CONJECTURE: ("#e08214", "#f0a852"),
+    Kind.REFUTED: ("#d62728", "#e8696a", "#b04a5a", "#f09a8a", "#8c2d2d", "#e377a2"),
+}
+_LINES = {
+    Kind.GUARANTEE: "-",
+    Kind.LOWER_BOUND: ":",
+    Kind.CONJECTURE: "-.",
+    Kind.REFUTED: "--",
 }
 _MARKERS = "osD^vPX*<>"
 
@@ -37,7 +43,10 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     for number, column in enumerate(panel.columns):
-        colour, line = _STYLE[column.kind]
+        shades = _COLOURS[column.kind]
+        same = [c for c in panel.columns[:number] if c.kind is column.kind]
+        colour = shades[len(same) % len(shades)]
+        proved_here = column.label.startswith("empty-seat")
         xs, ys = [], []
         for i, row in enumerate(panel.rows):
             value = cells[(row.label, column.label)]
@@ -47,8 +56,9 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
         axes.plot(
             xs,
             ys,
-            line if panel.is_figure else "",
-            color=colour,
+            linestyle=_LINES[column.kind] if panel.is_figure else "none",
+            linewidth=2.6 if proved_here else 1.2,
+            color="black" if proved_here else colour,
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=4,
             fillstyle="none" if column.printed else "full",

@@ -265,11 +265,12 @@ ENTRIES = (
     PublishedBound(
         "P3 binary response",
         "P3",
-        "Thm 2",
-        "exact Rényi curve of one pair, converted; a lower bound on Rényi, not on epsilon",
-        Kind.LOWER_BOUND,
+        "Thm 2, converted to epsilon",
+        "exact Rényi curve of one pair; drawn in Figure 5 as a lower bound on epsilon",
+        Kind.REFUTED,
         (SUBSAMPLE,),
         _p3_theorem_2,
-        "Appendix D swaps the rate and its complement in M(D'); the moments are right",
+        "a lower bound on Rényi divergences; converted to epsilon it bounds one pair from above "
+        "and can exceed a proved guarantee (and Appendix D swaps the rate and its complement)",
     ),
 )
