@@ -9,10 +9,12 @@ never one client at a time; the data travels once.
 from __future__ import annotations
 
 import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 import torch
@@ -62,6 +64,14 @@ def _start_worker(work: ClientWork, threads: int) -> None:
     global _worker_work
     torch.set_num_threads(threads)
     _worker_work = work
+    parent = parent_process()
+    if parent is not None:  # a trainer killed without warning must not leave its workers behind
+        Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
 
 
 def _run_group(parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:

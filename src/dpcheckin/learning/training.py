@@ -16,11 +16,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from dpcheckin.accounting import Guarantee
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning import checkpoint
 from dpcheckin.learning.backends import Backend, InProcess
@@ -28,9 +29,6 @@ from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.work import ClientWork, get_parameters, set_parameters
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import SeededSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import Guarantee
 
 _CLIENTS, _DUMMIES, _SERVER = 11, 12, 13  # purposes of the seeds
 OnRound = Callable[[dict[str, Any]], None]

@@ -10,21 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import dp_accounting
 import numpy as np
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-from dpcheckin.accounting import Bracket, GaussianPair, LocalPair, ThreeAtoms
+from dpcheckin.accounting import Bracket, GaussianPair, Guarantee, LocalPair, ThreeAtoms
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, distinct_clients, generator_for
 from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import ClipOnly, Randomizer
 from dpcheckin.randomizers.base import at_least, positive
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import Guarantee
 
 _COIN = 41
 
@@ -104,8 +100,6 @@ class LocalOnly(Plan):
             delta,
             basis=("composition of the local randomizer alone, by dp-accounting",),
             assumptions=("none about others: it holds for a client that reports in every round",),
-            local=self.randomizer.pair,
-            rounds=rounds,
         )
 
     def describe(self) -> str:
@@ -168,8 +162,6 @@ class CentralDpSgd(Plan):
                 "the server is trusted with every record",
                 "each record is sampled by an independent secret coin",
             ),
-            local=None,
-            rounds=rounds,
         )
 
     def describe(self) -> str:

@@ -7,17 +7,13 @@ noise, so the noise in the sum grows with the cohort.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from dpcheckin.accounting import Bracket, distributed
+from dpcheckin.accounting import Bracket, Guarantee, distributed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, distinct_clients, generator_for
 from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import Gaussian
 from dpcheckin.randomizers.base import at_least
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import Guarantee
 
 _COIN = 31
 
@@ -64,8 +60,7 @@ class DistributedCheckIn(Plan):
                 "secure aggregation shows nothing but the sum and the number of reports",
                 "every client adds its share of the noise",
             ),
-            local=self.randomizer.pair,
-            rounds=rounds,
+            reports=(self.randomizer.pair, self.rate, rounds),
         )
 
     def describe(self) -> str:

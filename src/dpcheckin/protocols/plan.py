@@ -11,17 +11,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting import Bracket
+from dpcheckin.accounting import Bracket, Guarantee
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import Randomizer
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import Guarantee
 
 Clients = NDArray[np.int64]
 

@@ -12,20 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting import Bracket, slots
+from dpcheckin.accounting import Bracket, Guarantee, slots
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
 from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import Guarantee
 
 _SLOTS, _QUERY = 21, 22
 _LOAD_SHARE = 0.1  # part of delta that pays for unlucky loads of averaged windows
@@ -147,8 +143,7 @@ class RandomCheckIns(Plan):
                 "the server sees reports, not who might have sent them",
                 "clients do not collude",
             ),
-            local=self.randomizer.pair,
-            rounds=1,  # a client reports at most once
+            reports=(self.randomizer.pair, 1.0, 1),  # a client reports at most once
         )
 
     def describe(self) -> str:

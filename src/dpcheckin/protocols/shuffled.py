@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcheckin import accounting
-from dpcheckin.accounting import Bracket
+from dpcheckin.accounting import Bracket, Guarantee
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, distinct_clients, generator_for
 from dpcheckin.randomizers import Randomizer

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dpcheckin.accounting import Bracket, LocalPair
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import Guarantee
+from dpcheckin.accounting import Bracket, Guarantee, Kind, LocalPair, local_guarantee
 
 
 def stated(
@@ -16,13 +11,14 @@ def stated(
     *,
     basis: tuple[str, ...],
     assumptions: tuple[str, ...],
-    local: LocalPair | None,
-    rounds: int,
+    reports: tuple[LocalPair, float, int] | None = None,
     adjacency: str = "replace one client",
 ) -> Guarantee:
-    """A guarantee with its reasons."""
-    from dpcheckin.accounting import Guarantee, Kind
+    """A guarantee with its reasons.
 
+    `reports` is (local pair, participation, rounds): what is left of it when nobody in between is
+    honest is stated along with the guarantee.
+    """
     return Guarantee(
         kind=Kind.GUARANTEE,
         epsilon=epsilon,
@@ -30,5 +26,5 @@ def stated(
         adjacency=adjacency,
         basis=basis,
         assumptions=assumptions,
-        local=local,
+        local=None if reports is None else local_guarantee([reports], delta),
     )

@@ -1,0 +1,94 @@
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from dpcheckin.accounting import CheckInRound, compose, hemisphere
+from dpcheckin.cli.train import train
+
+SHORT = ["--rounds", "6", "--rate", "0.1", "--threads", "1", "--evaluate-every", "3"]
+
+
+@pytest.fixture
+def command():
+    app = typer.Typer()
+    app.command()(train)
+
+    def run(*arguments):
+        return CliRunner().invoke(app, [*SHORT, *arguments])
+
+    return run
+
+
+def test_json_report_agrees_with_the_accountant(command):
+    """The printed epsilon is that of the rounds run, to the last digit."""
+    result = command("--json", "--randomizer", "ldp-sgd", "--local-epsilon", "2")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    one = CheckInRound(1437, 0.1, hemisphere(2.0))
+    assert facts["epsilon"] == compose([(one, 6)]).epsilon(1e-5).upper
+    assert facts["rounds"] == 6 and 0 <= facts["accuracy"] <= 1
+
+
+def test_a_folder_gets_checkpoint_log_model_and_report(command, tmp_path):
+    out = tmp_path / "run"
+    first = command("--out", str(out))
+    assert first.exit_code == 0, first.output
+    written = {path.name for path in out.iterdir()}
+    assert written == {
+        "checkpoint.pt",
+        "log.csv",
+        "log.json",
+        "model.pt",
+        "report.json",
+        "accuracy.png",
+        "report.html",
+    }
+    again = command("--out", str(out))
+    assert again.exit_code == 0 and "test accuracy" in again.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments,words",
+    [
+        (["--data", "nowhere"], "data = 'nowhere'"),
+        (["--protocol", "gossip"], "protocol = 'gossip'"),
+        (["--randomizer", "coin"], "randomizer = 'coin'"),
+        (["--rate", "1.5"], "rate = 1.5"),
+        (["--rounds", "0"], "rounds = 0"),
+        (["--learning-rate", "nan"], "learning_rate = nan"),
+        (["--delta", "0"], "delta = 0.0"),
+        (["--reports", "some"], "reports = 'some'"),
+        (["--backend", "cloud"], "backend = 'cloud'"),
+        (["--by-owner"], "by_owner = True"),
+        (["--epsilon-budget", "0.0001"], "first round"),
+        (["--protocol", "distributed-check-in"], "randomizer = 'privunit'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(command, arguments, words):
+    result = command(*arguments)
+    assert result.exit_code == 2
+    message = result.stderr.strip()
+    assert words in message and "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--protocol", "subsampled-shuffle"],
+        ["--protocol", "random-check-ins-fixed", "--slots", "40", "--minibatch", "8"],
+        ["--protocol", "random-check-ins-averaged", "--slots", "6"],
+        ["--protocol", "random-check-ins-sliding", "--slots", "1400", "--minibatch", "19"],
+        ["--protocol", "distributed-check-in", "--randomizer", "gaussian"],
+        ["--protocol", "local-only"],
+        ["--protocol", "central", "--noise-multiplier", "4"],
+    ],
+    ids=lambda a: a[1],
+)
+def test_every_protocol_trains_and_prices_its_rounds(command, arguments):
+    """The reported epsilon is the plan's own for the rounds run."""
+    result = command("--json", *arguments)
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert facts["rounds"] >= 1 and facts["epsilon"] > 0 and facts["statement"]
