@@ -2,6 +2,8 @@
 
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.composition import Composition, compose
+from dpcheckin.accounting.guarantee import Guarantee, LocalGuarantee, guarantee, local_guarantee
+from dpcheckin.accounting.kinds import Kind
 from dpcheckin.accounting.local_pairs import (
     GaussianPair,
     LocalPair,
@@ -18,14 +20,25 @@ from dpcheckin.accounting.local_pairs import (
     laplace,
     privunit,
 )
-from dpcheckin.accounting.rounds import CheckInRound, Round, ShuffleRound, SubsampleRound
+from dpcheckin.accounting.lower_bounds import lower_bound
+from dpcheckin.accounting.rounds import (
+    CheckInRound,
+    LocalRound,
+    Round,
+    ShuffleRound,
+    SubsampleRound,
+)
 
 __all__ = [
     "Bracket",
     "CheckInRound",
     "Composition",
     "GaussianPair",
+    "Guarantee",
+    "Kind",
+    "LocalGuarantee",
     "LocalPair",
+    "LocalRound",
     "ProfilePair",
     "Round",
     "ShuffleRound",
@@ -39,7 +52,10 @@ __all__ = [
     "from_atoms",
     "from_profile",
     "gaussian",
+    "guarantee",
     "hemisphere",
     "laplace",
+    "local_guarantee",
+    "lower_bound",
     "privunit",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from threadpoolctl import threadpool_limits
+
 from dpcheckin.accounting import checks, loss
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.curves import RoundCurve
@@ -50,9 +52,11 @@ class Composition:
         delta = checks.open_probability("delta", delta)
         if not self.rounds:
             return Bracket(0.0, 0.0)
-        above, below = self._distributions(delta)
-        upper = loss.compose(above, delta=delta).epsilon(delta, upper=True)
-        lower = loss.compose(below, delta=delta).epsilon(delta, upper=False)
+        # the products inside are small: more threads would only wait for each other
+        with threadpool_limits(1):
+            above, below = self._distributions(delta)
+            upper = loss.compose(above, delta=delta).epsilon(delta, upper=True)
+            lower = loss.compose(below, delta=delta).epsilon(delta, upper=False)
         return Bracket(lower, min(upper, self._plain_sum()))
 
     def delta(self, epsilon: float) -> Bracket:
@@ -61,14 +65,15 @@ class Composition:
         if not self.rounds or epsilon >= self._plain_sum():
             return Bracket(0.0, 0.0)
         magnitude = 1e-9
-        for _ in range(12):
-            above, below = self._distributions(magnitude)
-            upper = _tail(above, epsilon).delta(epsilon, upper=True)
-            # the tails cut off must not be what the answer consists of
-            if upper >= magnitude or magnitude <= 1e-30:
-                break
-            magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
-        lower = _tail(below, epsilon).delta(epsilon, upper=False)
+        with threadpool_limits(1):
+            for _ in range(12):
+                above, below = self._distributions(magnitude)
+                upper = _tail(above, epsilon).delta(epsilon, upper=True)
+                # the tails cut off must not be what the answer consists of
+                if upper >= magnitude or magnitude <= 1e-30:
+                    break
+                magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
+            lower = _tail(below, epsilon).delta(epsilon, upper=False)
         return Bracket(lower, upper)
 
     def _plain_sum(self) -> float:

@@ -182,6 +182,36 @@ class ProfileCurve(RoundCurve):
         return sides[0], sides[1]
 
 
+class LocalCurve(RoundCurve):
+    """Nothing but the local profile, at the rate of reporting: exact, in closed form."""
+
+    def __init__(self, local: Unshuffled, largest_loss: float) -> None:
+        self._local, self._largest = local, largest_loss
+        top = min(largest_loss, 40.0)
+        losses = np.linspace(0.0, top, 2000)
+        # variance of the loss from the profile: 2 * integral of loss-weighted tail (a guide)
+        values = local.rate * (local.profile(np.exp(losses)) - local.local_delta)
+        self.spread = math.sqrt(max(2 * float(np.sum(values) * (losses[1] - losses[0])), 1e-30))
+
+    def reach(self, tolerance: float) -> float:
+        loss = self.spread
+        while loss < min(self._largest, 700.0):
+            value = self._local.rate * float(self._local.profile(np.array([math.exp(loss)]))[0])
+            if value - self._local.rate * self._local.local_delta <= tolerance:
+                return loss
+            loss *= 1.2
+        return min(self._largest, 700.0)
+
+    def upper(self, step: float, points: int) -> Array:
+        alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
+        return self._local.rate * self._local.profile(alphas) * UPPER_SLACK
+
+    def lower(self, step: float, points: int) -> Array:
+        alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
+        finite = self._local.profile(alphas) - self._local.local_delta
+        return self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK
+
+
 def _sparse(points: int, deviation: float) -> list[int]:
     """Every point near the middle, ever fewer in the tail; first and last always."""
     chosen, i = [0], 0

@@ -16,7 +16,7 @@ from scipy import stats
 
 from dpcheckin.accounting import checks
 from dpcheckin.accounting.bracket import Bracket
-from dpcheckin.accounting.curves import ProfileCurve, RoundCurve, SeatCurve, Unshuffled
+from dpcheckin.accounting.curves import LocalCurve, ProfileCurve, RoundCurve, SeatCurve, Unshuffled
 from dpcheckin.accounting.lattice import LatticeModel
 from dpcheckin.accounting.local_pairs import LocalPair, ThreeAtoms
 from dpcheckin.accounting.seats import SeatModel
@@ -184,6 +184,8 @@ class CheckInRound(Round):
         n, high, low = self.honest, self.rate, self._lowest
         if high == 0.0:
             return _nothing()
+        if n == 1:  # there is nobody to hide among
+            return LocalRound(self.pair, high).curve(smallest)
         if low < high:
             return self._uneven(n, low, high, smallest)
         parts = [(1.0, _Seats(n, 0.0, float(n), high, 1.0 - high))]
@@ -274,6 +276,35 @@ class SubsampleRound(Round):
         return _curve(self.pair, parts, rate, smallest, unprotected)
 
 
+@dataclass(frozen=True, slots=True)
+class LocalRound(Round):
+    """A round in which it is seen who reported what: the shuffler colludes, or there is none."""
+
+    pair: LocalPair
+    rate: float = 1.0
+    population: int = 1
+
+    def __post_init__(self) -> None:
+        checks.probability("rate", self.rate)
+
+    @property
+    def honest(self) -> int:
+        return 1
+
+    @property
+    def participation(self) -> float:
+        return self.rate
+
+    def assumptions(self) -> tuple[str, ...]:
+        return ("every client randomizes its own reports",)
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
+        if self.rate == 0.0:
+            return _nothing()
+        local = Unshuffled(self.pair.profile, 0.0, self.rate, self.pair.local_delta)
+        return LocalCurve(local, self.pair.local_epsilon)
+
+
 _CELLS = np.concatenate(
     [[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]]
 )
@@ -322,4 +353,4 @@ def _full_shuffle_advice(pair: LocalPair, n: int) -> str:
     return f"full shuffling leaves no empty seat, and is not proved for {pair.label}: {instead}"
 
 
-__all__ = ["CheckInRound", "Round", "ShuffleRound", "SubsampleRound"]
+__all__ = ["CheckInRound", "LocalRound", "Round", "ShuffleRound", "SubsampleRound"]

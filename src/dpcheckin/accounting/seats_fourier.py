@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from dpcheckin.accounting.loss import UNIT, Array
 from dpcheckin.accounting.seats import CORNER, Atoms, SeatModel, blank_law, vectors
@@ -110,11 +109,6 @@ class _Grid:
 
 def inverted(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
     """Split and merged atoms, as `seats.atoms`."""
-    with threadpool_limits(1):  # the products are small: threads would only wait for each other
-        return _inverted(model, low, high)
-
-
-def _inverted(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
     grid = _grid(model, low, high)
     edges = [0.0, *((a + b) / 2 for a, b in zip(TILTS, TILTS[1:], strict=False)), LAST]
     ends = np.floor(np.array(edges) * grid.deviation / grid.d_cell).astype(np.int64)

@@ -311,8 +311,8 @@ def _p3_figures() -> list[Panel]:
         out.append(
             Panel(
                 name,
-                f"P3 Figure {name[9:].replace('-', '')}: subsampled shuffle, ε0 = {e0:g}, {fixed}, k = {cohort:,}, "
-                "δ = 1e-8",
+                f"P3 Figure {name[9:].replace('-', '')}: subsampled shuffle, ε0 = {e0:g}, "
+                f"{fixed}, k = {cohort:,}, δ = 1e-8",
                 rows,
                 columns,
                 what,

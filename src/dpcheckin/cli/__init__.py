@@ -1,0 +1,77 @@
+"""The command line. Commands are thin: they read arguments, call the library and print.
+
+Nothing heavy is imported until a command runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import typer
+
+from dpcheckin import __version__
+from dpcheckin.errors import DpCheckinError
+
+# command name -> (module, function); modules import what they need when they run
+COMMANDS = {
+    "epsilon": ("dpcheckin.cli.account", "epsilon"),
+    "delta": ("dpcheckin.cli.account", "delta"),
+    "plan": ("dpcheckin.cli.account", "plan"),
+    "bounds": ("dpcheckin.cli.account", "bounds"),
+    "demo": ("dpcheckin.cli.demo", "demo"),
+    "compare": ("dpcheckin.cli.compare", "compare"),
+    "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
+    "train": ("dpcheckin.cli.train", "train"),
+}
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dpcheckin {__version__}")
+        raise typer.Exit()
+
+
+def application() -> typer.Typer:
+    """The whole command tree."""
+    app = typer.Typer(
+        name="dpcheckin",
+        help="Differential privacy for fleets whose clients decide for themselves.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def root(
+        version: bool = typer.Option(
+            False, "--version", help="Show the version.", callback=_version, is_eager=True
+        ),
+    ) -> None:
+        pass
+
+    for name, (module, function) in COMMANDS.items():
+        app.command(name)(getattr(import_module(module), function))
+    return app
+
+
+def main() -> None:
+    """Entry point: bad input ends with exit code 2 and one line on standard error."""
+    try:
+        sys.exit(application()(standalone_mode=False) or 0)
+    except DpCheckinError as problem:
+        _stop(str(problem), 2)
+    except (KeyboardInterrupt, EOFError):
+        _stop("interrupted", 130)
+    except Exception as problem:
+        # the argument parser's own errors: unknown option, missing value, not a number
+        if not hasattr(problem, "format_message"):
+            raise
+        _stop(" ".join(problem.format_message().split()), getattr(problem, "exit_code", 2))
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    typer.echo(f"dpcheckin: {message}", err=True)
+    sys.exit(code)

@@ -1,0 +1,366 @@
+"""`dpcheckin epsilon`, `delta`, `plan` and `bounds`."""
+
+from __future__ import annotations
+
+import json as json_format
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpcheckin.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import LocalPair, Round
+
+SHUFFLED = ("shuffled-check-in", "subsampled-shuffle", "shuffle")
+
+Population = Annotated[int | None, typer.Option(help="Number of clients.")]
+Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
+LocalEpsilon = Annotated[float | None, typer.Option(help="Epsilon of one report.")]
+LocalDelta = Annotated[float, typer.Option(help="Delta of one report.")]
+Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
+Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
+Randomizer = Annotated[
+    str,
+    typer.Option(
+        help="any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace."
+    ),
+]
+Protocol = Annotated[
+    str,
+    typer.Option(
+        help="shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in, "
+        "random-check-in-fixed, random-check-in-averaged or random-check-in-sliding."
+    ),
+]
+Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort.")]
+Colluding = Annotated[float, typer.Option(help="Fraction of clients working with the analyzer.")]
+Dropout = Annotated[float, typer.Option(help="Largest probability that a check-in gets lost.")]
+LowestRate = Annotated[float | None, typer.Option(help="Rates lie between this and --rate.")]
+Noise = Annotated[float | None, typer.Option(help="Gaussian noise per clipping norm.")]
+Slots = Annotated[int | None, typer.Option(help="Slots of a random check-in window.")]
+CheckIn = Annotated[float | None, typer.Option(help="Probability to check in to a window.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def pair_named(name: str, local_epsilon: float | None, local_delta: float = 0.0) -> LocalPair:
+    """The local pair that a --randomizer text stands for."""
+    from dpcheckin import accounting as a
+
+    kind, _, argument = name.partition(":")
+    allowed = "any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace"
+    try:
+        number = float(argument) if argument else None
+    except ValueError:
+        raise InvalidParameter("randomizer", name, allowed) from None
+    if kind == "gaussian":
+        if number is None:
+            raise InvalidParameter("randomizer", name, "gaussian:SIGMA, SIGMA the noise multiplier")
+        if local_epsilon is not None:
+            raise InvalidParameter(
+                "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
+            )
+        return a.gaussian(number)
+    if local_epsilon is None:
+        raise InvalidParameter("local-epsilon", None, "a number, for every randomizer but gaussian")
+    if local_delta:
+        if kind != "any":
+            raise InvalidParameter("local-delta", local_delta, "0 unless --randomizer any")
+        return a.approximate(local_epsilon, local_delta)
+    simple = {
+        "any": a.any_pure,
+        "binary": a.binary_response,
+        "hemisphere": a.hemisphere,
+        "laplace": a.laplace,
+    }
+    if kind in simple and number is None:
+        return simple[kind](local_epsilon)
+    if kind == "dary" and number is not None and number.is_integer():
+        return a.dary_response(local_epsilon, int(number))
+    if kind == "privunit" and number is not None and number.is_integer():
+        return a.privunit(local_epsilon, int(number))
+    raise InvalidParameter("randomizer", name, allowed)
+
+
+def round_of(
+    protocol: str,
+    population: int,
+    pair: LocalPair,
+    rate: float | None,
+    cohort: int | None,
+    colluding: float = 0.0,
+    dropout: float = 0.0,
+    lowest_rate: float | None = None,
+) -> Round:
+    """One round of the named protocol; contradictory arguments are refused."""
+    from dpcheckin import accounting as a
+
+    if protocol == "shuffled-check-in":
+        if cohort is not None:
+            raise InvalidParameter("cohort", cohort, "left out: check-in has a rate, not a cohort")
+        if rate is None:
+            raise InvalidParameter("rate", rate, "a probability, for shuffled-check-in")
+        return a.CheckInRound(population, rate, pair, colluding, dropout, lowest_rate)
+    if dropout or lowest_rate is not None:
+        raise InvalidParameter(
+            "dropout" if dropout else "lowest-rate", dropout or lowest_rate, "used with check-ins"
+        )
+    if protocol == "subsampled-shuffle":
+        if cohort is None and rate is not None:
+            cohort = round(rate * population)
+            if abs(cohort - rate * population) > 1e-6 * max(cohort, 1):
+                raise InvalidParameter("rate", rate, "a rate that gives a whole cohort, or --cohort")
+        elif rate is not None:
+            raise InvalidParameter("rate", rate, "left out when --cohort is given")
+        if cohort is None:
+            raise InvalidParameter("cohort", cohort, "a whole number, for subsampled-shuffle")
+        return a.SubsampleRound(population, cohort, pair, colluding)
+    if protocol == "shuffle":
+        if rate not in (None, 1.0) or cohort not in (None, population):
+            raise InvalidParameter("rate", rate, "left out: everybody takes part in a full shuffle")
+        return a.ShuffleRound(population, pair, colluding)
+    raise InvalidParameter("protocol", protocol, "a protocol named in --help")
+
+
+def epsilon(
+    population: Population = None,
+    rate: Rate = None,
+    local_epsilon: LocalEpsilon = None,
+    rounds: Rounds = 1,
+    delta: Delta = 1e-6,
+    randomizer: Randomizer = "any",
+    protocol: Protocol = "shuffled-check-in",
+    cohort: Cohort = None,
+    colluding: Colluding = 0.0,
+    dropout: Dropout = 0.0,
+    lowest_rate: LowestRate = None,
+    local_delta: LocalDelta = 0.0,
+    noise_multiplier: Noise = None,
+    slots: Slots = None,
+    check_in_probability: CheckIn = None,
+    json: Json = False,
+) -> None:
+    """Certified epsilon of a run at the given delta."""
+    count = needed("rounds", rounds)
+    if protocol not in SHUFFLED:
+        _other_protocol(
+            protocol, needed("population", population), count, delta, rate, cohort,
+            local_epsilon, local_delta, noise_multiplier, slots, check_in_probability, json,
+        )  # fmt: skip
+        return
+    from dpcheckin.accounting import compose, guarantee, lower_bound
+
+    pair = _pair(randomizer, local_epsilon, local_delta, noise_multiplier)
+    one = round_of(
+        protocol, needed("population", population), pair, rate, cohort, colluding, dropout,
+        lowest_rate,
+    )  # fmt: skip
+    run = compose([(one, count)])
+    said = guarantee(run, delta)
+    least = lower_bound(run.rounds, delta)
+    data = said.to_json()
+    data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
+    _say(data, str(said), json)
+
+
+def delta_(
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the statement.")],
+    population: Population = None,
+    rate: Rate = None,
+    local_epsilon: LocalEpsilon = None,
+    rounds: Rounds = 1,
+    randomizer: Randomizer = "any",
+    protocol: Protocol = "shuffled-check-in",
+    cohort: Cohort = None,
+    colluding: Colluding = 0.0,
+    dropout: Dropout = 0.0,
+    lowest_rate: LowestRate = None,
+    local_delta: LocalDelta = 0.0,
+    noise_multiplier: Noise = None,
+    json: Json = False,
+) -> None:
+    """Certified delta of a run at the given epsilon."""
+    from dpcheckin.accounting import Kind, compose
+    from dpcheckin.accounting.guarantee import EMPTY_SEAT, REPLACE_ONE
+
+    pair = _pair(randomizer, local_epsilon, local_delta, noise_multiplier)
+    one = round_of(
+        protocol, needed("population", population), pair, rate, cohort, colluding, dropout,
+        lowest_rate,
+    )  # fmt: skip
+    value = compose([(one, needed("rounds", rounds))]).delta(epsilon)
+    data: dict[str, Any] = {
+        "kind": Kind.GUARANTEE.value,
+        "epsilon": epsilon,
+        "delta": {"lower": value.lower, "upper": value.upper},
+        "adjacency": REPLACE_ONE,
+        "basis": [EMPTY_SEAT],
+        "assumptions": list(one.assumptions()),
+    }
+    if json:
+        typer.echo(json_format.dumps(data))
+        return
+    typer.echo(f"delta = {value.upper:.6g} at epsilon = {epsilon:g} (certified; >= {value.lower:.6g})")
+
+
+delta = delta_
+
+
+def plan(
+    epsilon: Annotated[float, typer.Option(help="Target epsilon.")],
+    delta: Delta = 1e-6,
+    population: Population = None,
+    rate: Rate = None,
+    local_epsilon: LocalEpsilon = None,
+    rounds: Rounds = None,
+    randomizer: Randomizer = "any",
+    protocol: Protocol = "shuffled-check-in",
+    cohort: Cohort = None,
+    colluding: Colluding = 0.0,
+    dropout: Dropout = 0.0,
+    solve: Annotated[
+        str | None, typer.Option(help="What to solve for: the one parameter left out.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Solve for the one parameter left out, so that the run meets the target epsilon."""
+    from dpcheckin.accounting import guarantee
+    from dpcheckin.accounting.inverse import solve as answer
+
+    given = {"population": population, "rounds": rounds}
+    if protocol == "shuffled-check-in":
+        given["rate"] = rate  # type: ignore[assignment]
+    if not randomizer.startswith("gaussian"):
+        given["local_epsilon"] = local_epsilon  # type: ignore[assignment]
+    missing = [name for name, value in given.items() if value is None]
+    free = solve.replace("-", "_") if solve else (missing[0] if len(missing) == 1 else None)
+    if free is None or missing != [free]:
+        raise InvalidParameter(
+            "solve", solve or ", ".join(missing) or None, f"exactly one of {', '.join(given)} left out"
+        )
+
+    def build(value: float) -> tuple[Round, int]:
+        chosen = {**given, free: value}
+        pair = pair_named(randomizer, chosen.get("local_epsilon"))
+        people = int(chosen["population"] or 0)
+        one = round_of(protocol, people, pair, chosen.get("rate"), cohort, colluding, dropout)
+        return one, int(chosen["rounds"] or 0)
+
+    value = answer(free, build, epsilon=epsilon, delta=delta)
+    said = guarantee([build(value)], delta)
+    data = said.to_json()
+    data["solved"] = {"parameter": free.replace("_", "-"), "value": value}
+    _say(data, f"{free.replace('_', ' ')} = {value:g}. {said}", json)
+
+
+def bounds(
+    population: Population = None,
+    rate: Rate = None,
+    local_epsilon: LocalEpsilon = None,
+    rounds: Rounds = 1,
+    delta: Delta = 1e-6,
+    protocol: Protocol = "shuffled-check-in",
+    cohort: Cohort = None,
+    local_delta: LocalDelta = 0.0,
+    noise_multiplier: Noise = None,
+    slots: Slots = None,
+    check_in_probability: CheckIn = None,
+    json: Json = False,
+) -> None:
+    """Upper bound, lower bound and every published bound, side by side."""
+    from dpcheckin.cli.compare import compare
+
+    compare(
+        population=needed("population", population), rounds=needed("rounds", rounds), delta=delta,
+        protocol=protocol, rate=rate, cohort=cohort, local_epsilon=local_epsilon,
+        local_delta=local_delta, noise_multiplier=noise_multiplier, slots=slots,
+        check_in_probability=check_in_probability, over=None, values=None, out=None, every=True,
+        json=json,
+    )  # fmt: skip
+
+
+def needed(name: str, value: int | None) -> int:
+    """The value of an option that has no default."""
+    if value is None:
+        raise InvalidParameter(name, None, "a whole number (the option is required)")
+    return value
+
+
+def _pair(
+    randomizer: str, local_epsilon: float | None, local_delta: float, noise: float | None
+) -> LocalPair:
+    if noise is not None:
+        if randomizer != "any":
+            raise InvalidParameter("noise-multiplier", noise, "left out when --randomizer is given")
+        randomizer = f"gaussian:{noise}"
+    return pair_named(randomizer, local_epsilon, local_delta)
+
+
+def _other_protocol(
+    protocol: str,
+    population: int,
+    rounds: int,
+    delta: float,
+    rate: float | None,
+    cohort: int | None,
+    local_epsilon: float | None,
+    local_delta: float,
+    noise_multiplier: float | None,
+    slots: int | None,
+    check_in_probability: float | None,
+    json: bool,
+) -> None:
+    """Protocols accounted for outside the theorem: the best proved bound of the comparison."""
+    from dpcheckin.accounting import Kind
+    from dpcheckin.accounting.published import Setting
+    from dpcheckin.report import compare as comparison
+
+    if protocol not in comparison.PROTOCOLS:
+        raise InvalidParameter("protocol", protocol, ", ".join(comparison.PROTOCOLS))
+    setting = Setting(
+        protocol=protocol, population=population, rounds=rounds, delta=delta, rate=rate,
+        cohort=cohort, local_epsilon=local_epsilon, local_delta=local_delta,
+        noise_multiplier=noise_multiplier, slots=slots, check_in_probability=check_in_probability,
+    )  # fmt: skip
+    lines = comparison.compare(setting)
+    best = comparison.best_guarantee(lines)
+    lower = max(
+        (x.epsilon for x in lines if x.kind is Kind.LOWER_BOUND and x.epsilon is not None),
+        default=0.0,
+    )
+    data = {
+        "kind": best.kind.value,
+        "epsilon": {"lower": min(lower, best.epsilon or 0.0), "upper": best.epsilon},
+        "delta": delta,
+        "lower_bound": {"epsilon": lower},
+        "local": {"report_epsilon": local_epsilon, "report_delta": local_delta},
+        "adjacency": "remove one client" if protocol.endswith("removal") else "replace one client",
+        "basis": [f"{best.name} ({best.source})"],
+        "assumptions": [],
+    }
+    _say(data, f"The run is ({best.epsilon:.5g}, {delta:g})-DP by {best.name} ({best.source}).", json)
+
+
+def _say(data: dict[str, Any], sentence: str, json: bool) -> None:
+    if json:
+        typer.echo(json_format.dumps(data))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(show_header=False)
+    if "solved" in data:
+        table.add_row(data["solved"]["parameter"], f"{data['solved']['value']:g}")
+    table.add_row("epsilon (certified)", f"{data['epsilon']['upper']:.5g}")
+    table.add_row("  numerically at least", f"{data['epsilon']['lower']:.5g}")
+    table.add_row("delta", f"{data['delta']:g}")
+    if "lower_bound" in data:
+        table.add_row("proven lower bound", f"{data['lower_bound']['epsilon']:.5g}")
+    local = data.get("local") or {}
+    if local.get("epsilon") is not None:
+        table.add_row("if the shuffler colludes", f"{local['epsilon']:.5g}")
+    table.add_row("adjacency", data["adjacency"])
+    table.add_row("basis", "; ".join(data["basis"]))
+    console = Console()
+    console.print(table)
+    console.print(sentence, highlight=False, soft_wrap=True)
