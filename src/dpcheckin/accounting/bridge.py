@@ -19,7 +19,7 @@ from dpcheckin.accounting.rounds import Round
 
 
 @attr.define(frozen=True, slots=True, auto_attribs=True)
-class CheckInEvent(dp_accounting.DpEvent):
+class CheckInEvent(dp_accounting.DpEvent):  # type: ignore[misc]
     """One round of shuffled check-in, subsampled or full shuffle."""
 
     round: Round
@@ -35,7 +35,7 @@ def event_distribution(
     masses = distribution.masses()
     infinity = min(distribution.infinite, 1.0)
     pmf = pld_pmf.DensePLDPmf(
-        interval, -distribution.reach, masses * (1 - infinity) , infinity, True
+        interval, -distribution.reach, masses * (1 - infinity), infinity, True
     )
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
@@ -56,8 +56,6 @@ class CheckInPLDAccountant(PLDAccountant):  # type: ignore[misc]
         if isinstance(event, CheckInEvent):
             if do_compose:
                 pld = event_distribution(event.round, self._value_discretization_interval)
-                self._pld = self._pld.compose(pld.self_compose(count))
+                self._pld: Any = self._pld.compose(pld.self_compose(count))
             return None
         return super()._maybe_compose(event, count, do_compose)
-
-

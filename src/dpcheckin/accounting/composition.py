@@ -98,7 +98,13 @@ class Composition:
         curves = [(one.curve(tolerance), n) for one, n in self.rounds]
         step, reaches = _step(curves, self.total, tolerance)
         # lower bounds may be on a coarser grid where each point is dear
-        factor = max(1, *(round(reach / step / c.most_lower) for (c, _), reach in zip(curves, reaches, strict=True)))
+        factor = max(
+            1,
+            *(
+                round(reach / step / c.most_lower)
+                for (c, _), reach in zip(curves, reaches, strict=True)
+            ),
+        )
         above, below = [], []
         for (curve, n), reach in zip(curves, reaches, strict=True):
             points = math.ceil(reach / step) + 3

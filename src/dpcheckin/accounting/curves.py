@@ -22,7 +22,6 @@ from dpcheckin.accounting.loss import Array
 from dpcheckin.accounting.seats import Atoms, SeatModel
 from dpcheckin.errors import NumericalFailure
 
-
 # Curves are widened by this relative amount, far more than the rounding of sums and differences.
 UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
 
@@ -44,7 +43,7 @@ class Unshuffled:
         """The theorem's finite part completed to a full upper bound."""
         local = self.profile(alphas)
         whole = upper + self.unprotected * local + self.rate * self.local_delta
-        return np.minimum(whole, self.rate * local * UPPER_SLACK)
+        return np.asarray(np.minimum(whole, self.rate * local * UPPER_SLACK))
 
 
 class RoundCurve(ABC):
@@ -209,7 +208,7 @@ class LocalCurve(RoundCurve):
     def lower(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
         finite = self._local.profile(alphas) - self._local.local_delta
-        return self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK
+        return np.asarray(self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK)
 
 
 def _sparse(points: int, deviation: float) -> list[int]:

@@ -171,9 +171,7 @@ def local_guarantee(
     if worst is None or not run.rounds:
         return LocalGuarantee(0.0, 0.0, 0.0, total)
     pair = worst[0]
-    return LocalGuarantee(
-        pair.local_epsilon, pair.local_delta, run.epsilon(delta).upper, total
-    )
+    return LocalGuarantee(pair.local_epsilon, pair.local_delta, run.epsilon(delta).upper, total)
 
 
 def _up(value: float) -> str:

@@ -119,4 +119,4 @@ class HomogeneousCurve:
             return None
         mass = np.diff(coarse, 2)[1:-1] / self._step
         mass[self._bottom] += 1.0
-        return np.maximum(mass, 0.0)
+        return np.asarray(np.maximum(mass, 0.0))

@@ -224,7 +224,8 @@ def _lowered(fine: FloatArray, step: float) -> FloatArray:
         if low[j] > line[j] and centre <= 0.5 * min(left, right):
             break
         low[j] = line[j]
-    return loss.convex_minorant(np.arange(low.size, dtype=np.float64), low)
+    hull = loss.convex_minorant(np.arange(low.size, dtype=np.float64), low)
+    return np.asarray(hull, dtype=np.float64)
 
 
 def _reach(law: _MeanLaw, smallest: float, swap: bool) -> float:

@@ -65,7 +65,7 @@ class LatticeCurve:
 
     def upper(self, epsilon: float) -> float:
         """An upper bound of the theorem's delta at this epsilon."""
-        lat, m = self._lattice, self._model
+        m = self._model
         rise = math.expm1(epsilon)
         threshold = rise * (m.steps + m.offset)
         mass = self._masses(rise)
@@ -165,7 +165,9 @@ def _choose(model: LatticeModel) -> _Lattice:
     # more than about 10^7 reports do not fit finely: a coarser lattice is looser, never wrong
     scatter = min(math.sqrt(model.steps * model.take) * reach.deviation, model.steps * reach.top)
     step = max(step, 4 * reach.top / LARGEST_LATTICE, 20 * scatter / LARGEST_LATTICE)
-    step = reach.top / max(math.ceil(reach.top / step), 2)  # an atom at the largest ratio is then a node
+    step = reach.top / max(
+        math.ceil(reach.top / step), 2
+    )  # an atom at the largest ratio is then a node
     top = round(reach.top / step)
     # below, reports so rare that they never matter may be moved up
     depth = 4 * step

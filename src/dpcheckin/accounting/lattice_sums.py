@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft as sfft
 
-from dpcheckin.accounting.loss import FFT_LEVEL, UNIT, Array
+from dpcheckin.accounting.loss import FFT_LEVEL, UNIT, Array, Complex
 from dpcheckin.errors import NumericalFailure
 
-Complex = NDArray[np.complex128]
 LONGEST = 1 << 22
 
 

@@ -11,7 +11,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 from scipy import integrate, optimize, special
@@ -102,7 +101,7 @@ class ProfilePair(LocalPair):
     function: Callable[[Array], Array] = field(repr=False)
     local_epsilon: float = math.inf
     local_delta: float = 0.0
-    full_shuffle_proved: ClassVar[bool] = False
+    full_shuffle_proved: bool = False
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.asarray(alpha, dtype=np.float64)
@@ -122,7 +121,7 @@ class ProfilePair(LocalPair):
             limit=400,
             full_output=1,
         )[0]
-        return max(2 * value, 1e-300)
+        return max(2 * float(value), 1e-300)
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ class GaussianPair(LocalPair):
     name: str = "Gaussian"
     local_epsilon: float = math.inf
     local_delta: float = 0.0
-    full_shuffle_proved: ClassVar[bool] = False
+    full_shuffle_proved: bool = False
 
     @property
     def s(self) -> float:
@@ -150,7 +149,10 @@ class GaussianPair(LocalPair):
         inside = a > 0
         logs = np.log(a[inside])
         s = self.s
-        first, second = special.log_ndtr(s / 2 - logs / s), logs + special.log_ndtr(-s / 2 - logs / s)
+        first, second = (
+            special.log_ndtr(s / 2 - logs / s),
+            logs + special.log_ndtr(-s / 2 - logs / s),
+        )
         # exp(first) - exp(second) without losing the digits of a small difference
         out[inside] = np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))
         return out

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ from scipy import fft as sfft
 
 from dpcheckin.errors import NumericalFailure
 
-Array = NDArray[np.float64]
+Array = NDArray[np.floating[Any]]
+Complex = NDArray[np.complexfloating[Any, Any]]
 
 # Unit round-off of float64, and a bound on the relative l2 error of an FFT per level of its
 # recursion. The textbook constant for radix-2 is below 3 (Higham, Accuracy and Stability, 24.1).
@@ -329,7 +331,8 @@ def curve_of_masses(masses: Array, step: float) -> Array:
     """
     above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
     decay = np.exp(-step * np.arange(above.size))
-    return np.cumsum((above * decay)[::-1])[::-1] * (-math.expm1(-step)) / decay
+    sums = np.cumsum((above * decay)[::-1])[::-1]
+    return np.asarray(sums * (-math.expm1(-step)) / decay)
 
 
 def _alone(distribution: LossDistribution) -> Tail:

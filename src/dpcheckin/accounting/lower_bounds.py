@@ -22,7 +22,7 @@ from dpcheckin.accounting.lattice import LatticeModel
 from dpcheckin.accounting.local_pairs import LocalPair, ThreeAtoms, binary_response, dary_response
 from dpcheckin.accounting.loss import Array, LossDistribution
 from dpcheckin.accounting.rounds import CheckInRound, LocalRound, Round, SubsampleRound
-from dpcheckin.accounting.seats import SeatModel
+from dpcheckin.accounting.seats import Atoms, SeatModel
 from dpcheckin.errors import InvalidParameter
 
 POINTS_PER_DEVIATION = 60
@@ -42,7 +42,9 @@ def lower_bound(rounds: Sequence[tuple[Round, int]], delta: float) -> Guarantee:
     delta = checks.open_probability("delta", delta)
     candidates = []
     for name, realise in _CASES:
-        pairs = [(one, n, realise(one.pair)) for one, n in rounds if n > 0 and one.participation > 0]
+        pairs = [
+            (one, n, realise(one.pair)) for one, n in rounds if n > 0 and one.participation > 0
+        ]
         if all(pair is not None for _, _, pair in pairs):
             with threadpool_limits(1):
                 value = _composed([(one, n, pair) for one, n, pair in pairs if pair], delta)
@@ -102,7 +104,7 @@ class _Side:
 
     def __init__(self, one: Round, pair: LocalPair, smallest: float) -> None:
         steps, offset, scale, take = _seats(one)
-        self._atoms = None
+        self._atoms: Atoms | None = None
         if isinstance(pair, ThreeAtoms) and _has_third_value(pair):
             self._third(steps, offset, scale, take, pair, smallest)
         else:
@@ -128,9 +130,10 @@ class _Side:
             ones=take * others + 1 - take,
             rest_weight=math.exp(-pair.local_epsilon),
         )
-        _, self._atoms = seats.atoms(model)
-        self.spread = seats.spread(self._atoms)
-        self.reach = seats.largest_loss(self._atoms, smallest)
+        _, merged = seats.atoms(model)
+        self._atoms = merged
+        self.spread = seats.spread(merged)
+        self.reach = seats.largest_loss(merged, smallest)
 
     def _average(
         self,

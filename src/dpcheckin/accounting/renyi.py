@@ -19,7 +19,10 @@ from dpcheckin.accounting.rounds import Round
 from dpcheckin.errors import OutsideTheorem
 
 DEFAULT_ORDERS = tuple(
-    float(x) for x in np.unique(np.round(np.concatenate([1 + np.geomspace(0.1, 30, 60), np.geomspace(32, 20000, 80)]), 3))
+    float(x)
+    for x in np.unique(
+        np.round(np.concatenate([1 + np.geomspace(0.1, 30, 60), np.geomspace(32, 20000, 80)]), 3)
+    )
 )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import stats
@@ -152,7 +153,9 @@ class CheckInRound(Round):
             if not 0.0 < lowest <= self.rate:
                 raise InvalidParameter("lowest_rate", lowest, f"above 0 and at most {self.rate}")
         if self.honest < 1:
-            raise InvalidParameter("colluding", self.colluding, "leaving at least one honest client")
+            raise InvalidParameter(
+                "colluding", self.colluding, "leaving at least one honest client"
+            )
 
     @property
     def honest(self) -> int:
@@ -223,7 +226,9 @@ class SubsampleRound(Round):
         checks.count("cohort", self.cohort, 0, self.population)
         checks.fraction_below_one("colluding", self.colluding)
         if self.honest < 1:
-            raise InvalidParameter("colluding", self.colluding, "leaving at least one honest client")
+            raise InvalidParameter(
+                "colluding", self.colluding, "leaving at least one honest client"
+            )
 
     @property
     def honest(self) -> int:
@@ -256,11 +261,15 @@ class SubsampleRound(Round):
         mean, deviation = float(draw.mean()), max(float(draw.std()), 1e-9)
         low = max(low, math.floor(mean - 40 * deviation) - 1)
         high = min(high, math.ceil(mean + 40 * deviation) + 1)
-        edges = sorted({low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high})
+        edges = sorted(
+            {low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high}
+        )
         parts, full = [], 0.0
-        for left, right in zip(edges, edges[1:], strict=False):
-            weight = float(draw.cdf(right) - draw.cdf(left)) if right < mean else float(
-                draw.sf(left) - draw.sf(right)
+        for left, right in pairwise(edges):
+            weight = (
+                float(draw.cdf(right) - draw.cdf(left))
+                if right < mean
+                else float(draw.sf(left) - draw.sf(right))
             )
             if right >= n and not self.pair.full_shuffle_proved:
                 full += weight
@@ -322,7 +331,9 @@ class ShuffleRound(Round):
         checks.count("population", self.population)
         checks.fraction_below_one("colluding", self.colluding)
         if self.honest < 1:
-            raise InvalidParameter("colluding", self.colluding, "leaving at least one honest client")
+            raise InvalidParameter(
+                "colluding", self.colluding, "leaving at least one honest client"
+            )
 
     @property
     def honest(self) -> int:

@@ -153,8 +153,8 @@ def _joint(model: SeatModel, low: int, high: int) -> tuple[NDArray[np.int64], Ar
     row = np.where((low + columns) % 2 == 0, start, 0.0)
     rows = np.empty((counts.size, reach + 1))
     middle = reach + 1
-    for i in range(counts.size):
-        rows[i] = row[middle + 1 :]
+    for at in range(counts.size):
+        rows[at] = row[middle + 1 :]
         following = np.zeros_like(row)
         following[1:-1] = 0.5 * (row[:-2] + row[2:])
         # keep the edge: whatever would leave the table stays in it, which is only ever more mass
@@ -234,14 +234,14 @@ def spread_binomial(
         left, right = first - centre, last - centre
         return np.array([left, right]), np.array([right, -left]) / (right - left)
     ones = np.arange(first, last + 1)
-    mass = stats.binom.pmf(ones, trials, probability)
+    mass = np.asarray(stats.binom.pmf(ones, trials, probability))
     below = (ones - first) // cell
     nodes = first + cell * np.arange(int(below[-1]) + 2)
     share = (ones - nodes[below]) / cell
     weights = np.bincount(below, mass * (1 - share), nodes.size)
     weights = weights + np.bincount(below + 1, mass * share, nodes.size)
     weights = weights / weights.sum()
-    return nodes - float(weights @ nodes), weights
+    return np.asarray(nodes - float(weights @ nodes)), np.asarray(weights)
 
 
 def curve_on_grid(parts: Atoms, step: float, count: int) -> Array:
@@ -258,7 +258,7 @@ def curve_on_grid(parts: Atoms, step: float, count: int) -> Array:
     part = np.clip(losses - index * step, 0.0, step)
     up = p * (np.expm1(-part) / math.expm1(-step))
     mass = np.bincount(index, p - up, count + 1) + np.bincount(index + 1, up, count + 1)
-    curve = curve_of_masses(mass[1:], step)[:count]
+    curve = curve_of_masses(mass[1:].astype(np.float64), step)[:count]
     if far_p.size:
         total, other = float(far_p.sum()), float((far_p * np.exp(-far_losses)).sum())
         curve += np.maximum(total - np.exp(np.arange(count) * step) * other, 0.0)

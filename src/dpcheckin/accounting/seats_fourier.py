@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.loss import UNIT, Array
+from dpcheckin.accounting.loss import UNIT, Array, Complex
 from dpcheckin.accounting.seats import CORNER, Atoms, SeatModel, blank_law, vectors
-
-Complex = NDArray[np.complex128]
 
 # Frequencies are kept until the spectrum has fallen to exp(-BOX), far below round-off.
 BOX = 46.0
@@ -88,7 +87,9 @@ class _Kernel:
             shape: Complex = np.exp(-1j * np.outer(t + turn, self._offsets)) @ self._weights
             start = self.positions if self._fine is None else self._fine
             waves: Complex = np.exp(-1j * np.outer(start, t + turn))
-            self._kept[key] = shape, waves if self._mixing is None else self._mixing @ waves
+            if self._mixing is not None:
+                waves = self._mixing.astype(np.complex128) @ waves
+            self._kept[key] = shape, waves
         return self._kept[key]
 
 
@@ -110,7 +111,7 @@ class _Grid:
 def inverted(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
     """Split and merged atoms, as `seats.atoms`."""
     grid = _grid(model, low, high)
-    edges = [0.0, *((a + b) / 2 for a, b in zip(TILTS, TILTS[1:], strict=False)), LAST]
+    edges = [0.0, *((a + b) / 2 for a, b in pairwise(TILTS)), LAST]
     ends = np.floor(np.array(edges) * grid.deviation / grid.d_cell).astype(np.int64)
     triangles, boxes, moments = _count_triangles(grid), *_count_boxes(grid)
     split, merged = [], []
@@ -183,12 +184,10 @@ def _tilted(model: SeatModel, theta: float, grid: _Grid) -> _Tilted:
 
 
 def _untilt(tilted: _Tilted, positions: Array) -> Array:
-    return np.exp(tilted.log_normaliser - tilted.theta * positions)
+    return np.asarray(np.exp(tilted.log_normaliser - tilted.theta * positions))
 
 
-def _split(
-    tilted: _Tilted, d_nodes: Array, d_cell: int, kc: _Kernel
-) -> tuple[Array, Array, Array]:
+def _split(tilted: _Tilted, d_nodes: Array, d_cell: int, kc: _Kernel) -> tuple[Array, Array, Array]:
     """Upper bounds of the mass moved to (hits, excess) nodes."""
     offsets = np.arange(1 - d_cell, d_cell)
     triangle = (1 - np.abs(offsets) / d_cell) * np.exp(-tilted.theta * offsets)
@@ -231,7 +230,10 @@ def _merged(
     d_first = d_nodes - d_cell + 1  # cells end at the nodes, so that they tile (0, LAST]
     d_offsets = np.arange(d_cell)
     plain = np.exp(-tilted.theta * d_offsets)
-    kd, kd_moment = _Kernel(d_first, d_offsets, plain), _Kernel(d_first, d_offsets, d_offsets * plain)
+    kd, kd_moment = (
+        _Kernel(d_first, d_offsets, plain),
+        _Kernel(d_first, d_offsets, d_offsets * plain),
+    )
     c_first, c_cell = kc.positions, kc.total
     mass, mass_error = tilted.masses(kc, kd)
     more_c, c_error = tilted.masses(kc_moment, kd)

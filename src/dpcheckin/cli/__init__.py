@@ -69,7 +69,11 @@ def main() -> None:
         # the argument parser's own errors: unknown option, missing value, not a number
         if not hasattr(problem, "format_message"):
             raise
-        _stop(" ".join(problem.format_message().split()), getattr(problem, "exit_code", 2))
+        code = getattr(problem, "exit_code", 2)
+        message = " ".join(problem.format_message().split())
+        if not message:  # the help was shown because nothing was asked for
+            sys.exit(code)
+        _stop(message, code)
 
 
 def _stop(message: str, code: int) -> NoReturn:

@@ -22,9 +22,7 @@ Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
 Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
 Randomizer = Annotated[
     str,
-    typer.Option(
-        help="any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace."
-    ),
+    typer.Option(help="any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace."),
 ]
 Protocol = Annotated[
     str,
@@ -109,7 +107,9 @@ def round_of(
         if cohort is None and rate is not None:
             cohort = round(rate * population)
             if abs(cohort - rate * population) > 1e-6 * max(cohort, 1):
-                raise InvalidParameter("rate", rate, "a rate that gives a whole cohort, or --cohort")
+                raise InvalidParameter(
+                    "rate", rate, "a rate that gives a whole cohort, or --cohort"
+                )
         elif rate is not None:
             raise InvalidParameter("rate", rate, "left out when --cohort is given")
         if cohort is None:
@@ -200,7 +200,9 @@ def delta_(
     if json:
         typer.echo(json_format.dumps(data))
         return
-    typer.echo(f"delta = {value.upper:.6g} at epsilon = {epsilon:g} (certified; >= {value.lower:.6g})")
+    typer.echo(
+        f"delta = {value.upper:.6g} (certified; at least {value.lower:.6g}) at {epsilon = :g}"
+    )
 
 
 delta = delta_
@@ -235,9 +237,8 @@ def plan(
     missing = [name for name, value in given.items() if value is None]
     free = solve.replace("-", "_") if solve else (missing[0] if len(missing) == 1 else None)
     if free is None or missing != [free]:
-        raise InvalidParameter(
-            "solve", solve or ", ".join(missing) or None, f"exactly one of {', '.join(given)} left out"
-        )
+        left_out = solve or ", ".join(missing) or None
+        raise InvalidParameter("solve", left_out, f"exactly one of {', '.join(given)} left out")
 
     def build(value: float) -> tuple[Round, int]:
         chosen = {**given, free: value}
@@ -338,7 +339,8 @@ def _other_protocol(
         "basis": [f"{best.name} ({best.source})"],
         "assumptions": [],
     }
-    _say(data, f"The run is ({best.epsilon:.5g}, {delta:g})-DP by {best.name} ({best.source}).", json)
+    said = f"The run is ({best.epsilon:.5g}, {delta:g})-DP by {best.name} ({best.source})."
+    _say(data, said, json)
 
 
 def _say(data: dict[str, Any], sentence: str, json: bool) -> None:

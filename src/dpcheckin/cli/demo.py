@@ -36,7 +36,8 @@ def demo(
 
     out.mkdir(parents=True, exist_ok=True)
     counts = [10, 30, 100, 300, 1000, 3000, ROUNDS]
-    ours, least, theirs = [], [], {}
+    ours, least = [], []
+    theirs: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for n in track(counts, description="epsilon against rounds"):
         ours.append(compose([(one, n)]).epsilon(DELTA).upper)
         least.append(lower_bound([(one, n)], DELTA).epsilon.lower)
@@ -62,7 +63,9 @@ def _draw(
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8.5, 5.2), layout="constrained")
-    axes.loglog(counts, ours, "o-", lw=2.5, color="#0b6e4f", label="dpcheckin (guarantee)", zorder=5)
+    axes.loglog(
+        counts, ours, "o-", lw=2.5, color="#0b6e4f", label="dpcheckin (guarantee)", zorder=5
+    )
     axes.loglog(counts, least, "--", lw=2, color="#1f4e9c", label="proven lower bound", zorder=4)
     for (name, kind), points in sorted(theirs.items()):
         style = ":" if kind == "refuted claim" else "-."
