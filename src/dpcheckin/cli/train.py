@@ -76,7 +76,7 @@ def train(
     ] = 1e-5,
     local_epsilon: Annotated[
         float, typer.Option(help="Epsilon of one report.", rich_help_panel=_PRIVACY)
-    ] = 4.0,
+    ] = 2.0,
     noise_multiplier: Annotated[
         float, typer.Option(help="Noise over clip, Gaussian reports.", rich_help_panel=_PRIVACY)
     ] = 1.0,
@@ -92,7 +92,7 @@ def train(
     optimizer: Annotated[str, typer.Option(help="sgd or adam.", rich_help_panel=_LEARNING)] = "sgd",
     learning_rate: Annotated[
         float, typer.Option(help="In units of the clip.", rich_help_panel=_LEARNING)
-    ] = 0.5,
+    ] = 0.3,
     momentum: Annotated[float, typer.Option(rich_help_panel=_LEARNING)] = 0.0,
     schedule: Annotated[
         str,
@@ -102,7 +102,7 @@ def train(
     ] = "linear",
     averaging: Annotated[
         float, typer.Option(help="Decay of the averaged model.", rich_help_panel=_LEARNING)
-    ] = 0.9,
+    ] = 0.97,
     weight_decay: Annotated[
         float, typer.Option(help="Pull of the parameters to zero.", rich_help_panel=_LEARNING)
     ] = 0.0,
@@ -113,6 +113,10 @@ def train(
     checkpoint_every: Annotated[
         int, typer.Option(help="Rounds between checkpoints.", rich_help_panel=_MACHINE)
     ] = 50,
+    stop_after: Annotated[
+        int | None,
+        typer.Option(help="Stop at this round; run again to go on.", rich_help_panel=_MACHINE),
+    ] = None,
     reports: Annotated[
         str,
         typer.Option(
@@ -174,7 +178,9 @@ def train(
             workers=workers,
             threads=threads,
         )
-        facts = _run(build(options, out), out)
+        trainer = build(options, out)
+        trainer.stop_after = stop_after
+        facts = _run(trainer, out)
     except DpCheckinError as problem:
         _fail(str(problem))
     if json:

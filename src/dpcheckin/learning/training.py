@@ -61,6 +61,8 @@ class Trainer:
     out: Path | None = None
     backend: Backend | None = None
     on_round: OnRound | None = None
+    stop_after: int | None = None
+    """Stop at this round although the plan goes on; a later run with the same folder continues."""
     _started: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +70,8 @@ class Trainer:
             raise InvalidParameter(
                 "population", self.plan.population, f"the fleet's {self.work.fleet.population}"
             )
+        if self.stop_after is not None and self.stop_after < 1:
+            raise InvalidParameter("stop_after", self.stop_after, "at least 1")
         if self.work.randomizer != self.plan.randomizer:
             raise InvalidParameter("randomizer", self.work.randomizer, "the plan's own")
 
@@ -87,9 +91,10 @@ class Trainer:
     def fingerprint(self) -> str:
         """What must be equal for a checkpoint to be taken up: plan, settings, model and data."""
         sizes = [tuple(p.shape) for p in self.work.module.parameters()]
-        parts = [self.plan, self.settings, self.work.reports, self.work.per_tensor, sizes]
-        parts += [self.delta, self.epsilon_budget, tuple(self.test_inputs.shape)]
-        parts += [float(self.test_inputs.sum()), type(self.work.fleet).__name__]
+        parts: list[object] = [self.plan, self.settings, self.work.reports, self.work.per_tensor]
+        parts += [sizes, self.delta, self.epsilon_budget, type(self.work.fleet).__name__]
+        test = self.test_inputs.contiguous().numpy().tobytes()  # bytes: sums depend on threads
+        parts.append(hashlib.sha256(test).hexdigest())
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def run(self) -> Outcome:
@@ -99,9 +104,10 @@ class Trainer:
         module, backend = self.work.module, self.backend or InProcess(self.work)
         optimizer = self.settings.make_optimizer(module)
         state, mark = self._start(optimizer), self.fingerprint()
-        while state.rounds < allowed:
+        end = allowed if self.stop_after is None else min(allowed, self.stop_after)
+        while state.rounds < end:
             self._round(state, optimizer, backend, allowed)
-            last = state.rounds == allowed
+            last = state.rounds == end
             if last or state.rounds % self.settings.evaluate_every == 0:
                 self._look(state)
             if self.out and (last or state.rounds % self.settings.checkpoint_every == 0):
