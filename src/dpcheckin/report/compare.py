@@ -61,13 +61,13 @@ class Line:
         }
 
 
-def compare(setting: Setting) -> list[Line]:
+def compare(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[Line]:
     """Every bound that speaks about the setting: applicable ones first, least epsilon first."""
     if setting.protocol not in PROTOCOLS:
         raise InvalidParameter("protocol", setting.protocol, "one of " + ", ".join(PROTOCOLS))
     lines = [
         Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
-        for v in evaluate(setting)
+        for v in evaluate(setting, kinds)
     ]
     lines += _ours(setting)
     return sorted(lines, key=lambda line: (line.epsilon is None, line.epsilon or 0.0, line.name))

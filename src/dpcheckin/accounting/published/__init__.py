@@ -7,6 +7,7 @@ Refuted entries compute what the paper printed; :meth:`BoundValue.guaranteed_eps
 
 from __future__ import annotations
 
+from dpcheckin.accounting.kinds import Kind
 from dpcheckin.accounting.published.entry import (
     PAPERS,
     BoundValue,
@@ -34,10 +35,15 @@ def catalogue() -> tuple[PublishedBound, ...]:
     return _SHUFFLED + _OTHER
 
 
-def evaluate(setting: Setting) -> list[BoundValue]:
-    """Every bound about the setting's protocol: those that apply first, least epsilon first."""
+def evaluate(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[BoundValue]:
+    """Every bound about the setting's protocol: those that apply first, least epsilon first.
+
+    ``kinds`` leaves out what is not asked for (refuted claims are the slow ones).
+    """
     values = [
-        bound.evaluate(setting) for bound in catalogue() if setting.protocol in bound.protocols
+        bound.evaluate(setting)
+        for bound in catalogue()
+        if setting.protocol in bound.protocols and bound.kind in kinds
     ]
     return sorted(values, key=lambda v: (v.epsilon is None, v.epsilon or 0.0, v.name))
 
