@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from dpcheckin.accounting import checks, loss
@@ -45,6 +46,7 @@ class Composition:
             merged[one] = merged.get(one, 0) + repeats
         self.rounds = tuple((one, repeats) for one, repeats in merged.items() if repeats)
         self.total = sum(repeats for _, repeats in self.rounds)
+        self._only: RoundCurve | None = None
         self._parts: dict[int, tuple[list[tuple[LossDistribution, int]], ...]] = {}
 
     def epsilon(self, delta: float) -> Bracket:
@@ -52,6 +54,8 @@ class Composition:
         delta = checks.open_probability("delta", delta)
         if not self.rounds:
             return Bracket(0.0, 0.0)
+        if self.total == 1:
+            return self._single_epsilon(delta)
         # the products inside are small: more threads would only wait for each other
         with threadpool_limits(1):
             above, below = self._distributions(delta)
@@ -64,6 +68,9 @@ class Composition:
         epsilon = checks.non_negative("epsilon", epsilon)
         if not self.rounds or epsilon >= self._plain_sum():
             return Bracket(0.0, 0.0)
+        if self.total == 1:
+            with threadpool_limits(1):
+                return self._single().at(epsilon)
         magnitude = 1e-9
         with threadpool_limits(1):
             for _ in range(12):
@@ -75,6 +82,21 @@ class Composition:
                 magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
             lower = _tail(below, epsilon).delta(epsilon, upper=False)
         return Bracket(lower, upper)
+
+    def _single(self) -> RoundCurve:
+        """The curve of the only round: one round needs no grid."""
+        if self._only is None:
+            self._only = self.rounds[0][0].curve()
+        return self._only
+
+    def _single_epsilon(self, delta: float) -> Bracket:
+        with threadpool_limits(1):
+            curve, most = self._single(), self._plain_sum()
+            sides = [
+                _crossing(lambda e: curve.at(e).lower, delta, most, up=False),
+                _crossing(lambda e: curve.at(e).upper, delta, most, up=True),
+            ]
+        return Bracket(min(sides), sides[1])
 
     def _plain_sum(self) -> float:
         """What local privacy alone gives: the sum of local epsilons, if there is no delta."""
@@ -114,6 +136,24 @@ class Composition:
         return above, below
 
 
+def _crossing(curve: Callable[[float], float], delta: float, most: float, *, up: bool) -> float:
+    """Where a falling curve passes delta, rounded up or down; `most` if it is the end of it."""
+    if curve(0.0) <= delta:
+        return 0.0
+    high = min(1.0, most)
+    while curve(high) > delta:
+        if high >= most or high >= 600.0:
+            return most if up else min(high, most)
+        high = min(2 * high, most)
+    root = float(optimize.brentq(lambda e: curve(e) - delta, 0.0, high, xtol=1e-300, rtol=1e-12))
+    step = 1e-11 * max(root, 1e-300)
+    # step to the safe side of the root until it is one
+    while (curve(root) > delta) if up else (root > 0.0 and curve(root) < delta):
+        root = min(root + step, high) if up else max(root - step, 0.0)
+        step *= 2
+    return root
+
+
 def _tail(parts: list[tuple[LossDistribution, int]], epsilon: float) -> Tail:
     return loss.compose(parts, epsilon=epsilon)
 
@@ -124,7 +164,9 @@ def _step(
     """A step small against the loss of a typical round, with a grid of bounded length."""
     reaches = [curve.reach(tolerance) for curve, _ in curves]
     variance = sum(n * curve.spread**2 for curve, n in curves) / total
-    resolution = min(curve.resolution for curve, _ in curves)
+    # few rounds leave room for a finer grid in an FFT of about 2^17 points
+    finer = 2**17 / (17 * math.sqrt(total))
+    resolution = min(min(max(c.resolution, finer), c.finest) for c, _ in curves)
     step = max(math.sqrt(variance) / resolution, max(reaches) / LONGEST_GRID)
     if not (math.isfinite(step)):
         raise NumericalFailure("the loss of one round could not be bounded")

@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcheckin.accounting import seats
+from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.homogeneous import HomogeneousCurve
 from dpcheckin.accounting.lattice import LatticeCurve, LatticeModel, Profile
 from dpcheckin.accounting.loss import Array
@@ -52,11 +53,16 @@ class RoundCurve(ABC):
     spread: float  # standard deviation of the loss, a guide for the grid
     quantum: float = 0.0  # spacing of the losses if they are nearly equidistant
     resolution: int = 160  # grid points per standard deviation that are worth computing
+    finest: int = 640  # as many if there are few rounds
     most_lower: int = 100_000  # points of the lower bound that are worth computing
 
     @abstractmethod
     def reach(self, tolerance: float) -> float:
         """A loss beyond which the curve's changeable part is at most `tolerance`."""
+
+    @abstractmethod
+    def at(self, epsilon: float) -> Bracket:
+        """The curve at one place, with no grid in between."""
 
     @abstractmethod
     def upper(self, step: float, points: int) -> Array:
@@ -97,6 +103,12 @@ class SeatCurve(RoundCurve):
     def reach(self, tolerance: float) -> float:
         return max(seats.largest_loss(above, tolerance) for _, above, _ in self._atoms)
 
+    def at(self, epsilon: float) -> Bracket:
+        upper = sum(w * (_excess(a, epsilon) * UPPER_SLACK + a.corner) for w, a, _ in self._atoms)
+        lower = sum(w * _excess(below, epsilon) * LOWER_SLACK for w, _, below in self._atoms)
+        whole = self._local.complete(np.array([upper]), np.array([math.exp(epsilon)]))
+        return Bracket(lower, max(float(whole[0]), lower))
+
     def upper(self, step: float, points: int) -> Array:
         total = np.zeros(points)
         for weight, above, _ in self._atoms:
@@ -114,7 +126,7 @@ class SeatCurve(RoundCurve):
 class ProfileCurve(RoundCurve):
     """Mixture of models given by a local profile: one Fourier inversion for each point."""
 
-    resolution = 24
+    resolution = finest = 24
     most_lower = 250
 
     def __init__(
@@ -151,9 +163,14 @@ class ProfileCurve(RoundCurve):
         return min(loss, self._largest)
 
     def _at(self, epsilon: float) -> float:
-        upper = np.array([self._upper(epsilon)])
+        """The upper bound without what no epsilon covers."""
+        upper = np.array([self._upper(epsilon) * UPPER_SLACK])
         completed = self._local.complete(upper, np.array([math.exp(epsilon)]))
         return float(completed[0]) - self._local.rate * self._local.local_delta
+
+    def at(self, epsilon: float) -> Bracket:
+        upper = self._at(epsilon) + self._local.rate * self._local.local_delta
+        return Bracket(min(float(self.homogeneous(epsilon, 2)[0][1]), upper), upper)
 
     def upper(self, step: float, points: int) -> Array:
         chosen = _sparse(points, self.spread / step)
@@ -201,6 +218,9 @@ class LocalCurve(RoundCurve):
             loss *= 1.2
         return min(self._largest, 700.0)
 
+    def at(self, epsilon: float) -> Bracket:
+        return Bracket(float(self.lower(epsilon, 2)[1]), float(self.upper(epsilon, 2)[1]))
+
     def upper(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
         return self._local.rate * self._local.profile(alphas) * UPPER_SLACK
@@ -209,6 +229,11 @@ class LocalCurve(RoundCurve):
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
         finite = self._local.profile(alphas) - self._local.local_delta
         return np.asarray(self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK)
+
+
+def _excess(atoms: Atoms, epsilon: float) -> float:
+    above = atoms.losses > epsilon
+    return float(np.sum(atoms.p[above] * -np.expm1(epsilon - atoms.losses[above])))
 
 
 def _sparse(points: int, deviation: float) -> list[int]:

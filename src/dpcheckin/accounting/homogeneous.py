@@ -61,7 +61,7 @@ class HomogeneousCurve:
         """Step and reach: reports too rare to matter are dropped (that can only lower)."""
         m = self._model
         reach = useful_reach(m)
-        step = min(0.03 * reach.deviation, 0.02)
+        step = max(min(0.03 * reach.deviation, 0.02), 1 / LARGEST)
         # the smallest ratio of a pure randomizer becomes a node
         lowest = 1 - 1 / m.largest_ratio
         self._step = step = lowest / max(round(lowest / step), 1)

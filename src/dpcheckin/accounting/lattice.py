@@ -161,7 +161,9 @@ def useful_reach(model: LatticeModel) -> Reach:
 def _choose(model: LatticeModel) -> _Lattice:
     """A lattice fine enough for the small reports and long enough for the large ones."""
     h, reach = model.finite_profile, useful_reach(model)
-    step = min(0.085 * reach.deviation, reach.top / 24)
+    # the error of the lattice is relative to one report; among few reports it must be finer
+    fine = 1.0 if model.steps * model.take > 200 else 0.2
+    step = fine * min(0.085 * reach.deviation, reach.top / 24)
     # more than about 10^7 reports do not fit finely: a coarser lattice is looser, never wrong
     scatter = min(math.sqrt(model.steps * model.take) * reach.deviation, model.steps * reach.top)
     step = max(step, 4 * reach.top / LARGEST_LATTICE, 20 * scatter / LARGEST_LATTICE)

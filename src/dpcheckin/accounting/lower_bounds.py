@@ -120,14 +120,13 @@ class _Side:
         smallest: float,
     ) -> None:
         # symbols a and b each with probability hit, the value itself with e0 * hit and weight 1/e0
-        others = max(pair.neutral - pair.hit, 0.0)
         model = SeatModel(
             steps=steps,
             offset=offset,
             scale=scale,
             log_ratio=pair.local_epsilon,
             hits=2 * take * pair.hit,
-            ones=take * others + 1 - take,
+            rest=take * pair.hit * math.exp(pair.local_epsilon),
             rest_weight=math.exp(-pair.local_epsilon),
         )
         _, merged = seats.atoms(model)

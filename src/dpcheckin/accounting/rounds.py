@@ -24,6 +24,7 @@ from dpcheckin.accounting.seats import SeatModel
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 SMALLEST_DELTA = 1e-30
+FEW = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class _Seats:
     scale: float
     take: float
     ones: float
+    told: float = 0.0  # probability that the adversary is told of an absence
 
 
 class Round(ABC):
@@ -92,12 +94,14 @@ def _curve(
                     scale=s.scale,
                     log_ratio=pair.local_epsilon,
                     hits=min(2 * s.take * pair.hit, 1.0),
-                    ones=s.take * pair.neutral + s.ones,
+                    rest=s.take * _rest(pair) + s.told,
                 ),
             )
             for weight, s in parts
         ]
         return SeatCurve(models, local)
+    if float(pair.profile(np.ones(1))[0]) <= pair.local_delta:
+        return _nothing(local)  # nothing is lost but the local delta
     lattice = [
         (
             weight,
@@ -117,13 +121,19 @@ def _curve(
     return ProfileCurve(lattice, local, pair.local_epsilon, smallest)
 
 
+def _rest(pair: ThreeAtoms) -> float:
+    """Mass of Z* at zero: 1 - 2 hit - neutral, without cancellation."""
+    return math.expm1(pair.local_epsilon) * pair.hit + pair.local_delta
+
+
 def _ratio(log_ratio: float) -> float:
     return math.exp(log_ratio) if log_ratio < 700 else math.inf
 
 
-def _nothing() -> RoundCurve:
-    nothing = Unshuffled(np.zeros_like, 0.0, 0.0, 0.0)
-    return SeatCurve([(1.0, SeatModel(1, 0.0, 1.0, 0.0, 0.0, 1.0))], nothing)
+def _nothing(local: Unshuffled | None = None) -> RoundCurve:
+    """A round without finite losses."""
+    local = local or Unshuffled(np.zeros_like, 0.0, 0.0, 0.0)
+    return SeatCurve([(1.0, SeatModel(1, 0.0, 1.0, 0.0, 0.0, 0.0))], local)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +207,13 @@ class CheckInRound(Round):
         if high == 1.0:
             raise OutsideTheorem(_full_shuffle_advice(self.pair, n))
         nobody_absent = math.exp(n * math.log(high))
+        if n <= FEW:
+            # among a handful it pays to leave the round without an empty seat out of the sum
+            chances = stats.binom.pmf(np.arange(n), n, high)
+            parts = [
+                (float(chances[k]), _Seats(k, float(n - k), float(n), 1.0, 0.0))
+                for k in range(1, n)
+            ]
         return _curve(self.pair, parts, high, smallest, nobody_absent)
 
     def _uneven(self, n: int, low: float, high: float, smallest: float) -> RoundCurve:
@@ -207,7 +224,7 @@ class CheckInRound(Round):
                 f"{max(1 - 50 / n, 0.5):.6g} so that a seat stays empty"
             )
         q = low / high
-        parts = [(1.0, _Seats(n, 0.0, n * q, low, q * (1 - high)))]
+        parts = [(1.0, _Seats(n, 0.0, n * q, low, q * (1 - high), 1 - q))]
         nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
         return _curve(self.pair, parts, high, smallest, nobody_absent)
 

@@ -1,8 +1,9 @@
 """The empty-seat pair of a three-atom law, exactly enough and whatever the population.
 
 Every one of `steps` seats independently is a hit for one side or the other (probability `hits` in
-all), a blank of weight one (`ones`), or a blank of weight `rest_weight`; `offset` further seats
-are blank with weight one. With c hits, d of them more for P than for Q, and total weight M,
+all), a blank of weight `rest_weight` (probability `rest`), or else a blank of weight one; `offset`
+further seats are blank with weight one. With c hits, d of them more for P than for Q, and total
+weight M,
 
     P = base * (M + kappa d) / scale,   Q = base * (M - kappa d) / scale,   kappa = (e0 - 1) / 2.
 
@@ -40,7 +41,7 @@ class SeatModel:
     scale: float
     log_ratio: float
     hits: float
-    ones: float
+    rest: float  # given as such: one minus the others would lose its digits at small rates
     rest_weight: float = 0.0
 
     @property
@@ -48,13 +49,9 @@ class SeatModel:
         return math.expm1(self.log_ratio) / 2
 
     @property
-    def rest(self) -> float:
-        return max(1.0 - self.hits - self.ones, 0.0)
-
-    @property
-    def ones_given_blank(self) -> float:
+    def rest_given_blank(self) -> float:
         blank = 1.0 - self.hits
-        return min(self.ones / blank, 1.0) if blank > 0 else 1.0
+        return min(self.rest / blank, 1.0) if blank > 0 else 0.0
 
     @property
     def largest_density(self) -> float:
@@ -63,9 +60,8 @@ class SeatModel:
 
     def mean_weight(self, hits: Array) -> Array:
         """E[M | number of hits]."""
-        r, w = self.ones_given_blank, self.rest_weight
-        blanks = self.steps - hits
-        return self.offset + blanks * (r + (1 - r) * w) + hits * (self.kappa + 1)
+        missing = self.rest_given_blank * (1 - self.rest_weight)
+        return self.offset + (self.steps - hits) * (1 - missing) + hits * (self.kappa + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +199,15 @@ def blank_law(
     convex order for every count (more trials spread a centred binomial, and moving mass to the
     neighbouring nodes in proportion spreads it further).
     """
-    r, gain = model.ones_given_blank, 1.0 - model.rest_weight
+    r, gain = model.rest_given_blank, 1.0 - model.rest_weight
     if r <= 0.0 or r >= 1.0 or gain == 0.0:
         return None
     trials = model.steps - low
     if exact and trials + 1 <= points:
         blanks = model.steps - np.arange(low, high + 1)
-        ones = np.arange(trials + 1)
-        weights = stats.binom.pmf(ones[None, :], blanks[:, None], r)
-        return BlankLaw(gain * (ones[None, :] - blanks[:, None] * r), weights, True, 0.0)
+        light = np.arange(trials + 1)  # how many blanks have the small weight
+        weights = stats.binom.pmf(light[None, :], blanks[:, None], r)
+        return BlankLaw(-gain * (light[None, :] - blanks[:, None] * r), weights, True, 0.0)
     first, last = binomial_window(trials, r)
     finest = max(1, math.ceil((last - first) / max(points - 2, 1)))
     # a grid this coarse adds at most 5e-6 to the relative variance of the loss
@@ -220,8 +216,8 @@ def blank_law(
     shifts, weights = spread_binomial(trials, r, first, last, cell)
     corner = 2.0 * math.exp(-CORNER) * model.largest_density
     if exact:
-        return BlankLaw((gain * shifts)[None, :], weights[None, :], False, corner)
-    return BlankLaw(gain * shifts, weights, False, corner)
+        return BlankLaw((-gain * shifts)[None, :], weights[None, :], False, corner)
+    return BlankLaw(-gain * shifts, weights, False, corner)
 
 
 def spread_binomial(

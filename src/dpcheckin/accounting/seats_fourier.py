@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,11 +85,11 @@ class _Kernel:
         """Transform of the weights, and waves that carry it to the positions, at t + turn."""
         key = (id(t), turn)
         if key not in self._kept:
-            shape: Complex = np.exp(-1j * np.outer(t + turn, self._offsets)) @ self._weights
+            shape: Any = np.exp(-1j * np.outer(t + turn, self._offsets)) @ self._weights
             start = self.positions if self._fine is None else self._fine
-            waves: Complex = np.exp(-1j * np.outer(start, t + turn))
+            waves: Any = np.exp(-1j * np.outer(start, t + turn))
             if self._mixing is not None:
-                waves = self._mixing.astype(np.complex128) @ waves
+                waves = np.asarray(self._mixing @ waves, dtype=np.complex128)
             self._kept[key] = shape, waves
         return self._kept[key]
 
