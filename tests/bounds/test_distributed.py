@@ -102,6 +102,19 @@ def test_loss_distribution_never_exceeds_theorem_4(
     assert ours.lower <= ours.upper <= distributed.theorem_4(n, rate, noise, rounds, delta) + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("n", "rate", "noise", "rounds"),
+    [(50, 0.3, 1.0, 5), (2_000, 0.05, 1.5, 100), (30, 0.8, 2.0, 1)],
+)
+def test_lower_bound_is_close_below(n: int, rate: float, noise: float, rounds: int) -> None:
+    """One round is tight; many rounds leave a few percent between the pair and its dominator."""
+    low = distributed.lower_epsilon(n, rate, noise, rounds, 1e-5)
+    high = distributed.epsilon(n, rate, noise, rounds, 1e-5).upper
+    assert 0.85 * high <= low <= high
+    if rounds == 1:
+        assert low == pytest.approx(high, rel=5e-3)
+
+
 def test_theorem_4_needs_its_k_0_term() -> None:
     """Without it the moment falls below one: an impossible Rényi divergence."""
     n, rate = 10, 0.05

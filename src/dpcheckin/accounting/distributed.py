@@ -125,6 +125,48 @@ def _reach(curve: Curve, negligible: float) -> float:
     return high
 
 
+def lower_epsilon(
+    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float
+) -> float:
+    """A certified lower bound on epsilon: everybody else on one end of the ball, every round.
+
+    The pair is exact, so both of its directions are composed as they are (the guarantee composes a
+    symmetric pair that dominates both, and lies a few percent above).
+    """
+    _check(noise_multiplier, 2.0)
+    counts = visible_counts(population, rate)
+    parts = [
+        (w, low / population, 2.0 / (noise_multiplier * math.sqrt(high)))
+        for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
+        if low > 0.0 and w > 0.0
+    ]
+
+    def moved(alpha: FloatArray) -> FloatArray:  # H_alpha((1-q)Q + qP || Q)
+        total = np.zeros_like(alpha)
+        for weight, q, distance in parts:
+            total += weight * sampled(partial(gaussian_profile, distance), q, alpha)
+        return total
+
+    def still(alpha: FloatArray) -> FloatArray:  # H_alpha(Q || (1-q)Q + qP)
+        total = np.zeros_like(alpha)
+        for weight, q, distance in parts:
+            left = 1.0 - alpha * (1.0 - q)
+            some = left > 0.0
+            inner = np.ones_like(alpha)
+            inner[some] = alpha[some] * q / left[some]
+            total += weight * np.where(some, left * gaussian_profile(distance, inner), 0.0)
+        return total
+
+    reach = _reach(moved, 1e-6 * delta / max(rounds, 1))
+    results = [
+        curve_composition.epsilon(
+            [(CurveRound(one, one, reach, other, other), rounds)], delta
+        ).lower
+        for one, other in ((moved, still), (still, moved))
+    ]
+    return max(results)
+
+
 def theorem_4_rdp(
     population: int, rate: float, noise_multiplier: float, *, sensitivity: float = 2.0
 ) -> RenyiCurve:

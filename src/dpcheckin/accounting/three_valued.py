@@ -1,4 +1,4 @@
-"""LOWER bound: the worse of binary and three-valued response, everybody else on one value.
+"""LOWER bound: three-valued response, everybody else on the third value.
 
 Exact for one pair of datasets, so no guarantee for all pure randomizers can lie below it.  Thin
 wrappers round :mod:`dpcheckin.accounting.lower_bounds` for callers that hold plain numbers.
@@ -6,7 +6,7 @@ wrappers round :mod:`dpcheckin.accounting.lower_bounds` for callers that hold pl
 
 from __future__ import annotations
 
-from dpcheckin.accounting.local_pairs import any_pure
+from dpcheckin.accounting.local_pairs import dary_response
 from dpcheckin.accounting.lower_bounds import lower_bound
 from dpcheckin.accounting.rounds import CheckInRound, SubsampleRound
 
@@ -19,7 +19,7 @@ def three_valued_lower(
     >>> 0.068 < three_valued_lower(10_000, 1e-2, 2.0, 100, 1e-4) < 0.0736
     True
     """
-    one = CheckInRound(population, rate, any_pure(local_epsilon))
+    one = CheckInRound(population, rate, dary_response(local_epsilon, 3))
     return lower_bound([(one, rounds)], delta).epsilon.lower
 
 
@@ -27,5 +27,5 @@ def three_valued_subsample_lower(
     population: int, cohort: int, local_epsilon: float, rounds: int, delta: float
 ) -> float:
     """The same for a fixed cohort."""
-    one = SubsampleRound(population, cohort, any_pure(local_epsilon))
+    one = SubsampleRound(population, cohort, dary_response(local_epsilon, 3))
     return lower_bound([(one, rounds)], delta).epsilon.lower

@@ -176,7 +176,7 @@ def _ours(s: Setting) -> list[Line]:
         if low is not None:
             out.append(
                 Line(
-                    "binary or three-valued response",
+                    "three-valued response",
                     "exact for one pair of datasets",
                     Kind.LOWER_BOUND,
                     low,

@@ -233,6 +233,15 @@ ENTRIES = (
         lambda s: distributed.epsilon(*_run(s)).upper,
     ),
     PublishedBound(
+        "sampled Gaussian sum",
+        "P1",
+        "section 5, everybody else on one value, as a loss distribution",
+        "the exact pair of datasets, both directions, composed",
+        _L,
+        (DISTRIBUTED,),
+        lambda s: distributed.lower_epsilon(*_run(s)),
+    ),
+    PublishedBound(
         "average of hidden size, removal",
         "P0",
         "Thm 5, by loss distribution",
