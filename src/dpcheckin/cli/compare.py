@@ -16,6 +16,7 @@ from rich.table import Table
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 
 if TYPE_CHECKING:
+    from dpcheckin.accounting.published import Setting
     from dpcheckin.report.compare import Line
     from dpcheckin.report.panel import Panel
 
@@ -61,6 +62,14 @@ def compare(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the picture and its CSV (with --over).")
     ] = None,
+    variance: Annotated[
+        float | None,
+        typer.Option(
+            help="Instead: which randomizer loses least at this error per report, in units of the "
+            "squared clipping norm (with --dimension)."
+        ),
+    ] = None,
+    dimension: Annotated[int | None, typer.Option(help="Dimension of the vectors.")] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")
     ] = False,
@@ -87,6 +96,9 @@ def compare(
             slots=slots,
             check_in_probability=check_in_probability,
         )
+        if variance is not None:
+            _advise(setting, variance, dimension, json)
+            return
         if local_epsilon is None and noise_multiplier is None:
             raise InvalidParameter("local_epsilon", None, "a local epsilon or a noise multiplier")
         if over is not None:
@@ -100,6 +112,30 @@ def compare(
     except DpCheckinError as problem:
         typer.echo(f"dpcheckin compare: {problem}", err=True)
         raise typer.Exit(2) from None
+
+
+def _advise(setting: Setting, variance: float, dimension: int | None, as_json: bool) -> None:
+    from dpcheckin.report.advice import advise
+
+    if dimension is None:
+        raise InvalidParameter("dimension", None, "a whole number, with --variance")
+    if setting.protocol != "shuffled-check-in" or setting.rate is None:
+        raise InvalidParameter("protocol", setting.protocol, "shuffled-check-in with a --rate")
+    lines = advise(
+        variance, dimension, setting.population, setting.rate, setting.rounds, setting.delta
+    )
+    if as_json:
+        content = [
+            {"randomizer": x.randomizer, "epsilon": x.epsilon, "note": x.note} for x in lines
+        ]
+        typer.echo(json_format.dumps(content, indent=2))
+        return
+    table = Table(title=f"error {variance:g} per report in dimension {dimension:,}")
+    for heading in ("epsilon", "randomizer", "note"):
+        table.add_column(heading, overflow="fold")
+    for x in lines:
+        table.add_row("–" if x.epsilon is None else f"{x.epsilon:.5g}", x.randomizer, x.note or "")
+    Console().print(table)
 
 
 def _print(lines: list[Line], title: str, every: bool) -> None:

@@ -1,0 +1,81 @@
+"""Which randomizer of l2-bounded vectors loses least privacy at a given error per report.
+
+Each family is tuned until one report of a vector at the clipping norm has the wanted mean squared
+error (in units of the squared norm); then the same run of shuffled check-in is accounted for with
+its local pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcheckin.accounting import CheckInRound, compose
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit, VectorRandomizer
+
+LARGEST_LOCAL_EPSILON = 30.0
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One randomizer tuned to the error, and what the run costs with it (None: cannot)."""
+
+    randomizer: str
+    epsilon: float | None
+    note: str | None = None
+
+
+def advise(
+    variance: float, dimension: int, population: int, rate: float, rounds: int, delta: float
+) -> list[Advice]:
+    """Tuned randomizers, the least epsilon first.
+
+    >>> best = advise(2_000.0, 1_000, 10_000, 0.05, 100, 1e-5)[0]
+    >>> best.randomizer.split(",")[0]
+    'PrivUnit'
+    """
+    if not (variance > 0.0 and math.isfinite(variance)):
+        raise InvalidParameter("variance", variance, "a positive, finite number")
+    if not dimension >= 2:
+        raise InvalidParameter("dimension", dimension, "at least 2")
+    out = []
+    families: tuple[tuple[str, Callable[[], VectorRandomizer | None]], ...] = (
+        ("Gaussian", lambda: Gaussian(math.sqrt(variance / dimension))),
+        ("LDP-SGD", lambda: _tuned(LdpSgd, variance, dimension)),
+        ("PrivUnit", lambda: _tuned(PrivUnit, variance, dimension)),
+    )
+    for name, tune in families:
+        chosen = tune()
+        if chosen is None:
+            out.append(Advice(name, None, "its error stays above this at every local epsilon"))
+            continue
+        try:
+            one = CheckInRound(population, rate, chosen.pair)
+            epsilon = compose([(one, rounds)]).epsilon(delta).upper
+            out.append(Advice(chosen.describe(), epsilon))
+        except OutsideTheorem as reason:
+            out.append(Advice(chosen.describe(), None, str(reason)))
+    return sorted(out, key=lambda a: (a.epsilon is None, a.epsilon or 0.0))
+
+
+def _tuned(
+    make: Callable[[float, int], VectorRandomizer], variance: float, dimension: int
+) -> VectorRandomizer | None:
+    """The least local epsilon whose error is at most the wanted one."""
+    vector = np.zeros((1, dimension))
+    vector[0, 0] = 1.0
+
+    def error(local_epsilon: float) -> float:
+        return float(make(local_epsilon, dimension).total_variance(vector)[0])
+
+    low, high = 1e-3, LARGEST_LOCAL_EPSILON
+    if error(high) > variance:
+        return None
+    for _ in range(50):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if error(middle) <= variance else (middle, high)
+    return make(high, dimension)
