@@ -311,6 +311,7 @@ def main() -> None:
     show(console, rows + compared)
     for note in notes:
         console.print(note, highlight=False)
+    skipped = list(dict.fromkeys(skipped))
     for reason in skipped:
         console.print(f"skipped: {reason}", highlight=False)
     show_growth(console, curves)
