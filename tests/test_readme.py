@@ -1,0 +1,239 @@
+"""The README does not lie: its example runs, its commands work, its figures are what they print."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHARP_EDGES = (ROOT / "docs" / "sharp-edges.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Every dpcheckin command in the README, in blocks and in running text."""
+    lines = [line for block in blocks("console") for line in block.splitlines()]
+    inline = re.findall(r"`(dpcheckin [a-z]+ [^`]*--[^`]*)`", README)
+    return [line for line in [*lines, *inline] if line.startswith("dpcheckin ")]
+
+
+def call(command: str) -> subprocess.CompletedProcess[str]:
+    program = "from dpcheckin.cli import main; main()"
+    arguments = shlex.split(command)[1:]
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=240
+    )
+
+
+@cache
+def answer(command: str) -> Any:
+    """What the command prints as JSON."""
+    result = call(command if "--json" in command else f"{command} --json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def command_with(*words: str) -> str:
+    found = [c for c in commands() if all(word in c for word in words)]
+    assert found, f"the README has no command with {words}"
+    return found[0]
+
+
+# --- the Python example ---------------------------------------------------------------------
+
+
+def test_the_python_example_runs_and_prints_what_it_says() -> None:
+    (example,) = blocks("python")
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=240
+    )
+    assert result.returncode == 0, result.stderr
+    sentence, upper, lower = result.stdout.strip().splitlines()
+    (promised,) = re.findall(r"# a sentence: epsilon ([\d.]+)", example)
+    assert sentence.startswith(f"The run is ({promised}, 1e-05)-differentially private")
+    assert "If the shuffler colludes" in sentence
+    assert 0.0 < float(lower) < float(upper) <= float(promised)
+
+
+def test_the_python_example_has_about_ten_lines() -> None:
+    (example,) = blocks("python")
+    assert len([line for line in example.splitlines() if line.strip()]) <= 10
+
+
+# --- the commands ---------------------------------------------------------------------------
+
+
+def test_the_readme_shows_every_command_a_newcomer_needs() -> None:
+    shown = {shlex.split(command)[1] for command in commands()}
+    assert {"epsilon", "delta", "plan", "bounds", "compare", "reproduce"} <= shown
+
+
+def test_epsilon_prints_the_guarantee_the_lower_bound_and_what_is_left() -> None:
+    said = answer(command_with("epsilon", "gaussian:2"))
+    assert said["kind"] == "guarantee"
+    assert said["lower_bound"]["epsilon"] < said["epsilon"]["upper"] < said["local"]["epsilon"]
+
+
+def test_delta_and_epsilon_of_the_same_run_agree() -> None:
+    """delta falls with epsilon: at a larger epsilon than the first command's it is below 1e-4."""
+    epsilon = answer(command_with("epsilon", "--rate 0.01", "--local-epsilon 2"))
+    delta = answer(command_with("delta", "--epsilon 0.1"))
+    assert epsilon["epsilon"]["upper"] < delta["epsilon"]
+    assert 0.0 < delta["delta"]["lower"] <= delta["delta"]["upper"] < epsilon["delta"]
+
+
+def test_plan_meets_its_target_and_one_round_more_does_not() -> None:
+    command = command_with("plan", "--epsilon 0.5")
+    solved = answer(command)["solved"]
+    assert solved["parameter"] == "rounds"
+    asked = command.replace("plan --epsilon 0.5", "epsilon")
+    at, beyond = (answer(f"{asked} --rounds {solved['value'] + more}") for more in (0, 1))
+    assert at["epsilon"]["upper"] <= 0.5 < beyond["epsilon"]["upper"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", commands())
+def test_every_command_of_the_readme_works(command: str, tmp_path: Path) -> None:
+    result = call(command.replace("--out compared", f"--out {tmp_path}"))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip()
+
+
+# --- the table ------------------------------------------------------------------------------
+
+
+def table() -> list[tuple[str, list[float], list[bool], str, str]]:
+    """Rows as (run, published figures, which are in italics, guarantee, lower bound)."""
+    rows = []
+    for line in README.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith(("| P1 Table 2", "| P3's")):
+            run, published, guarantee, lower = cells
+            figures = published.split(" / ")
+            values = [float(figure.strip("*")) for figure in figures]
+            rows.append((run, values, ["*" in figure for figure in figures], guarantee, lower))
+    assert len(rows) == 5
+    return rows
+
+
+@cache
+def p1_table() -> dict[tuple[str, str], float]:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        command = command_with("reproduce", "p1-table2")
+        (panel,) = answer(f"{command} --out {folder}")
+    return {
+        (row["setting"], cell["column"]): cell["epsilon"]
+        for row in panel["rows"]
+        for cell in row["cells"]
+    }
+
+
+def computed(run: str) -> tuple[list[float], float, float]:
+    """Published, guarantee and lower bound of a row, as the named commands print them."""
+    if run.startswith("P3"):
+        own = answer(command_with("epsilon", "subsampled-shuffle"))
+        others = answer(command_with("compare", "subsampled-shuffle"))
+        (theirs,) = [line["epsilon"] for line in others if line["name"] == "P3 upper bound"]
+        return [round(theirs, 1)], own["epsilon"]["upper"], own["lower_bound"]["epsilon"]
+    cells = p1_table()
+    (rate,) = re.findall(r"γ = ([\d.]+)", run)
+    (local,) = re.findall(r"ε₀ = (\d+)", run)
+    setting = f"ε0 = {local}, γ = {rate}"
+    published = [cells[setting, name] for name in ("baseline", "approach 1", "approach 2")]
+    return published, cells[setting, "empty-seat guarantee"], cells[setting, "3-ary lower bound"]
+
+
+@pytest.mark.parametrize("row", table(), ids=lambda row: row[0])
+def test_the_table_is_what_the_commands_print(
+    row: tuple[str, list[float], list[bool], str, str],
+) -> None:
+    run, published, impossible, guarantee, lower = row
+    theirs, ours, least = computed(run)
+    assert published == theirs
+    # rounded to the safe side, and by no more than the digits shown
+    assert ours <= float(guarantee) <= ours * 1.001
+    assert least * 0.998 <= float(lower) <= least
+    assert impossible == [figure < least for figure in theirs]
+
+
+# --- what it points to ----------------------------------------------------------------------
+
+
+def test_every_file_the_readme_links_exists() -> None:
+    targets = [t for t in re.findall(r"\]\(([^)#\s]+)", README) if "://" not in t]
+    assert "docs/images/epsilon-against-rounds.png" in targets
+    assert {"docs/theory.md", "docs/sharp-edges.md", "docs/errata.md"} <= set(targets)
+    for target in targets:
+        assert (ROOT / target).is_file(), target
+
+
+def test_the_picture_is_a_picture() -> None:
+    picture = (ROOT / "docs" / "images" / "epsilon-against-rounds.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
+
+
+def test_newcomers_are_told_the_two_commands() -> None:
+    assert "./dev demo" in README
+    assert "./dev test" in README
+
+
+# --- sharp edges ----------------------------------------------------------------------------
+
+SIXTY_THOUSAND = "dpcheckin epsilon --population 60000 --rounds 1000 --delta 1e-5"
+
+
+@pytest.mark.parametrize(
+    ("shown", "command"),
+    [
+        ("0.443", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2"),
+        ("0.501", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2 --dropout 0.2"),
+        ("0.501", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2 --colluding 0.2"),
+        ("0.393", f"{SIXTY_THOUSAND} --rate 0.08 --local-epsilon 2"),
+        ("0.231", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:2"),
+        pytest.param(
+            "1.84", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:1", marks=pytest.mark.slow
+        ),
+        ("491", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:0.8"),
+    ],
+)
+def test_the_sharp_edges_page_prints_true_figures(shown: str, command: str) -> None:
+    assert shown in SHARP_EDGES
+    assert answer(command)["epsilon"]["upper"] == pytest.approx(float(shown), rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "dpcheckin epsilon --protocol shuffle --population 1000 --randomizer gaussian:2",
+            "full shuffling leaves no empty seat",
+        ),
+        (
+            f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 1 --local-delta 1e-7",
+            "delta = 1e-05 cannot be reached by any epsilon",
+        ),
+        (
+            f"{SIXTY_THOUSAND} --rate 1 --dropout 0.1 --local-epsilon 1",
+            "rates in an interval need a largest rate below 1",
+        ),
+        (f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:0.05", "noise_multiplier = 0.05"),
+    ],
+)
+def test_what_is_refused_is_refused_in_one_line(command: str, said: str) -> None:
+    result = call(command)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
