@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from dpcheckin.accounting.published import (
 )
 from dpcheckin.accounting.published.entry import PAPERS
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.report.catalogue_page import page
 from dpcheckin.report.compare import EMPTY_SEAT, best_guarantee, compare
 
 
@@ -123,3 +125,9 @@ def test_order_for_gaussian_reports(noise: float) -> None:
     low, ours = values["homogeneous Gaussian pair"], values[EMPTY_SEAT]
     assert low is not None and ours is not None and low < ours < 2 * low
     assert math.isfinite(values["check-in alone, Gaussian reports"] or math.inf)
+
+
+def test_the_page_of_bounds_is_up_to_date() -> None:
+    """docs/bounds.md is what the catalogue says."""
+    written = (Path(__file__).parents[2] / "docs" / "bounds.md").read_text(encoding="utf-8")
+    assert written == page()

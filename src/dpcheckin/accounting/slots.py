@@ -107,7 +107,7 @@ def composed_epsilon(
     # Equal-sized groups of neighbouring q; the bracket takes each group's largest and smallest.
     groups = np.array_split(q, min(BUCKETS, q.size))
     rounds = [(_step(float(g[0]), float(g[-1]), local_epsilon), repeats * g.size) for g in groups]
-    composed = curve_composition.epsilon(rounds, delta)
+    composed = curve_composition.epsilon(rounds, delta, accuracy=1e-2)
     # A run contains one report of the target at most: its local epsilon is never exceeded.
     most = repeats * local_epsilon
     return Bracket(min(composed.lower, most), min(composed.upper, most))

@@ -1,0 +1,36 @@
+"""The catalogue of published bounds as a Markdown page (docs/bounds.md)."""
+
+from __future__ import annotations
+
+from dpcheckin.accounting.published import PAPERS, catalogue
+
+_HEAD = """# Every published bound, and what it is worth
+
+Made from the catalogue in `dpcheckin.accounting.published` by
+`python -m dpcheckin.report.catalogue_page > docs/bounds.md`; the tests compare the two.
+A *guarantee* is proved and may be charged; a *lower bound* says what no guarantee can undercut; a
+*conjecture* is neither proved nor refuted; a *refuted claim* is computed as its paper computed it
+and can never become a guarantee. The errata are in errata.md, with counterexamples.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [_HEAD, "| tag | paper |", "|---|---|"]
+    lines += [f"| {tag} | {text} |" for tag, text in PAPERS.items()]
+    protocols: dict[str, list[str]] = {}
+    for bound in catalogue():
+        row = (
+            f"| {bound.name} | {bound.paper} {bound.theorem} | {bound.kind.value} | "
+            f"{bound.statement} | {bound.erratum or ''} |"
+        )
+        for protocol in bound.protocols:
+            protocols.setdefault(protocol, []).append(row.replace("|chi|", "χ"))
+    for protocol, rows in protocols.items():
+        lines += ["", f"## {protocol}", "", "| bound | source | kind | statement | erratum |"]
+        lines += ["|---|---|---|---|---|", *rows]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
