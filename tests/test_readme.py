@@ -197,7 +197,7 @@ SIXTY_THOUSAND = "dpcheckin epsilon --population 60000 --rounds 1000 --delta 1e-
 @pytest.mark.parametrize(
     ("shown", "command"),
     [
-        ("0.443", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2"),
+        ("0.444", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2"),
         ("0.501", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2 --dropout 0.2"),
         ("0.501", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2 --colluding 0.2"),
         ("0.393", f"{SIXTY_THOUSAND} --rate 0.08 --local-epsilon 2"),
