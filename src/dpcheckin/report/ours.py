@@ -15,6 +15,7 @@ from dpcheckin.accounting import (
 )
 from dpcheckin.accounting.homogeneous_pair import check_in_epsilon
 from dpcheckin.accounting.three_valued import three_valued_lower, three_valued_subsample_lower
+from dpcheckin.accounting.window import WindowRound
 
 Parameters = Mapping[str, float]
 
@@ -42,6 +43,12 @@ def subsample(p: Parameters) -> float:
 def full_shuffle(p: Parameters) -> float:
     """Guarantee: one full shuffle, any pure randomizer."""
     one = ShuffleRound(int(p["n"]), any_pure(p["e0"]))
+    return compose([(one, 1)]).epsilon(p["delta"]).upper
+
+
+def window(p: Parameters) -> float:
+    """Guarantee: one window of random check-ins, any pure randomizer."""
+    one = WindowRound(int(p["m"]), any_pure(p["e0"]))
     return compose([(one, 1)]).epsilon(p["delta"]).upper
 
 

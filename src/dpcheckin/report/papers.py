@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dpcheckin.accounting import clones, distributed, random_check_ins, strong_composition
+from dpcheckin.accounting import clones, distributed, random_check_ins, slots, strong_composition
 from dpcheckin.accounting import subsampled_shuffle as p3
 from dpcheckin.accounting.kinds import Kind
 from dpcheckin.accounting.published import Setting, catalogue, p1_columns
@@ -229,6 +229,44 @@ def _p2_figure_2() -> list[Panel]:
             )
         )
     return out
+
+
+def _p2_windows() -> Panel:
+    rows = tuple(
+        Row(f"{m:,}", float(m), {"m": m, "e0": 1.0, "delta": 1e-6})
+        for m in (10, 30, 100, 300, 1_000, 3_000)
+    )
+
+    def closed(p: P) -> float:
+        return random_check_ins.fixed_window(int(p["m"]), 1.0, p["e0"], p["delta"]).epsilon
+
+    def composed(p: P) -> float:
+        q = slots.fixed_window_posteriors(int(p["m"]), 1.0, p["e0"])
+        return slots.composed_epsilon(q, p["e0"], p["delta"]).upper
+
+    def remarks(cells: Cells) -> list[str]:
+        last = rows[-1].label
+        one, two = cells[(last, "P2 Theorem 3.2")], cells[(last, "empty-seat guarantee")]
+        if not (one and two):
+            return []
+        return [f"At {last} slots the window bound is {one / two:.1f} times below the closed form."]
+
+    return Panel(
+        "p2-windows",
+        "P2 Theorem 3.2: one window of random check-ins, ε0 = 1, p = 1, δ = 1e-6",
+        rows,
+        (
+            Column("P2 Theorem 3.2", _G, closed),
+            Column("its proof, composed numerically", _G, composed),
+            Column("empty-seat guarantee", _G, ours.window),
+            Column("no amplification", _G, lambda p: p["e0"]),
+        ),
+        "slots",
+        "Not a figure of the paper: its main theorem beside what can be proved "
+        "(docs/random-check-ins.md). Its Table 1 compares orders of growth and has no figures.",
+        remarks,
+        log_x=True,
+    )
 
 
 def _p3_figures() -> list[Panel]:
@@ -483,6 +521,7 @@ def panels() -> dict[str, Panel]:
         _p1_figure_3(),
         _p1_figure_5(),
         *_p2_figure_2(),
+        _p2_windows(),
         *_p3_figures(),
         _claims(),
     ]
