@@ -28,6 +28,7 @@ from dpcheckin.accounting.rounds import (
     ShuffleRound,
     SubsampleRound,
 )
+from dpcheckin.accounting.window import WindowRound
 
 __all__ = [
     "Bracket",
@@ -44,6 +45,7 @@ __all__ = [
     "ShuffleRound",
     "SubsampleRound",
     "ThreeAtoms",
+    "WindowRound",
     "any_pure",
     "approximate",
     "binary_response",
