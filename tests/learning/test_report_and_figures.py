@@ -35,7 +35,7 @@ def test_the_command_knows_every_figure():
 def test_a_figure_is_played_and_drawn(tmp_path):
     results = run_figure("p3-figure6", tmp_path, quick=True)
     assert set(results) == {"linear schedule", "P3's steps"}
-    assert (tmp_path / "p3-figure6" / "p3-figure-6.png").exists()
+    assert (tmp_path / "p3-figure6" / "p3-figure6.png").exists()
     again = run_figure("p3-figure6", tmp_path, quick=True)  # finished runs are not played again
     assert {k: v["accuracy"] for k, v in again.items()} == {
         k: v["accuracy"] for k, v in results.items()

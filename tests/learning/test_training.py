@@ -110,7 +110,7 @@ def test_resume_after_kill_9_gives_the_uninterrupted_model(tmp_path):
     command = [sys.executable, "-c", SCRIPT]
     subprocess.run([*command, str(straight)], check=True)
     chance, kills = random.Random(os.getpid()), 0
-    for _ in range(3):
+    for _ in range(2):
         process = subprocess.Popen([*command, str(killed)])
         deadline = time.monotonic() + 60
         while not (killed / "checkpoint.pt").exists() and time.monotonic() < deadline:
