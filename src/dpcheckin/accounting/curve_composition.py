@@ -39,9 +39,16 @@ class CurveRound:
 
 
 def epsilon(
-    rounds: Sequence[tuple[CurveRound, int]], delta: float, *, accuracy: float = 2e-3
+    rounds: Sequence[tuple[CurveRound, int]],
+    delta: float,
+    *,
+    accuracy: float = 2e-3,
+    infinite_allowed: bool = False,
 ) -> Bracket:
-    """Bracket on the composed epsilon: ``upper`` is certified as a bound for the given curves."""
+    """Bracket on the composed epsilon: ``upper`` is certified as a bound for the given curves.
+
+    Callers who only want the lower end may allow an infinite upper one.
+    """
     if not 0.0 < delta < 1.0:
         raise InvalidParameter("delta", delta, "a number strictly between 0 and 1")
     rounds = [(r, count) for r, count in rounds if count > 0 and r.largest_loss > 0.0]
@@ -59,7 +66,7 @@ def epsilon(
         best = Bracket(max(best.lower, result.lower), min(best.upper, result.upper))
         if best.upper - best.lower > 0.7 * gap:
             break  # the curves themselves, not the grid, leave the rest of the gap
-    if math.isinf(best.upper):
+    if math.isinf(best.upper) and not infinite_allowed:
         raise NumericalFailure(
             f"delta = {delta:g} is below the mass of unbounded loss of these rounds; "
             "no finite epsilon can be stated"

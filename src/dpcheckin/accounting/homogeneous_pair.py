@@ -44,7 +44,8 @@ def check_in_epsilon(
 ) -> Bracket:
     """Epsilon of this pair over ``rounds`` rounds of shuffled check-in (larger direction).
 
-    ``lower`` is a certified lower bound on the mechanism's epsilon.
+    ``lower`` is a lower bound on the mechanism's epsilon; ``upper`` only tells how exactly this
+    pair was computed (it is infinite where the lattice is too coarse for a handful of clients).
     """
     if not 0.0 < rate <= 1.0:
         raise InvalidParameter("rate", rate, "above 0 and at most 1")
@@ -89,7 +90,7 @@ def _epsilon(
             backward_upper=above.forward if swap else above.backward,
             backward_lower=below.forward_low if swap else below.backward_low,
         )
-        results.append(curve_composition.epsilon([(one, rounds)], delta))
+        results.append(curve_composition.epsilon([(one, rounds)], delta, infinite_allowed=True))
     return Bracket(max(r.lower for r in results), max(r.upper for r in results))
 
 
@@ -184,8 +185,8 @@ def _mean_law(population: int, terms: int, take: float, shift: float, *, lowered
     per_bin = 64.0 * loss.UNIT * math.log2(size) * float(np.linalg.norm(law))
     law = np.maximum(law, 0.0)
     law[law < per_bin] = 0.0
-    keep = values > 0.0
-    values, law = values[keep], law[keep]
+    keep = values > -0.5 * step / population
+    values, law = np.maximum(values[keep], 0.0), law[keep]
     above = np.append(np.cumsum(law[::-1])[::-1], 0.0)
     above_mean = np.append(np.cumsum((law * values)[::-1])[::-1], 0.0)
     below = np.insert(np.cumsum(law), 0, 0.0)
