@@ -161,7 +161,7 @@ def test_the_architecture_page_places_every_layer_of_the_contract() -> None:
 
 LIBRARIES = {
     "errors.py": set[str](),
-    "accounting": {"attr", "threadpoolctl", "numpy", "scipy", "dp_accounting", "attr", "attrs"},
+    "accounting": {"attr", "threadpoolctl", "numpy", "scipy", "dp_accounting", "attrs"},
 }
 
 

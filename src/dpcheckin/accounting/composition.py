@@ -145,8 +145,8 @@ def _crossing(curve: Callable[[float], float], delta: float, most: float, *, up:
         if high >= most or high >= 600.0:
             return most if up else min(high, most)
         high = min(2 * high, most)
-    root = float(optimize.brentq(lambda e: curve(e) - delta, 0.0, high, xtol=1e-300, rtol=1e-12))
-    step = 1e-11 * max(root, 1e-300)
+    root = float(optimize.brentq(lambda e: curve(e) - delta, 0.0, high, xtol=1e-300, rtol=1e-9))
+    step = 1e-9 * max(root, 1e-300)
     # step to the safe side of the root until it is one
     while (curve(root) > delta) if up else (root > 0.0 and curve(root) < delta):
         root = min(root + step, high) if up else max(root - step, 0.0)

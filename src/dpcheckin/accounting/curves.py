@@ -140,6 +140,7 @@ class ProfileCurve(RoundCurve):
         self._negligible = 100 * smallest
         self._curves = [(w, LatticeCurve(model)) for w, model in parts]
         self._parts, self._fits = parts, True
+        self._bad_case: HomogeneousCurve | None = None
         variance = sum(
             w * m.steps * m.take * 2 * min(m.second_moment, m.scale**2) / m.scale**2
             for w, m in parts
@@ -187,7 +188,9 @@ class ProfileCurve(RoundCurve):
         weight, model = max(self._parts, key=lambda part: part[0])
         sides = np.zeros((2, points))
         try:
-            curve = HomogeneousCurve(model)
+            if self._bad_case is None:
+                self._bad_case = HomogeneousCurve(model)
+            curve = self._bad_case
             for values, side in zip(sides, (curve.forward, curve.backward), strict=True):
                 for i in range(points):
                     values[i] = weight * side(i * step) * LOWER_SLACK

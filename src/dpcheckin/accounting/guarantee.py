@@ -144,6 +144,10 @@ def guarantee(rounds: Sequence[tuple[Round, int]] | Composition, delta: float) -
             f"delta = {delta:g} cannot be reached by any epsilon: mass without counterpart or "
             "rounds in which every client reports exceed it; raise delta or lower the rate"
         )
+    local = local_guarantee([(one.pair, one.participation, n) for one, n in run.rounds], delta)
+    # what holds without the shuffler holds with it
+    upper = min(epsilon.upper, local.epsilon)
+    epsilon = Bracket(min(epsilon.lower, upper), upper)
     assumptions: dict[str, None] = {}
     basis = {EMPTY_SEAT: None}
     for one, _ in run.rounds:
@@ -157,7 +161,7 @@ def guarantee(rounds: Sequence[tuple[Round, int]] | Composition, delta: float) -
         adjacency=REPLACE_ONE,
         basis=tuple(basis),
         assumptions=tuple(assumptions),
-        local=local_guarantee([(one.pair, one.participation, n) for one, n in run.rounds], delta),
+        local=local,
     )
 
 
@@ -165,12 +169,12 @@ def local_guarantee(
     reports: Sequence[tuple[LocalPair, float, int]], delta: float
 ) -> LocalGuarantee:
     """What (pair, probability of reporting, rounds) leaves when it is seen who reported what."""
-    run = compose([(LocalRound(pair, rate), n) for pair, rate, n in reports if rate > 0])
-    worst = max(reports, key=lambda report: report[0].local_epsilon, default=None)
     total = sum(n for _, _, n in reports)
-    if worst is None or not run.rounds:
+    seen = [(LocalRound(pair, rate), n) for pair, rate, n in reports if rate > 0 and n > 0]
+    if not seen:
         return LocalGuarantee(0.0, 0.0, 0.0, total)
-    pair = worst[0]
+    run = compose(seen)
+    pair = max((one.pair for one, _ in seen), key=lambda pair: pair.local_epsilon)
     return LocalGuarantee(pair.local_epsilon, pair.local_delta, run.epsilon(delta).upper, total)
 
 

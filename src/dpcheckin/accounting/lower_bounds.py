@@ -25,8 +25,6 @@ from dpcheckin.accounting.rounds import CheckInRound, LocalRound, Round, Subsamp
 from dpcheckin.accounting.seats import Atoms, SeatModel
 from dpcheckin.errors import InvalidParameter
 
-POINTS_PER_DEVIATION = 60
-
 
 def lower_bound(rounds: Sequence[tuple[Round, int]], delta: float) -> Guarantee:
     """The best lower bound known for these rounds (kind LOWER_BOUND).
@@ -66,13 +64,14 @@ def _third_value(pair: LocalPair) -> LocalPair | None:
     if not isinstance(pair, ThreeAtoms) or pair.local_delta > 0:
         return None
     if pair.name == "any pure randomizer":
-        return dary_response(pair.local_epsilon, 3)
+        # in the limit of many clients 3-ary response is worse than binary once e0 > 2
+        return dary_response(pair.local_epsilon, 3) if pair.local_epsilon > 0.55 else None
     return pair if _has_third_value(pair) else None
 
 
 def _one_of_the_two(pair: LocalPair) -> LocalPair | None:
     if pair.name == "any pure randomizer":
-        return binary_response(pair.local_epsilon)
+        return binary_response(pair.local_epsilon) if pair.local_epsilon < 0.85 else None
     return pair
 
 
@@ -90,7 +89,8 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
     sides = [(_Side(one, pair, smallest), n) for one, n, pair in parts]
     variance = sum(n * side.spread**2 for side, n in sides) / total
     reach = max(side.reach for side, _ in sides)
-    fine = max(math.sqrt(variance) / POINTS_PER_DEVIATION, reach / 4000)
+    resolution, longest = (400, 40_000) if all(s.explicit for s, _ in sides) else (40, 4000)
+    fine = max(math.sqrt(variance) / resolution, reach / longest)
     distributions: list[tuple[LossDistribution, int]] = []
     for side, n in sides:
         points = 2 * math.ceil((side.reach / fine + 2) / 2) + 1
@@ -158,6 +158,11 @@ class _Side:
         self.spread = self._curve.spread
         widest = 12 * self.spread if steps * take > 50 else 30 * self.spread + 1.0
         self.reach = min(widest, pair.local_epsilon)
+
+    @property
+    def explicit(self) -> bool:
+        """Given by atoms, where every point of the grid is cheap?"""
+        return self._atoms is not None
 
     def curves(self, step: float, points: int) -> tuple[Array, Array]:
         if self._atoms is None:

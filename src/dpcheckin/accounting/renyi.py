@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from dp_accounting.rdp import rdp_privacy_accountant
+from scipy import special
 
 from dpcheckin.accounting import checks
 from dpcheckin.accounting.curves import SeatCurve
@@ -36,16 +37,17 @@ def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
     out = []
     for order in orders:
         checks.positive("order", order - 1.0)
-        total = 0.0
+        terms: list[float] = []
         for weight, atoms in curve.upper_atoms:
-            p, losses = atoms.p, atoms.losses
-            up = np.exp((order - 1) * losses)
-            down = np.exp(-order * losses)
+            p, losses, scale = atoms.p, atoms.losses, math.log(weight)
             middle = 1.0 - float(np.sum(p * (1 + np.exp(-losses))))
+            terms.append(scale + float(special.logsumexp((order - 1) * losses, b=p)))
+            terms.append(scale + float(special.logsumexp(-order * losses, b=p)))
+            terms.append(scale + math.log(max(middle, 1e-300)))
             # what was left out loses at most the local epsilon
-            corner = 2 * atoms.corner * math.exp(min((order - 1) * one.pair.local_epsilon, 700.0))
-            total += weight * (float(np.sum(p * up + p * down)) + max(middle, 0.0) + corner)
-        out.append(math.log(max(total, 1.0)) / (order - 1))
+            lost = math.log(2 * max(atoms.corner, 1e-300))
+            terms.append(scale + lost + (order - 1) * one.pair.local_epsilon)
+        out.append(max(float(special.logsumexp(terms)), 0.0) / (order - 1))
     return np.array(out)
 
 

@@ -1,0 +1,36 @@
+"""Our rounds inside dp-accounting's own accountant."""
+
+from __future__ import annotations
+
+import dp_accounting
+import pytest
+
+from dpcheckin.accounting import CheckInRound, any_pure, compose
+from dpcheckin.accounting.bridge import CheckInEvent, CheckInPLDAccountant, event_distribution
+
+
+def test_composed_by_dp_accounting() -> None:
+    one = CheckInRound(1000, 0.1, any_pure(2.0))
+    accountant = CheckInPLDAccountant(value_discretization_interval=1e-3)
+    accountant.compose(CheckInEvent(one), 50)
+    ours = compose([(one, 50)]).epsilon(1e-6)
+    theirs = accountant.get_epsilon(1e-6)
+    assert ours.lower <= theirs
+    assert theirs == pytest.approx(ours.upper, rel=0.02)
+
+
+def test_mixed_with_another_event() -> None:
+    one = CheckInRound(1000, 0.1, any_pure(2.0))
+    accountant = CheckInPLDAccountant(value_discretization_interval=1e-3)
+    accountant.compose(CheckInEvent(one), 10)
+    alone = accountant.get_epsilon(1e-6)
+    accountant.compose(dp_accounting.NoOpDpEvent())
+    assert accountant.get_epsilon(1e-6) == pytest.approx(alone)
+    assert accountant.supports(CheckInEvent(one))
+
+
+def test_distribution_is_dominating() -> None:
+    one = CheckInRound(200, 0.3, any_pure(1.0))
+    pld = event_distribution(one, interval=1e-3)
+    for epsilon in (0.0, 0.05, 0.2):
+        assert pld.get_delta_for_epsilon(epsilon) >= one.delta(epsilon).lower * (1 - 1e-9)
