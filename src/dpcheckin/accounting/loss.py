@@ -100,6 +100,11 @@ def dominating(step: float, forward: Array, backward: Array | None = None) -> Lo
     """
     # alpha - 1 and not alpha: the steps may be far smaller than one's own rounding
     rises = np.expm1(np.arange(forward.size) * step)
+    if backward is None:
+        # No symmetric pair falls faster at zero loss than with half of what is left on each side:
+        # where rounding says otherwise the bound is raised, so that masses add up to one.
+        finite = float(forward[0] - forward[-1])
+        forward = np.maximum(forward, forward[0] - rises * (1 - finite) / 2)
     fp, fq, infinite = _halves(step, convex_minorant(rises, forward))
     if backward is None:
         return LossDistribution(step, fp, fq, infinite)
