@@ -40,7 +40,7 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
     """Epsilon of many reports of one client, each seen with its name, by dp-accounting.
 
     >>> from dpcheckin.accounting import any_pure
-    >>> local_epsilon(any_pure(0.1), 1, 1e-9).upper
+    >>> round(local_epsilon(any_pure(0.1), 1, 1e-9).upper, 6)
     0.1
     """
     _refuse_tiny(delta)
