@@ -83,7 +83,7 @@ def test_random_check_ins_beat_the_closed_form():
 
 def test_random_check_ins_refuse_what_is_not_proved():
     with pytest.raises(OutsideTheorem, match="pure"):
-        RandomCheckIns(2000, 500, Gaussian(1.0)).guarantee(1e-5)
+        RandomCheckIns(2000, 500, Gaussian(1.0), Window.AVERAGED).guarantee(1e-5)
 
 
 def test_full_shuffle_of_gaussian_reports_is_refused():

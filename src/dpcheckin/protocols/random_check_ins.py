@@ -16,7 +16,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting import Bracket, Guarantee, slots
+from dpcheckin import accounting
+from dpcheckin.accounting import Bracket, Guarantee, compose, slots
+from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
 from dpcheckin.protocols.statement import stated
@@ -106,38 +108,37 @@ class RandomCheckIns(Plan):
         return Cohort(np.array(asked, dtype=np.int64), dummies, self.minibatch)
 
     def spent(self, delta: float, rounds: int) -> Bracket:
+        if self.window is not Window.AVERAGED:
+            return compose([(self._window(rounds), 1)]).epsilon(delta)
         e0 = self._pure_epsilon()
-        if self.window is Window.SLIDING:  # some client's whole window may have passed
-            return slots.composed_epsilon(
-                slots.fixed_window_posteriors(self.slots, 1.0, e0), e0, delta
-            )
-        if self.window is Window.FIXED:
-            steps = slots.fixed_window_posteriors(self.slots, self.check_in_probability, e0)
-            return slots.composed_epsilon(steps[: rounds * self.minibatch], e0, delta)
         unlucky = _LOAD_SHARE * delta
         steps = slots.typical_averaged_posteriors(self.population, self.slots, e0, unlucky)
         return slots.composed_epsilon(steps[:rounds], e0, delta - unlucky)
+
+    def _window(self, rounds: int) -> WindowRound:
+        """The window as accounting describes it; some client's whole sliding window may be over."""
+        if self.window is Window.SLIDING:
+            return WindowRound(self.slots, self.randomizer.pair)
+        passed = rounds * self.minibatch
+        return WindowRound(self.slots, self.randomizer.pair, self.check_in_probability, passed)
 
     def _pure_epsilon(self) -> float:
         pair = self.randomizer.pair
         if not pair.pure:
             raise OutsideTheorem(
-                f"random check-ins are proved for pure local randomizers, not for "
+                f"averaged random check-ins are proved for pure local randomizers, not for "
                 f"{self.randomizer.describe()}; use privunit or ldp-sgd"
             )
         return pair.local_epsilon
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)
-        theorem = {
-            Window.FIXED: "Theorem 3.2",
-            Window.AVERAGED: "Theorem 4.1",
-            Window.SLIDING: "Theorem 4.3",
-        }[self.window]
+        if self.window is not Window.AVERAGED:
+            return accounting.guarantee([(self._window(rounds), 1)], delta=delta)
         return stated(
             self.epsilon(delta, rounds),
             delta,
-            basis=(f"P2 (arXiv 2007.06605v2) {theorem}, its steps composed as loss distributions",),
+            basis=("P2 (arXiv 2007.06605v2) Theorem 4.1, its steps composed numerically",),
             assumptions=(
                 "every client picks its slot on its own and keeps it secret",
                 "the server sees reports, not who might have sent them",
