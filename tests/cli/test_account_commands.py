@@ -79,6 +79,25 @@ def test_other_protocols() -> None:
     assert full["epsilon"]["upper"] == pytest.approx(0.14867, abs=6e-6)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["distributed-check-in", "--rate", "0.1", "--noise-multiplier", "1"],
+        ["random-check-in-fixed", "--slots", "50", "--check-in-probability", "1",
+         "--local-epsilon", "1"],
+        ["random-check-in-sliding", "--slots", "50", "--local-epsilon", "1"],
+        ["random-check-in-averaged", "--slots", "50", "--local-epsilon", "1"],
+    ],
+    ids=lambda arguments: arguments[0],
+)  # fmt: skip
+def test_protocols_outside_the_theorem(arguments: list[str]) -> None:
+    """The same shape of answer, with what must hold and what is left without trust."""
+    said = answer("epsilon", "--population", "500", "--delta", "1e-5", "--protocol", *arguments)
+    assert said["kind"] == "guarantee"
+    assert said["lower_bound"]["epsilon"] <= said["epsilon"]["upper"] <= said["local"]["epsilon"]
+    assert said["assumptions"] and said["basis"] and said["adjacency"] == "replace one client"
+
+
 def test_delta() -> None:
     said = answer("delta", "--epsilon", "0.07354", *RUN)
     assert said["delta"]["upper"] == pytest.approx(1e-4, rel=1e-2)

@@ -297,6 +297,18 @@ def _pair(
     return pair_named(randomizer, local_epsilon, local_delta)
 
 
+_ASSUMED = {
+    "distributed": (
+        "nothing but the sum of the reports and their number is revealed",
+        "every client checks in by its own secret coin, independent of its data",
+    ),
+    "random": (
+        "which slot a client chose stays secret, and does not depend on its data",
+        "empty slots are filled by randomized dummies",
+    ),
+}
+
+
 def _other_protocol(
     protocol: str,
     population: int,
@@ -312,7 +324,7 @@ def _other_protocol(
     json: bool,
 ) -> None:
     """Protocols accounted for outside the theorem: the best proved bound of the comparison."""
-    from dpcheckin.accounting import Kind
+    from dpcheckin.accounting import Kind, local_guarantee
     from dpcheckin.accounting.published import Setting
     from dpcheckin.report import compare as comparison
 
@@ -329,15 +341,19 @@ def _other_protocol(
         (x.epsilon for x in lines if x.kind is Kind.LOWER_BOUND and x.epsilon is not None),
         default=0.0,
     )
+    pair = pair_named("any", local_epsilon, local_delta) if noise_multiplier is None else None
+    pair = pair or pair_named(f"gaussian:{noise_multiplier}", None)
+    seen = rate if rate is not None else check_in_probability
+    local = local_guarantee([(pair, 1.0 if seen is None else seen, rounds)], delta)
     data = {
         "kind": best.kind.value,
         "epsilon": {"lower": min(lower, best.epsilon or 0.0), "upper": best.epsilon},
         "delta": delta,
         "lower_bound": {"epsilon": lower},
-        "local": {"report_epsilon": local_epsilon, "report_delta": local_delta},
+        "local": local.to_json(),
         "adjacency": "remove one client" if protocol.endswith("removal") else "replace one client",
         "basis": [f"{best.name} ({best.source})"],
-        "assumptions": [],
+        "assumptions": list(_ASSUMED["distributed" if "distributed" in protocol else "random"]),
     }
     said = f"The run is ({best.epsilon:.5g}, {delta:g})-DP by {best.name} ({best.source})."
     _say(data, said, json)
