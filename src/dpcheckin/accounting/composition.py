@@ -93,8 +93,8 @@ class Composition:
         with threadpool_limits(1):
             curve, most = self._single(), self._plain_sum()
             sides = [
-                _crossing(lambda e: curve.at(e).lower, delta, most, up=False),
-                _crossing(lambda e: curve.at(e).upper, delta, most, up=True),
+                _crossing(curve.lower_at, delta, most, up=False),
+                _crossing(curve.upper_at, delta, most, up=True),
             ]
         return Bracket(min(sides), sides[1])
 

@@ -64,6 +64,14 @@ class RoundCurve(ABC):
     def at(self, epsilon: float) -> Bracket:
         """The curve at one place, with no grid in between."""
 
+    def upper_at(self, epsilon: float) -> float:
+        """The upper end alone, for searches."""
+        return self.at(epsilon).upper
+
+    def lower_at(self, epsilon: float) -> float:
+        """The lower end alone, for searches."""
+        return self.at(epsilon).lower
+
     @abstractmethod
     def upper(self, step: float, points: int) -> Array:
         """Upper bounds at eps = 0, step, 2 step, ..."""
@@ -103,11 +111,17 @@ class SeatCurve(RoundCurve):
     def reach(self, tolerance: float) -> float:
         return max(seats.largest_loss(above, tolerance) for _, above, _ in self._atoms)
 
-    def at(self, epsilon: float) -> Bracket:
+    def upper_at(self, epsilon: float) -> float:
         upper = sum(w * (_excess(a, epsilon) * UPPER_SLACK + a.corner) for w, a, _ in self._atoms)
-        lower = sum(w * _excess(below, epsilon) * LOWER_SLACK for w, _, below in self._atoms)
         whole = self._local.complete(np.array([upper]), np.array([math.exp(epsilon)]))
-        return Bracket(lower, max(float(whole[0]), lower))
+        return float(whole[0])
+
+    def lower_at(self, epsilon: float) -> float:
+        return sum(w * _excess(below, epsilon) * LOWER_SLACK for w, _, below in self._atoms)
+
+    def at(self, epsilon: float) -> Bracket:
+        lower = self.lower_at(epsilon)
+        return Bracket(lower, max(self.upper_at(epsilon), lower))
 
     def upper(self, step: float, points: int) -> Array:
         total = np.zeros(points)
