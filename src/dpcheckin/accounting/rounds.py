@@ -276,8 +276,8 @@ class SubsampleRound(Round):
         draw = stats.hypergeom(self.population, n, k)
         low, high = max(0, k - (self.population - n)), min(k, n)
         mean, deviation = float(draw.mean()), max(float(draw.std()), 1e-9)
-        low = max(low, math.floor(mean - 40 * deviation) - 1)
-        high = min(high, math.ceil(mean + 40 * deviation) + 1)
+        low = max(low, math.floor(mean - 40 * deviation - 60))
+        high = min(high, math.ceil(mean + 40 * deviation + 60))
         edges = sorted(
             {low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high}
         )
@@ -293,9 +293,10 @@ class SubsampleRound(Round):
                 continue
             if right > 0 and weight > 0.0:
                 seats = _Seats(right, float(n - right), float(n), 1.0, 0.0)
-                parts.append((weight * (1 + 1e-12), seats))
-        # far tails of the hypergeometric, bounded by Hoeffding
-        lost = 4 * math.exp(-2 * (39 * deviation) ** 2 / k) if deviation > 1 else 0.0
+                # differences of cumulative probabilities are good to about 1e-16
+                parts.append((weight + 1e-15, seats))
+        # a hypergeometric is no wider than its binomial: forty deviations and sixty are for ever
+        lost = 1e-60 if (low, high) != (max(0, k - (self.population - n)), min(k, n)) else 0.0
         unprotected = min(full + lost, 1.0)
         if not parts:
             raise OutsideTheorem("no honest client stays absent: lower the cohort")
