@@ -144,7 +144,7 @@ class GaussianPair(LocalPair):
         return 2.0 / self.noise_multiplier
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
-        a = np.asarray(alpha, dtype=np.float64)
+        a = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
         out = 1.0 - a
         inside = a > 0
         logs = np.log(a[inside])
@@ -155,7 +155,7 @@ class GaussianPair(LocalPair):
         )
         # exp(first) - exp(second) without losing the digits of a small difference
         out[inside] = np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))
-        return out
+        return out.reshape(np.shape(alpha))
 
     @property
     def second_moment(self) -> float:
@@ -234,7 +234,9 @@ def privunit_parameters(local_epsilon: float, dimension: int) -> tuple[float, fl
         return -((d - 1) / 2 * math.log1p(-t * t) + math.log(lift)) if lift > 0 else math.inf
 
     widest = min(0.999999, math.sqrt(2 * (epsilon + 5) / (d - 1)) + 1e-9)
-    found = optimize.minimize_scalar(minus_log_scale, bounds=(0.0, widest), method="bounded")
+    found = optimize.minimize_scalar(
+        minus_log_scale, bounds=(0.0, widest), method="bounded", options={"xatol": 1e-12}
+    )
     t = float(found.x) if found.fun < minus_log_scale(0.0) else 0.0
     q = cap(t)
     return hit_probability(q), q, t
