@@ -4,18 +4,22 @@
     ├── InvalidParameter     an argument is out of range, NaN or contradicts another
     │                        (also a ValueError)
     ├── OutsideTheorem       the arguments are legal, but no theorem in the package covers them
+    ├── NotAGuarantee        a lower bound, conjecture or refuted claim used as a guarantee
     ├── Unreachable          a target that no choice of the free parameter can meet
+    ├── DatasetMissing       training data that is neither here nor to be had
     └── NumericalFailure     a computation could not certify its own error
 
 The first is the caller's to mend, and its message is always one line that names the parameter,
-the value and what is allowed. The other three say that there is no answer to give: a number
+the value and what is allowed. The others say that there is no answer to give: a number
 returned in their place would look like a guarantee and not be one, so none of them is ever turned
 into an ε of zero or infinity. Catch `DpCheckinError` to catch them all.
 """
 
 __all__ = [
+    "DatasetMissing",
     "DpCheckinError",
     "InvalidParameter",
+    "NotAGuarantee",
     "NumericalFailure",
     "OutsideTheorem",
     "Unreachable",
@@ -48,6 +52,14 @@ class InvalidParameter(DpCheckinError, ValueError):
 
 class OutsideTheorem(DpCheckinError):
     """No theorem covers these arguments; the message gives the failed condition and a way out."""
+
+
+class NotAGuarantee(DpCheckinError):
+    """Somebody tried to use a lower bound, a conjecture or a refuted claim as a guarantee."""
+
+
+class DatasetMissing(DpCheckinError):
+    """The data is neither on this machine nor to be had over the network."""
 
 
 class Unreachable(DpCheckinError):

@@ -67,6 +67,10 @@ class LatticeCurve:
         """An upper bound of the theorem's delta at this epsilon."""
         m = self._model
         rise = math.expm1(epsilon)
+        if m.steps == 1:  # a single report among seats: the profile further out, exactly
+            return (
+                m.take * float(m.finite_profile(np.array([1 + rise * (1 + m.offset)]))[0]) / m.scale
+            )
         threshold = rise * (m.steps + m.offset)
         mass = self._masses(rise)
         value = self._excess(mass, threshold, far=False)

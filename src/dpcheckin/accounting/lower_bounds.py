@@ -8,7 +8,7 @@ hold one of the two values in question, and the likelihood ratio is an average o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -35,20 +35,19 @@ def lower_bound(rounds: Sequence[tuple[Round, int]], delta: float) -> Guarantee:
     >>> from dpcheckin.accounting import any_pure
     >>> bound = lower_bound([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], delta=1e-4)
     >>> round(bound.epsilon.lower, 4)
-    0.0688
+    0.0689
     """
     delta = checks.open_probability("delta", delta)
-    candidates = []
+    candidates, tried = [], []
     for name, realise in _CASES:
         pairs = [
             (one, n, realise(one.pair)) for one, n in rounds if n > 0 and one.participation > 0
         ]
-        if all(pair is not None for _, _, pair in pairs):
+        if pairs not in tried:
+            tried.append(pairs)
             with threadpool_limits(1):
                 value = _composed([(one, n, pair) for one, n, pair in pairs if pair], delta)
             candidates.append((value, name))
-    if not candidates:
-        candidates = [(0.0, "no lower bound is known for this randomizer")]
     value, name = max(candidates)
     return Guarantee(
         kind=Kind.LOWER_BOUND,
@@ -75,9 +74,16 @@ def _one_of_the_two(pair: LocalPair) -> LocalPair | None:
     return pair
 
 
-_CASES = (
-    ("k-ary response, all others hold a third value", _third_value),
-    ("all others hold one of the two values", _one_of_the_two),
+# rounds for which a case says nothing take the other: each round may have its own bad data
+_CASES: tuple[tuple[str, Callable[[LocalPair], LocalPair | None]], ...] = (
+    (
+        "k-ary response, all others hold a third value",
+        lambda pair: _third_value(pair) or _one_of_the_two(pair),
+    ),
+    (
+        "all others hold one of the two values",
+        lambda pair: _one_of_the_two(pair) or _third_value(pair),
+    ),
 )
 
 

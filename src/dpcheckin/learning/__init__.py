@@ -3,8 +3,9 @@
 Needs torch (`pip install dpcheckin[learning]`). A run in ten lines is in `docs/training.md`.
 """
 
+from dpcheckin.errors import DatasetMissing
 from dpcheckin.learning.backends import Backend, InProcess, Processes, RayCluster, make_backend
-from dpcheckin.learning.datasets import Dataset, DatasetMissing, load_dataset
+from dpcheckin.learning.datasets import Dataset, load_dataset
 from dpcheckin.learning.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.gradients import LayerwiseGradients, VmapGradients, client_gradients
 from dpcheckin.learning.models import build_model, count_parameters, papers_cnn, small_network

@@ -17,14 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.errors import DatasetMissing, InvalidParameter
 
 NAMES = ("digits", "mnist", "fashion-mnist", "cifar10")
 _MEANS = {"mnist": (0.1307, 0.3081), "fashion-mnist": (0.2860, 0.3530), "cifar10": (0.4734, 0.2516)}
-
-
-class DatasetMissing(DpCheckinError):
-    """The data is neither on this machine nor to be had over the network."""
 
 
 @dataclass(frozen=True)

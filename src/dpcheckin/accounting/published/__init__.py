@@ -11,12 +11,12 @@ from dpcheckin.accounting.kinds import Kind
 from dpcheckin.accounting.published.entry import (
     PAPERS,
     BoundValue,
-    NotAGuarantee,
     PublishedBound,
     Setting,
 )
 from dpcheckin.accounting.published.other import ENTRIES as _OTHER
 from dpcheckin.accounting.published.shuffled import ENTRIES as _SHUFFLED
+from dpcheckin.errors import NotAGuarantee
 
 __all__ = [
     "PAPERS",

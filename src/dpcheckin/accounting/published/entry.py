@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from dpcheckin.accounting.kinds import Kind
 from dpcheckin.errors import (
-    DpCheckinError,
     InvalidParameter,
+    NotAGuarantee,
     NumericalFailure,
     OutsideTheorem,
 )
@@ -174,7 +174,3 @@ class BoundValue:
             "reason": self.reason,
             "erratum": self.erratum,
         }
-
-
-class NotAGuarantee(DpCheckinError):
-    """Somebody tried to use a lower bound, a conjecture or a refuted claim as a guarantee."""
