@@ -148,6 +148,11 @@ def test_far_corners_answer_or_refuse() -> None:
                     assert 0.0 <= got.lower <= got.upper <= 3 * local
 
 
+def test_a_vanishing_rate_is_still_charged() -> None:
+    got = CheckInRound(2, 1e-300, any_pure(1.0)).delta(0.0)
+    assert 0.0 == got.lower < got.upper <= 1e-300
+
+
 def test_a_million_rounds_at_tiny_delta() -> None:
     got = compose([(CheckInRound(10**5, 0.01, any_pure(2.0)), 10**6)]).epsilon(1e-15)
     assert got.relative_width < 1e-3

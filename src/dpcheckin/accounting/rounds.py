@@ -197,6 +197,8 @@ class CheckInRound(Round):
         n, high, low = self.honest, self.rate, self._lowest
         if high == 0.0:
             return _nothing()
+        if high < 1e-100:  # below what binomial masses can carry; the crowd is not worth counting
+            return _nothing(Unshuffled(self.pair.profile, high, high, self.pair.local_delta))
         if n == 1:  # there is nobody to hide among
             return LocalRound(self.pair, high).curve(smallest)
         if low < high:
