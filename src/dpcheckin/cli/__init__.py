@@ -14,7 +14,8 @@ import typer
 from dpcheckin import __version__
 from dpcheckin.errors import DpCheckinError
 
-# command name -> (module, function); modules import what they need when they run
+# command name -> (module, function); modules import what they need when they run.
+# A name of two words is a command of a group, such as `analyzer serve`.
 COMMANDS = {
     "epsilon": ("dpcheckin.cli.account", "epsilon"),
     "delta": ("dpcheckin.cli.account", "delta"),
@@ -24,6 +25,13 @@ COMMANDS = {
     "compare": ("dpcheckin.cli.compare", "compare"),
     "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
     "train": ("dpcheckin.cli.train", "train"),
+}
+
+GROUPS = {
+    "shuffler": "The party between clients and analyzer.",
+    "analyzer": "The party that trains the model.",
+    "client": "The agent on the side of the data's owner.",
+    "deploy": "The whole system on one machine.",
 }
 
 
@@ -52,8 +60,15 @@ def application() -> typer.Typer:
     ) -> None:
         pass
 
+    groups: dict[str, typer.Typer] = {}
     for name, (module, function) in COMMANDS.items():
-        app.command(name)(getattr(import_module(module), function))
+        group, _, own = name.rpartition(" ")
+        if group and group not in groups:
+            groups[group] = typer.Typer(no_args_is_help=True)
+            app.add_typer(groups[group], name=group, help=GROUPS[group])
+            groups[group].callback()(lambda: None)  # a group even when it has one command only
+        place = groups[group] if group else app
+        place.command(own)(getattr(import_module(module), function))
     return app
 
 
