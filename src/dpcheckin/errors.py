@@ -8,7 +8,6 @@
     ├── Unreachable          a target that no choice of the free parameter can meet
     ├── DatasetMissing       training data that is neither here nor to be had
     ├── ServiceError         a party of the deployed system cannot or will not go on
-    ├── ServiceError         a message, document or key that a service cannot accept, or a refusal
     └── NumericalFailure     a computation could not certify its own error
 
 The first is the caller's to mend, and its message is always one line that names the parameter,
@@ -63,10 +62,6 @@ class NotAGuarantee(DpCheckinError):
 
 class DatasetMissing(DpCheckinError):
     """The data is neither on this machine nor to be had over the network."""
-
-
-class ServiceError(DpCheckinError):
-    """What crossed the wire, or was about to, is not acceptable; `dpcheckin.service` says why."""
 
 
 class ServiceError(DpCheckinError):
