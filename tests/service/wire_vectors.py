@@ -1,0 +1,140 @@
+"""Writes the published test vectors: `python tests/service/wire_vectors.py`.
+
+Sealing is randomized, so the envelopes differ from run to run; what a vector says is that *these*
+bytes, under *this* private key, open to *this* payload. The files are written once and then only
+read: an implementation that cannot read them speaks another language.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from dpcheckin.service import envelope
+from dpcheckin.service.canonical import digest
+from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.signing import identity_from_seed, public_identity, signed_bytes
+
+FOLDER = Path(__file__).parent / "vectors"
+IDENTITY_SEED = digest(b"dpcheckin test vector identity")
+
+
+def plan_object(**changes: object) -> dict[str, object]:
+    plan: dict[str, object] = {
+        "type": "plan",
+        "format": 1,
+        "protocol": "shuffled-check-in",
+        "population": 100,
+        "minimum_batch": 2,
+        "rate": 0.1,
+        "rounds": 10,
+        "randomizer": {
+            "name": "ldp-sgd",
+            "local_epsilon": 2.0,
+            "dimension": 5,
+            "clip": 1.0,
+            "encoding": 1,
+        },
+        "delta": 1e-05,
+        "epsilon_budget": 1.0,
+        "round_seconds": 30.0,
+        "suite": 1,
+        "cover": True,
+        "task": {"model": "digits-linear"},
+        "nonce": "000102030405060708090a0b0c0d0e0f",
+    }
+    plan.update(changes)
+    return {name: value for name, value in plan.items() if value is not None}
+
+
+def randomizer(encoding: int, dimension: int, name: str = "ldp-sgd") -> dict[str, object]:
+    return {"name": name, "dimension": dimension, "clip": 1.0, "encoding": encoding}
+
+
+PLANS = {
+    "vector": plan_object(),
+    "symbol": plan_object(randomizer=randomizer(2, 7, "dary")),
+    "shares": plan_object(
+        protocol="distributed-check-in", randomizer=randomizer(3, 6, "skellam"), cover=False
+    ),
+    "slots": plan_object(
+        protocol="random-check-in-fixed",
+        rate=None,
+        slots=10,
+        check_in_probability=0.5,
+        minibatch=1,
+        minimum_batch=0,
+    ),
+    "hybrid": plan_object(suite=2),
+}
+MODEL = b"a model"
+ROUND = 3
+
+
+def private_key(suite: int) -> bytes:
+    stretched = b"".join(digest(b"dpcheckin test vector key" + bytes([i])) for i in range(3))
+    return stretched[: {1: 32, 2: 96}[suite]]
+
+
+def documents(name: str) -> dict[str, object]:
+    identity = identity_from_seed(IDENTITY_SEED)
+    plan = PlanDocument.from_object(PLANS[name])
+    key = envelope.OpeningKey(plan.suite, private_key(plan.suite))
+    announced = KeyDocument(plan.id.hex(), plan.suite, key.public_key.hex(), 0)
+    opened = RoundDocument(
+        plan.id.hex(), ROUND, digest(MODEL).hex(), key.key_id.hex(), 1700000000.25, 1700000030.25
+    )
+    return {
+        "identity": public_identity(identity).hex(),
+        "documents": [
+            {
+                "id": document.id.hex(),
+                "canonical": document.to_bytes().decode(),
+                "signed": signed_bytes(document, identity).decode(),
+            }
+            for document in (plan, announced, opened)
+        ],
+    }
+
+
+def envelopes(name: str) -> dict[str, object]:
+    plan = PlanDocument.from_object(PLANS[name])
+    key = envelope.OpeningKey(plan.suite, private_key(plan.suite))
+    share, extra = b"", {}
+    if plan.encoding == 1:
+        report = np.array([0.5, -1.25, 3.0, 0.0, 1e-3], dtype=np.float32)
+        payload = envelope.vector_payload(report)
+    elif plan.encoding == 2:
+        payload = envelope.symbol_payload(4, plan.dimension)
+        report = np.array([4], dtype=np.uint32)
+    else:
+        values, seed = np.array([1, -1, 0, 2**31 - 1, -(2**31), 42]), digest(b"seed")
+        payload, share = envelope.seed_payload(seed, plan.dimension), envelope.split(values, seed)
+        report = envelope.expand(seed, plan.dimension)
+        extra = {"share": share.hex(), "values": values.tolist(), "seed": seed.hex()}
+    sealed = envelope.seal(plan, key.public_key, ROUND, digest(MODEL), payload, share)
+    return {
+        "plan": PLANS[name],
+        "private_key": private_key(plan.suite).hex(),
+        "public_key": key.public_key.hex(),
+        "key_id": key.key_id.hex(),
+        "round": ROUND,
+        "model_digest": digest(MODEL).hex(),
+        "envelope": sealed.hex(),
+        "payload": payload.hex(),
+        "report": report.tolist(),
+        **extra,
+    }
+
+
+def write() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for kind, made in (("documents", documents), ("envelope", envelopes)):
+        for name in PLANS:
+            file = FOLDER / f"{kind}-{name}.json"
+            if not file.exists():
+                file.write_text(json.dumps(made(name), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
