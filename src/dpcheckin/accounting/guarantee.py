@@ -15,7 +15,7 @@ from typing import Any
 from dpcheckin.accounting import checks
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.composition import Composition, compose
-from dpcheckin.accounting.kinds import Kind
+from dpcheckin.accounting.kinds import Kind, rounded_up
 from dpcheckin.accounting.local_pairs import LocalPair
 from dpcheckin.accounting.rounds import LocalRound, Round
 from dpcheckin.errors import InvalidParameter, Unreachable
@@ -69,10 +69,12 @@ class Guarantee:
             verb = "no mechanism of this kind can promise less than"
             if self.kind is not Kind.LOWER_BOUND:
                 verb = f"{self.kind.value}, not a guarantee:"
-            return f"{verb} epsilon = {self.epsilon.lower:.5g} at delta = {self.delta:.3g}."
+            figure = self.kind.figure(self.epsilon.lower)
+            return f"{verb} epsilon = {figure} at delta = {self.delta:.4g}."
+        delta = rounded_up(self.delta)
         said = (
-            f"The run is ({_up(self.epsilon.upper)}, {self.delta:.3g})-differentially private "
-            f"({self.adjacency}) towards the analyzer"
+            f"The run is ({rounded_up(self.epsilon.upper)}, {delta})-differentially "
+            f"private ({self.adjacency}) towards the analyzer"
         )
         if self.assumptions:
             said += ", provided that " + "; ".join(self.assumptions)
@@ -80,8 +82,8 @@ class Guarantee:
         if self.local is not None:
             if math.isfinite(self.local.epsilon):
                 said += (
-                    f" If the shuffler colludes, what is left is ({_up(self.local.epsilon)}, "
-                    f"{self.delta:.3g}) over {self.local.rounds:,} rounds"
+                    " If the shuffler colludes, what is left is "
+                    f"({rounded_up(self.local.epsilon)}, {delta}) over {self.local.rounds:,} rounds"
                 )
             else:
                 said += " If the shuffler colludes, nothing is left at this delta"
@@ -176,16 +178,6 @@ def local_guarantee(
     run = compose(seen)
     pair = max((one.pair for one, _ in seen), key=lambda pair: pair.local_epsilon)
     return LocalGuarantee(pair.local_epsilon, pair.local_delta, run.epsilon(delta).upper, total)
-
-
-def _up(value: float) -> str:
-    """Four digits, rounded up: a printed guarantee is never below the certified one."""
-    if value == 0.0 or math.isinf(value):
-        return f"{value:g}"
-    digits = 3 - math.floor(math.log10(value))
-    factor = 10.0**digits
-    shown = math.ceil(value * factor * (1 - 1e-12)) / factor
-    return f"{shown:.4g}"
 
 
 def _finite(value: float) -> float | None:

@@ -297,8 +297,8 @@ class SubsampleRound(Round):
                 seats = _Seats(right, float(n - right), float(n), 1.0, 0.0)
                 # differences of cumulative probabilities are good to about 1e-16
                 parts.append((weight + 1e-15, seats))
-        # a hypergeometric is no wider than its binomial: forty deviations and sixty are for ever
-        lost = 1e-60 if (low, high) != (max(0, k - (self.population - n)), min(k, n)) else 0.0
+        # a sum of independent coins (Vatutin, Mikhailov 1982): Bernstein at 40 deviations and 60
+        lost = 1e-38 if (low, high) != (max(0, k - (self.population - n)), min(k, n)) else 0.0
         unprotected = min(full + lost, 1.0)
         if not parts:
             raise OutsideTheorem("no honest client stays absent: lower the cohort")

@@ -182,6 +182,7 @@ def delta_(
     """Certified delta of a run at the given epsilon."""
     from dpcheckin.accounting import Kind, compose
     from dpcheckin.accounting.guarantee import EMPTY_SEAT, REPLACE_ONE
+    from dpcheckin.accounting.kinds import rounded_down, rounded_up
 
     pair = _pair(randomizer, local_epsilon, local_delta, noise_multiplier)
     one = round_of(
@@ -201,7 +202,8 @@ def delta_(
         typer.echo(json_format.dumps(data))
         return
     typer.echo(
-        f"delta = {value.upper:.6g} (certified; at least {value.lower:.6g}) at {epsilon = :g}"
+        f"delta = {rounded_up(value.upper)} (certified; at least {rounded_down(value.lower)}) "
+        f"at {epsilon = :g}"
     )
 
 
@@ -325,6 +327,7 @@ def _other_protocol(
 ) -> None:
     """Protocols accounted for outside the theorem: the best proved bound of the comparison."""
     from dpcheckin.accounting import Kind, local_guarantee
+    from dpcheckin.accounting.kinds import rounded_up
     from dpcheckin.accounting.published import Setting
     from dpcheckin.report import compare as comparison
 
@@ -355,7 +358,8 @@ def _other_protocol(
         "basis": [f"{best.name} ({best.source})"],
         "assumptions": list(_ASSUMED["distributed" if "distributed" in protocol else "random"]),
     }
-    said = f"The run is ({best.epsilon:.5g}, {delta:g})-DP by {best.name} ({best.source})."
+    spent = rounded_up(best.epsilon or 0.0)
+    said = f"The run is ({spent}, {delta:g})-DP by {best.name} ({best.source})."
     _say(data, said, json)
 
 
@@ -366,17 +370,19 @@ def _say(data: dict[str, Any], sentence: str, json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from dpcheckin.accounting.kinds import rounded_down, rounded_up
+
     table = Table(show_header=False)
     if "solved" in data:
         table.add_row(data["solved"]["parameter"], f"{data['solved']['value']:g}")
-    table.add_row("epsilon (certified)", f"{data['epsilon']['upper']:.5g}")
-    table.add_row("  numerically at least", f"{data['epsilon']['lower']:.5g}")
+    table.add_row("epsilon (certified)", rounded_up(data["epsilon"]["upper"]))
+    table.add_row("  numerically at least", rounded_down(data["epsilon"]["lower"]))
     table.add_row("delta", f"{data['delta']:g}")
     if "lower_bound" in data:
-        table.add_row("proven lower bound", f"{data['lower_bound']['epsilon']:.5g}")
+        table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:
-        table.add_row("if the shuffler colludes", f"{local['epsilon']:.5g}")
+        table.add_row("if the shuffler colludes", rounded_up(local["epsilon"]))
     table.add_row("adjacency", data["adjacency"])
     table.add_row("basis", "; ".join(data["basis"]))
     console = Console()

@@ -130,11 +130,13 @@ def _advise(setting: Setting, variance: float, dimension: int | None, as_json: b
         ]
         typer.echo(json_format.dumps(content, indent=2))
         return
+    from dpcheckin.accounting import Kind
+
     table = Table(title=f"error {variance:g} per report in dimension {dimension:,}")
     for heading in ("epsilon", "randomizer", "note"):
         table.add_column(heading, overflow="fold")
     for x in lines:
-        table.add_row("–" if x.epsilon is None else f"{x.epsilon:.5g}", x.randomizer, x.note or "")
+        table.add_row(Kind.GUARANTEE.figure(x.epsilon), x.randomizer, x.note or "")
     Console().print(table)
 
 
@@ -152,7 +154,7 @@ def _print(lines: list[Line], title: str, every: bool) -> None:
                 notes.append(line.note)
             mark = f"({notes.index(line.note) + 1})"
         colour = _COLOURS[line.kind.value]
-        figure = "–" if line.epsilon is None else f"{line.epsilon:.5g}"
+        figure = line.kind.figure(line.epsilon, 5)
         table.add_row(
             f"[{colour}]{figure}[/]",
             f"[{colour}]{line.kind.value}[/]",
@@ -199,7 +201,7 @@ def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
         values = [cells[(row.label, c.label)] for row in panel.rows]
         table.add_row(
             f"[{colour}]{c.label}[/]".replace(" [", r" \["),
-            *("–" if v is None else f"[{colour}]{v:.4g}[/]" for v in values),
+            *(f"[{colour}]{c.kind.figure(v)}[/]" for v in values),
         )
     Console().print(table)
     if out is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpcheckin.accounting import clones, distributed, random_check_ins, slots, strong_composition
 from dpcheckin.accounting import subsampled_shuffle as p3
-from dpcheckin.accounting.kinds import Kind
+from dpcheckin.accounting.kinds import Kind, rounded_down
 from dpcheckin.accounting.published import Setting, catalogue, p1_columns
 from dpcheckin.accounting.rdp_conversion import RenyiCurve
 from dpcheckin.accounting.shuffle_gaussian import full_shuffle_rdp
@@ -77,8 +77,8 @@ def _p1_table_2() -> Panel:
                 if value is not None and low is not None and value < low:
                     out.append(
                         f"**Impossible:** the printed {c.label} at {row.label} is {value:g}, "
-                        f"below the exact lower bound {low:.4g}: P1 Lemma 1 converts in the wrong "
-                        "direction."
+                        f"below the exact lower bound {rounded_down(low)}: P1 Lemma 1 converts "
+                        "in the wrong direction."
                     )
         return out
 

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dpcheckin.accounting.kinds import Kind
-from dpcheckin.report.panel import Cell, Cells, Column, Panel
+from dpcheckin.report.panel import Cells, Column, Panel
 
 _COLOURS = {
     Kind.GUARANTEE: ("#1b9e4b", "#5ab88a", "#2f7f7a", "#8fb339", "#4f9d9d", "#a3c293"),
@@ -91,7 +91,7 @@ def markdown(panel: Panel, cells: Cells) -> str:
         "|" + "---|" * len(head),
     ]
     for row in panel.rows:
-        values = [_short(cells[(row.label, c.label)]) for c in panel.columns]
+        values = [c.kind.figure(cells[(row.label, c.label)], 5) for c in panel.columns]
         lines.append("| " + " | ".join([row.label, *values]) + " |")
     lines += ["", *(f"- {remark}" for remark in panel.remarks(cells)), ""]
     lines.append(f"All digits: [{panel.name}.csv]({panel.name}.csv)")
@@ -100,7 +100,3 @@ def markdown(panel: Panel, cells: Cells) -> str:
 
 def _kind(column: Column) -> str:
     return f"printed, {column.kind.value}" if column.printed else column.kind.value
-
-
-def _short(value: Cell) -> str:
-    return "–" if value is None else f"{value:.5g}"
