@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.homogeneous import HomogeneousCurve
 from dpcheckin.accounting.lattice import LatticeCurve, LatticeModel, Profile
 from dpcheckin.accounting.loss import Array
-from dpcheckin.accounting.seats import Atoms, SeatModel
+from dpcheckin.accounting.seats import FULL, QUICK, Atoms, Effort, SeatModel
 from dpcheckin.errors import NumericalFailure
 
 # Curves are widened by this relative amount, far more than the rounding of sums and differences.
 UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
+
+Model = TypeVar("Model", SeatModel, LatticeModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,13 @@ class RoundCurve(ABC):
     finest: int = 640  # as many if there are few rounds
     most_lower: int = 100_000  # points of the lower bound that are worth computing
 
+    def coarser(self) -> RoundCurve:
+        """A curve nowhere below this one's upper bound that is much quicker to compute.
+
+        Its lower bounds say nothing.
+        """
+        return self
+
     @abstractmethod
     def reach(self, tolerance: float) -> float:
         """A loss beyond which the curve's changeable part is at most `tolerance`."""
@@ -84,12 +94,20 @@ class RoundCurve(ABC):
 class SeatCurve(RoundCurve):
     """Mixture of three-atom models, each an explicit pair."""
 
-    def __init__(self, parts: Sequence[tuple[float, SeatModel]], local: Unshuffled) -> None:
-        self._parts, self._local = parts, local
+    def __init__(
+        self,
+        parts: Sequence[tuple[float, SeatModel]],
+        local: Unshuffled,
+        effort: Effort = FULL,
+    ) -> None:
+        self._parts, self._local, self._effort = parts, local, effort
+
+    def coarser(self) -> SeatCurve:
+        return SeatCurve(_fewer(self._parts, lambda model: model.steps), self._local, QUICK)
 
     @cached_property
     def _atoms(self) -> list[tuple[float, Atoms, Atoms]]:
-        return [(weight, *seats.atoms(model)) for weight, model in self._parts]
+        return [(weight, *seats.atoms(model, self._effort)) for weight, model in self._parts]
 
     @property
     def upper_atoms(self) -> list[tuple[float, Atoms]]:
@@ -98,7 +116,8 @@ class SeatCurve(RoundCurve):
 
     @cached_property
     def spread(self) -> float:  # type: ignore[override]
-        return math.sqrt(sum(w * seats.spread(below) ** 2 for w, _, below in self._atoms))
+        chosen = [(w, below if self._effort.both else above) for w, above, below in self._atoms]
+        return math.sqrt(sum(w * seats.spread(side) ** 2 for w, side in chosen))
 
     @cached_property
     def quantum(self) -> float:  # type: ignore[override]
@@ -149,10 +168,12 @@ class ProfileCurve(RoundCurve):
         local: Unshuffled,
         largest_loss: float,
         smallest: float,
+        *,
+        coarse: bool = False,
     ) -> None:
-        self._local, self._largest = local, largest_loss
+        self._local, self._largest, self._coarse = local, largest_loss, coarse
         self._negligible = 100 * smallest
-        self._curves = [(w, LatticeCurve(model)) for w, model in parts]
+        self._curves = [(w, LatticeCurve(model, coarse=coarse)) for w, model in parts]
         self._parts, self._fits = parts, True
         self._bad_case: HomogeneousCurve | None = None
         variance = sum(
@@ -160,6 +181,10 @@ class ProfileCurve(RoundCurve):
             for w, m in parts
         )
         self.spread = min(math.sqrt(variance), largest_loss if math.isfinite(largest_loss) else 1.0)
+
+    def coarser(self) -> ProfileCurve:
+        parts = _fewer(self._parts, lambda model: model.steps)
+        return ProfileCurve(parts, self._local, self._largest, self._negligible / 100, coarse=True)
 
     def _upper(self, epsilon: float) -> float:
         if not self._fits:
@@ -174,7 +199,7 @@ class ProfileCurve(RoundCurve):
     def reach(self, tolerance: float) -> float:
         loss = 3 * self.spread
         while loss < self._largest and self._at(loss) > tolerance:
-            loss *= 1.2
+            loss *= 1.5 if self._coarse else 1.2
         return min(loss, self._largest)
 
     def _at(self, epsilon: float) -> float:
@@ -188,7 +213,11 @@ class ProfileCurve(RoundCurve):
         return Bracket(min(float(self.homogeneous(epsilon, 2)[0][1]), upper), upper)
 
     def upper(self, step: float, points: int) -> Array:
-        chosen = _sparse(points, self.spread / step)
+        chosen = (
+            _few(points, self.spread / step)
+            if self._coarse
+            else _sparse(points, self.spread / step)
+        )
         above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
         # chords of a convex function lie above it: sparse points are enough
         alphas = np.exp(np.arange(points) * step)
@@ -251,6 +280,37 @@ class LocalCurve(RoundCurve):
 def _excess(atoms: Atoms, epsilon: float) -> float:
     above = atoms.losses > epsilon
     return float(np.sum(atoms.p[above] * -np.expm1(epsilon - atoms.losses[above])))
+
+
+def _fewer(
+    parts: Sequence[tuple[float, Model]], steps: Callable[[Model], int], most: int = 6
+) -> Sequence[tuple[float, Model]]:
+    """Neighbouring parts of a mixture counted as the one with the most reports.
+
+    The curve grows with the number of reports: one more replaces an empty seat by a report of the
+    same mean.
+    """
+    if len(parts) <= most:
+        return parts
+    ordered = sorted(parts, key=lambda part: steps(part[1]))
+    merged: list[tuple[float, Model]] = []
+    total, weight, seen = sum(w for w, _ in ordered), 0.0, 0.0
+    for here, model in ordered:
+        weight += here
+        seen += here
+        if seen >= total * (len(merged) + 1) / most:
+            merged.append((weight, model))
+            weight = 0.0
+    if weight > 0.0:
+        merged.append((weight, ordered[-1][1]))
+    return merged
+
+
+def _few(points: int, deviation: float) -> list[int]:
+    """As many as are worth computing for a picture: dense to three deviations, then sparse."""
+    wanted = np.concatenate([np.linspace(0.0, 3.2, 13), 3.2 * np.geomspace(1.15, 400.0, 26)])
+    chosen = {min(round(x * deviation), points - 1) for x in wanted}
+    return sorted(chosen | {points - 1})
 
 
 def _sparse(points: int, deviation: float) -> list[int]:

@@ -23,7 +23,7 @@ from dpcheckin.accounting.lattice_sums import LatticeSums, Tilt
 from dpcheckin.accounting.loss import Array
 
 Profile = Callable[[Array], Array]
-LARGEST_LATTICE = 1 << 17
+LARGEST_LATTICE, LARGEST_COARSE = 1 << 17, 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class _Lattice:
 class LatticeCurve:
     """Upper bounds of delta(eps) of a model."""
 
-    def __init__(self, model: LatticeModel) -> None:
+    def __init__(self, model: LatticeModel, *, coarse: bool = False) -> None:
         self._model = model
-        self._lattice = _choose(model)
+        self._lattice = _choose(model, LARGEST_COARSE if coarse else LARGEST_LATTICE)
         self._indices = np.arange(-self._lattice.bottom, self._lattice.top + 1)
         self._nodes = self._indices * self._lattice.step
         self._tilts: dict[bool, Tilt] = {}
@@ -162,7 +162,7 @@ def useful_reach(model: LatticeModel) -> Reach:
     return Reach(float(x[i]), max(float(deviation[i]), 1e-3 * float(x[i])))
 
 
-def _choose(model: LatticeModel) -> _Lattice:
+def _choose(model: LatticeModel, largest: int) -> _Lattice:
     """A lattice fine enough for the small reports and long enough for the large ones."""
     h, reach = model.finite_profile, useful_reach(model)
     # the error of the lattice is relative to one report; among few reports it must be finer
@@ -170,7 +170,7 @@ def _choose(model: LatticeModel) -> _Lattice:
     step = fine * min(0.085 * reach.deviation, reach.top / 24)
     # more than about 10^7 reports do not fit finely: a coarser lattice is looser, never wrong
     scatter = min(math.sqrt(model.steps * model.take) * reach.deviation, model.steps * reach.top)
-    step = max(step, 4 * reach.top / LARGEST_LATTICE, 20 * scatter / LARGEST_LATTICE)
+    step = max(step, 4 * reach.top / largest, 20 * scatter / largest)
     step = reach.top / max(
         math.ceil(reach.top / step), 2
     )  # an atom at the largest ratio is then a node

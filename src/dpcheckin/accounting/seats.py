@@ -28,8 +28,23 @@ from dpcheckin.accounting.loss import Array, curve_of_masses
 # Probability below which a corner of the distribution is not enumerated but charged as loss
 # without bound, in natural logarithms; exp(-85) = 1e-37 is nothing even after 10^6 rounds.
 CORNER = 85.0
-ENUMERATED_CELLS = 450_000
-CELL_BUDGET = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How finely to approximate. Less effort gives a looser bound, never a wrong one."""
+
+    enumerated_cells: int = 450_000
+    cell_budget: int = 1_000_000
+    nodes_per_deviation: int = 100
+    count_cell: float = 0.25  # of a standard deviation of the hits
+    scattered_cells: int = 400_000
+    widest_scatter: int = 200_000  # counts; a wider scatter is next to nothing beside the scale
+    both: bool = True  # also merge, for the lower bound
+
+
+FULL = Effort()
+QUICK = Effort(30_000, 60_000, 24, 0.5, 30_000, 20_000, both=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,26 +119,30 @@ def _relative_entropy(count: int, trials: int, probability: float) -> float:
     return total
 
 
-def atoms(model: SeatModel) -> tuple[Atoms, Atoms]:
+NOTHING = Atoms(np.zeros(0), np.zeros(0), 0.0)
+
+
+def atoms(model: SeatModel, effort: Effort = FULL) -> tuple[Atoms, Atoms]:
     """The pair, split (an upper bound of every divergence) and merged (a lower bound)."""
     if model.hits <= 0.0 or model.log_ratio == 0.0:
-        empty = Atoms(np.zeros(0), np.zeros(0), 0.0)
-        return empty, empty
+        return NOTHING, NOTHING
     low, high = binomial_window(model.steps, model.hits)
     width = 15.0 * math.sqrt(max(high, 1))
-    if (high - low + 1) * min(width, high + 1) / 2 <= ENUMERATED_CELLS:
-        return _enumerated(model, low, high)
+    if (high - low + 1) * min(width, high + 1) / 2 <= effort.enumerated_cells:
+        return _enumerated(model, low, high, effort)
     from dpcheckin.accounting.seats_fourier import inverted  # only large populations pay for it
 
-    return inverted(model, low, high)
+    return inverted(model, low, high, effort)
 
 
-def _enumerated(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
+def _enumerated(model: SeatModel, low: int, high: int, effort: Effort) -> tuple[Atoms, Atoms]:
     counts, excesses, base = _joint(model, low, high)
     corner = 5.0 * math.exp(-CORNER) * model.largest_density
     mean = model.mean_weight(counts.astype(np.float64))
     merged = vectors(model, base, mean, excesses, corner)
-    law = blank_law(model, low, high, max(CELL_BUDGET // max(base.size, 1), 3))
+    law = blank_law(
+        model, low, high, max(effort.cell_budget // max(base.size, 1), 3), effort.widest_scatter
+    )
     if law is None:
         return merged, merged
     # one row of the law for every hit count when it is exact, one row for all when it is not
@@ -191,7 +210,7 @@ class BlankLaw:
 
 
 def blank_law(
-    model: SeatModel, low: int, high: int, points: int, *, exact: bool = True
+    model: SeatModel, low: int, high: int, points: int, widest: int, *, exact: bool = True
 ) -> BlankLaw | None:
     """The law, with about `points` nodes; None when M does not scatter.
 
@@ -213,7 +232,7 @@ def blank_law(
     # a grid this coarse adds at most 5e-6 to the relative variance of the loss
     harmless = int(math.sqrt(3e-5) * model.scale / gain)
     cell = max(finest, min(harmless, last - first + 1), 1)
-    shifts, weights = spread_binomial(trials, r, first, last, cell)
+    shifts, weights = spread_binomial(trials, r, first, last, cell, widest)
     corner = 2.0 * math.exp(-CORNER) * model.largest_density
     if exact:
         return BlankLaw((-gain * shifts)[None, :], weights[None, :], False, corner)
@@ -221,12 +240,12 @@ def blank_law(
 
 
 def spread_binomial(
-    trials: int, probability: float, first: int, last: int, cell: int
+    trials: int, probability: float, first: int, last: int, cell: int, widest: int
 ) -> tuple[Array, Array]:
     """A centred binomial moved, mean preserving, onto nodes `cell` apart."""
     centre = trials * probability
-    if last - first <= cell or last - first > 200_000:
-        # the two ends of the window; past 200,000 counts the scatter is nothing beside the scale
+    if last - first <= cell or last - first > widest:
+        # the two ends of the window
         left, right = first - centre, last - centre
         return np.array([left, right]), np.array([right, -left]) / (right - left)
     ones = np.arange(first, last + 1)

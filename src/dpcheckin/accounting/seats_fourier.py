@@ -20,15 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.loss import UNIT, Array, Complex
-from dpcheckin.accounting.seats import CORNER, Atoms, SeatModel, blank_law, vectors
+from dpcheckin.accounting.seats import CORNER, NOTHING, Atoms, Effort, SeatModel, blank_law, vectors
 
 # Frequencies are kept until the spectrum has fallen to exp(-BOX), far below round-off.
 BOX = 46.0
 # Tilts in standard deviations of the excess; each serves the nodes nearest to it.
 TILTS = (0.0, 4.0, 8.0, 12.0)
 LAST = 13.0
-NODES_PER_DEVIATION = 100
-COUNT_CELL = 0.25  # of a standard deviation of the hits
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +107,9 @@ class _Grid:
     scale: float
 
 
-def inverted(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
+def inverted(model: SeatModel, low: int, high: int, effort: Effort) -> tuple[Atoms, Atoms]:
     """Split and merged atoms, as `seats.atoms`."""
-    grid = _grid(model, low, high)
+    grid = _grid(model, low, high, effort)
     edges = [0.0, *((a + b) / 2 for a, b in pairwise(TILTS)), LAST]
     ends = np.floor(np.array(edges) * grid.deviation / grid.d_cell).astype(np.int64)
     triangles, boxes, moments = _count_triangles(grid), *_count_boxes(grid)
@@ -120,20 +118,23 @@ def inverted(model: SeatModel, low: int, high: int) -> tuple[Atoms, Atoms]:
         tilted = _tilted(model, math.asinh(place / grid.deviation), grid)
         nodes = np.arange(start + 1, end + 1) * float(grid.d_cell)
         split.append(_split(tilted, nodes, grid.d_cell, triangles))
-        merged.append(_merged(model, tilted, nodes, grid.d_cell, boxes, moments))
+        if effort.both:
+            merged.append(_merged(model, tilted, nodes, grid.d_cell, boxes, moments))
     beyond = math.exp(tilted.log_normaliser - tilted.theta * float(ends[-1] * grid.d_cell))
     corner = (6 * math.exp(-CORNER) + beyond) * model.largest_density
+    above = _scattered(model, split, corner, low, high, effort)
+    if not effort.both:
+        return above, NOTHING
     p, q = (np.concatenate(rows) for rows in zip(*merged, strict=True))
     keep = (p > q) & (q > 0)
-    below = Atoms(p[keep], np.log1p((p - q)[keep] / q[keep]), 0.0)
-    return _scattered(model, split, corner, low, high), below
+    return above, Atoms(p[keep], np.log1p((p - q)[keep] / q[keep]), 0.0)
 
 
-def _grid(model: SeatModel, low: int, high: int) -> _Grid:
+def _grid(model: SeatModel, low: int, high: int, effort: Effort) -> _Grid:
     u = model.hits
     deviation = math.sqrt(model.steps * u)
     scatter = math.sqrt(model.steps * u * (1 - u))
-    c_cell = max(1, int(COUNT_CELL * scatter))
+    c_cell = max(1, int(effort.count_cell * scatter))
     # the tilted laws have up to this many more hits
     drift = model.steps * u * (math.cosh(math.asinh(TILTS[-1] / deviation)) - 1)
     c_low, c_high = low - c_cell, high + math.ceil(2 * drift) + c_cell
@@ -146,7 +147,7 @@ def _grid(model: SeatModel, low: int, high: int) -> _Grid:
     b = np.arange(_frequencies(deviation, d_period) + 1)
     return _Grid(
         deviation=deviation,
-        d_cell=max(1, int(deviation / NODES_PER_DEVIATION)),
+        d_cell=max(1, int(deviation / effort.nodes_per_deviation)),
         c_low=c_low,
         c_high=c_high,
         c_cell=c_cell,
@@ -257,13 +258,15 @@ def _scattered(
     corner: float,
     low: int,
     high: int,
+    effort: Effort,
 ) -> Atoms:
     """Attach the scatter of blanks to the split masses."""
     base, counts, excess = (np.concatenate(column) for column in zip(*rows, strict=True))
     keep = base > math.exp(-CORNER) / base.size
     base, counts, excess = base[keep], counts[keep], excess[keep]
     mean = model.mean_weight(counts)
-    law = blank_law(model, low, high, max(400_000 // base.size, 3), exact=False)
+    nodes = max(effort.scattered_cells // base.size, 3)
+    law = blank_law(model, low, high, nodes, effort.widest_scatter, exact=False)
     if law is None:
         return vectors(model, base, mean, excess, corner)
     return vectors(

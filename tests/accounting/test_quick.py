@@ -1,0 +1,73 @@
+"""Quick figures are guarantees too: never below the truth, and not far above it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpcheckin.accounting import (
+    CheckInRound,
+    Round,
+    ShuffleRound,
+    SubsampleRound,
+    any_pure,
+    compose,
+    gaussian,
+    laplace,
+)
+from dpcheckin.accounting.quick import quick_epsilons
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+
+
+@pytest.mark.parametrize(
+    ("one", "rounds", "looser"),
+    [
+        (CheckInRound(60_000, 1 / 30, any_pure(2.0)), 6_000, 1.01),
+        (CheckInRound(10**9, 0.001, any_pure(4.0)), 10_000, 1.01),
+        (CheckInRound(10, 0.3, any_pure(3.0)), 10, 1.01),
+        (CheckInRound(10**6, 0.01, any_pure(2.0), colluding=0.1, dropout=0.2), 1_000, 1.01),
+        (SubsampleRound(10_000, 500, any_pure(2.0), colluding=0.1), 100, 1.02),
+        (ShuffleRound(100_000, any_pure(2.0)), 1, 1.01),
+        (CheckInRound(60_000, 0.1, laplace(2.0)), 1_000, 1.02),
+        (CheckInRound(60_000, 0.1, gaussian(2.0)), 1_000, 1.02),
+    ],
+    ids=repr,
+)
+def test_a_quick_figure_lies_just_above_what_the_theorem_gives(
+    one: Round, rounds: int, looser: float
+) -> None:
+    exact = compose([(one, rounds)]).epsilon(1e-5)
+    (quick,) = quick_epsilons(one, [rounds], 1e-5)
+    assert exact.lower <= quick <= looser * exact.upper
+
+
+@given(
+    population=st.integers(2, 3_000),
+    rate=st.floats(1e-3, 0.95),
+    local_epsilon=st.floats(0.05, 5.0),
+    rounds=st.integers(1, 200),
+    log_delta=st.floats(-10.0, -2.0),
+)
+@settings(max_examples=30, deadline=None)
+def test_it_is_never_below_the_certified_lower_end(
+    population: int, rate: float, local_epsilon: float, rounds: int, log_delta: float
+) -> None:
+    one, delta = CheckInRound(population, rate, any_pure(local_epsilon)), 10.0**log_delta
+    (quick,) = quick_epsilons(one, [rounds], delta)
+    assert quick >= compose([(one, rounds)]).epsilon(delta).lower
+
+
+def test_many_numbers_of_rounds_at_once_rise_and_agree_with_one_at_a_time() -> None:
+    one = CheckInRound(10_000, 0.02, any_pure(1.5))
+    counts = [0, 1, 10, 100, 1_000]
+    together = quick_epsilons(one, counts, 1e-6)
+    assert together[0] == 0.0
+    assert together == sorted(together)
+    for count, found in zip(counts[1:], together[1:], strict=True):
+        assert found >= compose([(one, count)]).epsilon(1e-6).lower
+
+
+def test_it_refuses_what_the_theorem_does_not_cover() -> None:
+    with pytest.raises(OutsideTheorem):
+        quick_epsilons(ShuffleRound(1_000, gaussian(1.0)), [1], 1e-5)
+    with pytest.raises(InvalidParameter):
+        quick_epsilons(ShuffleRound(1_000, any_pure(1.0)), [], 1e-5)
