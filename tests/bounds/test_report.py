@@ -69,7 +69,7 @@ def test_p2_figure_2_is_the_printed_formulas(tmp_path: Path) -> None:
     """Theorem 5.1 at n = 1,000, eps0 = 0.5, by hand: a = e^0.75 (e^0.5 - 1)/sqrt(n)."""
     (result,) = reproduce(["p2-figure2-n1000"], tmp_path)
     assert result.cells[("0.50", "P2 Theorem 5.1 (solid)")] == pytest.approx(0.22923, rel=1e-4)
-    ours = result.cells[("0.50", "privacy blanket, exact")]
+    ours = result.cells[("0.50", "our guarantee")]
     clones = result.cells[("0.50", "exact clones")]
     assert ours is not None and clones is not None and ours <= clones
 

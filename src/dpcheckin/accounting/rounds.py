@@ -28,7 +28,7 @@ FEW = 6
 
 
 @dataclass(frozen=True, slots=True)
-class _Seats:
+class Seats:
     """What the theorem needs: `steps` seats that report w.p. take, are empty w.p. ones."""
 
     steps: int
@@ -75,9 +75,9 @@ class Round(ABC):
         return compose([(self, 1)]).delta(epsilon)
 
 
-def _curve(
+def seats_curve(
     pair: LocalPair,
-    parts: list[tuple[float, _Seats]],
+    parts: list[tuple[float, Seats]],
     rate: float,
     smallest: float,
     unprotected: float = 0.0,
@@ -203,9 +203,9 @@ class CheckInRound(Round):
             return LocalRound(self.pair, high).curve(smallest)
         if low < high:
             return self._uneven(n, low, high, smallest)
-        parts = [(1.0, _Seats(n, 0.0, float(n), high, 1.0 - high))]
+        parts = [(1.0, Seats(n, 0.0, float(n), high, 1.0 - high))]
         if self.pair.full_shuffle_proved:
-            return _curve(self.pair, parts, high, smallest)
+            return seats_curve(self.pair, parts, high, smallest)
         if high == 1.0:
             raise OutsideTheorem(_full_shuffle_advice(self.pair, n))
         nobody_absent = math.exp(n * math.log(high))
@@ -213,10 +213,9 @@ class CheckInRound(Round):
             # among a handful it pays to leave the round without an empty seat out of the sum
             chances = stats.binom.pmf(np.arange(n), n, high)
             parts = [
-                (float(chances[k]), _Seats(k, float(n - k), float(n), 1.0, 0.0))
-                for k in range(1, n)
+                (float(chances[k]), Seats(k, float(n - k), float(n), 1.0, 0.0)) for k in range(1, n)
             ]
-        return _curve(self.pair, parts, high, smallest, nobody_absent)
+        return seats_curve(self.pair, parts, high, smallest, nobody_absent)
 
     def _uneven(self, n: int, low: float, high: float, smallest: float) -> RoundCurve:
         """Rates in an interval: some absences are told to the adversary, the rest are equal."""
@@ -226,9 +225,9 @@ class CheckInRound(Round):
                 f"{max(1 - 50 / n, 0.5):.6g} so that a seat stays empty"
             )
         q = low / high
-        parts = [(1.0, _Seats(n, 0.0, n * q, low, q * (1 - high), 1 - q))]
+        parts = [(1.0, Seats(n, 0.0, n * q, low, q * (1 - high), 1 - q))]
         nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
-        return _curve(self.pair, parts, high, smallest, nobody_absent)
+        return seats_curve(self.pair, parts, high, smallest, nobody_absent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,8 +270,8 @@ class SubsampleRound(Round):
         if n == self.population:
             if k == n:
                 return ShuffleRound(n, self.pair).curve(smallest)
-            parts = [(1.0, _Seats(k, float(n - k), float(n), 1.0, 0.0))]
-            return _curve(self.pair, parts, rate, smallest)
+            parts = [(1.0, Seats(k, float(n - k), float(n), 1.0, 0.0))]
+            return seats_curve(self.pair, parts, rate, smallest)
         # The honest part of the cohort is hypergeometric. The curve grows with it (an empty seat
         # is replaced by a report of the same mean), so cells are counted at their upper end.
         draw = stats.hypergeom(self.population, n, k)
@@ -294,7 +293,7 @@ class SubsampleRound(Round):
                 full += weight
                 continue
             if right > 0 and weight > 0.0:
-                seats = _Seats(right, float(n - right), float(n), 1.0, 0.0)
+                seats = Seats(right, float(n - right), float(n), 1.0, 0.0)
                 # differences of cumulative probabilities are good to about 1e-16
                 parts.append((weight + 1e-15, seats))
         # a sum of independent coins (Vatutin, Mikhailov 1982): Bernstein at 40 deviations and 60
@@ -302,7 +301,7 @@ class SubsampleRound(Round):
         unprotected = min(full + lost, 1.0)
         if not parts:
             raise OutsideTheorem("no honest client stays absent: lower the cohort")
-        return _curve(self.pair, parts, rate, smallest, unprotected)
+        return seats_curve(self.pair, parts, rate, smallest, unprotected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,8 +372,8 @@ class ShuffleRound(Round):
         if not self.pair.full_shuffle_proved:
             raise OutsideTheorem(_full_shuffle_advice(self.pair, self.honest))
         n = self.honest
-        parts = [(1.0, _Seats(n, 0.0, float(n), 1.0, 0.0))]
-        return _curve(self.pair, parts, 1.0, smallest)
+        parts = [(1.0, Seats(n, 0.0, float(n), 1.0, 0.0))]
+        return seats_curve(self.pair, parts, 1.0, smallest)
 
 
 def _full_shuffle_advice(pair: LocalPair, n: int) -> str:

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from dpcheckin.accounting.curves import RoundCurve
 from dpcheckin.accounting.local_pairs import LocalPair
-from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, _curve, _Seats
+from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, Seats, seats_curve
 from dpcheckin.errors import InvalidParameter
 
 
@@ -80,5 +80,5 @@ class WindowRound(Round):
 
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
         n, seen = self.population, self.elapsed or self.slots
-        seats = [(1.0, _Seats(seen, float(n - seen), float(n), 1.0, 0.0))]
-        return _curve(self.pair, seats, seen / n, smallest)
+        seats = [(1.0, Seats(seen, float(n - seen), float(n), 1.0, 0.0))]
+        return seats_curve(self.pair, seats, seen / n, smallest)

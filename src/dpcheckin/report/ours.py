@@ -46,6 +46,11 @@ def full_shuffle(p: Parameters) -> float:
     return compose([(one, 1)]).epsilon(p["delta"]).upper
 
 
+def full_shuffle_lower(p: Parameters) -> float:
+    """Lower bound: one full shuffle of three-valued response."""
+    return three_valued_subsample_lower(int(p["n"]), int(p["n"]), p["e0"], 1, p["delta"])
+
+
 def window(p: Parameters) -> float:
     """Guarantee: one window of random check-ins, any pure randomizer."""
     one = WindowRound(int(p["m"]), any_pure(p["e0"]))
