@@ -14,7 +14,7 @@ from dpcheckin.accounting import (
     gaussian,
     laplace,
 )
-from dpcheckin.accounting.quick import quick_epsilons
+from dpcheckin.accounting.quick import QuickRounds, quick_epsilon
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 
@@ -36,7 +36,7 @@ def test_a_quick_figure_lies_just_above_what_the_theorem_gives(
     one: Round, rounds: int, looser: float
 ) -> None:
     exact = compose([(one, rounds)]).epsilon(1e-5)
-    (quick,) = quick_epsilons(one, [rounds], 1e-5)
+    quick = quick_epsilon(one, rounds, 1e-5)
     assert exact.lower <= quick <= looser * exact.upper
 
 
@@ -52,14 +52,15 @@ def test_it_is_never_below_the_certified_lower_end(
     population: int, rate: float, local_epsilon: float, rounds: int, log_delta: float
 ) -> None:
     one, delta = CheckInRound(population, rate, any_pure(local_epsilon)), 10.0**log_delta
-    (quick,) = quick_epsilons(one, [rounds], delta)
+    quick = quick_epsilon(one, rounds, delta)
     assert quick >= compose([(one, rounds)]).epsilon(delta).lower
 
 
-def test_many_numbers_of_rounds_at_once_rise_and_agree_with_one_at_a_time() -> None:
+def test_many_numbers_of_rounds_from_one_curve_rise_and_are_sound() -> None:
     one = CheckInRound(10_000, 0.02, any_pure(1.5))
     counts = [0, 1, 10, 100, 1_000]
-    together = quick_epsilons(one, counts, 1e-6)
+    rounds = QuickRounds(one, 1e-6, most=1_000)
+    together = [rounds.epsilon(count) for count in counts]
     assert together[0] == 0.0
     assert together == sorted(together)
     for count, found in zip(counts[1:], together[1:], strict=True):
@@ -68,6 +69,6 @@ def test_many_numbers_of_rounds_at_once_rise_and_agree_with_one_at_a_time() -> N
 
 def test_it_refuses_what_the_theorem_does_not_cover() -> None:
     with pytest.raises(OutsideTheorem):
-        quick_epsilons(ShuffleRound(1_000, gaussian(1.0)), [1], 1e-5)
-    with pytest.raises(InvalidParameter):
-        quick_epsilons(ShuffleRound(1_000, any_pure(1.0)), [], 1e-5)
+        quick_epsilon(ShuffleRound(1_000, gaussian(1.0)), 1, 1e-5)
+    with pytest.raises(InvalidParameter, match="count = 11"):
+        QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 1e-5, most=10).epsilon(11)

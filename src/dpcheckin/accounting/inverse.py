@@ -15,13 +15,21 @@ from dpcheckin.accounting.rounds import Round
 from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
 
 Build = Callable[[float], tuple[Round, int]]
+Upper = Callable[[Round, int, float], float]
 LARGEST = {"rounds": 10**9, "population": 10**12}
 
 
-def solve(free: str, build: Build, *, epsilon: float, delta: float) -> float:
+def _certified(one: Round, count: int, delta: float) -> float:
+    return compose([(one, count)]).epsilon(delta).upper
+
+
+def solve(
+    free: str, build: Build, *, epsilon: float, delta: float, upper: Upper = _certified
+) -> float:
     """The extreme value of the parameter `free` for which build(value) meets the target.
 
-    Rounds, rate and local epsilon are made as large, the population as small as possible.
+    Rounds, rate and local epsilon are made as large, the population as small as possible. `upper`
+    is the certified bound that has to meet the target; a looser one gives a safe answer sooner.
     """
     target = checks.positive("epsilon", epsilon)
     checks.open_probability("delta", delta)
@@ -29,7 +37,7 @@ def solve(free: str, build: Build, *, epsilon: float, delta: float) -> float:
     def meets(value: float) -> bool:
         one, count = build(value)
         try:
-            return compose([(one, count)]).epsilon(delta).upper <= target
+            return upper(one, count, delta) <= target
         except OutsideTheorem:
             return False
 
