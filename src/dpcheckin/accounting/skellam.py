@@ -21,7 +21,7 @@ from dpcheckin.accounting.check_in_alone import visible_counts
 from dpcheckin.accounting.curve_composition import Curve
 from dpcheckin.accounting.rdp_conversion import RenyiCurve
 from dpcheckin.accounting.subsampled_shuffle import wang_subsampled
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 FloatArray = NDArray[np.float64]
 
@@ -107,6 +107,50 @@ def vector_rdp(
             worst = (orders - 1.0) * sum_rdp(orders, fewest * variance, l1, l2)
             total = np.logaddexp(total, math.log(tail) + worst)
     return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
+
+
+def vector_epsilon(
+    population: int,
+    rate: float,
+    variance: float,
+    rounds: int,
+    delta: float,
+    *,
+    l1: float,
+    l2: float,
+    drawing_error: float = 0.0,
+) -> Bracket:
+    """Epsilon of ``rounds`` rounds of integer vectors; ``upper`` is a guarantee for what is drawn.
+
+    ``drawing_error`` is how far all noise of one round together may be, in total variation, from
+    the Skellam law.  It moves delta by (1 + e^eps) of it a round and is paid from one percent of
+    delta.
+    """
+    curve = _vector_rdp(population, rate, variance, l1, l2)
+    found = curve.times(rounds).epsilon(0.99 * delta).epsilon * (1.0 + 1e-9)
+    paid = (1.0 + math.exp(min(found, 600.0))) * rounds * drawing_error
+    if paid > 0.01 * delta:
+        raise NumericalFailure(
+            f"the noise is drawn too coarsely for epsilon = {found:.4g} at delta = {delta:g}"
+        )
+    return Bracket(curve.times(rounds).epsilon(delta).epsilon * (1.0 - 1e-9), found)
+
+
+def vector_local_epsilon(
+    rate: float, variance: float, rounds: int, delta: float, *, l1: float, l2: float
+) -> float:
+    """What is left when each client's reports are seen one by one, with who checked in when."""
+    _check(variance)
+    orders = np.arange(2.0, distributed.MAX_ORDER + 1.0)
+    moments = (orders - 1.0) * sum_rdp(orders, variance, l1, l2)
+    seen = np.logaddexp(math.log1p(-rate) if rate < 1.0 else -math.inf, math.log(rate) + moments)
+    curve = RenyiCurve(orders, np.maximum(seen, 0.0) / (orders - 1.0))
+    return curve.times(rounds).epsilon(0.99 * delta).epsilon * (1.0 + 1e-9)
+
+
+@lru_cache(maxsize=64)
+def _vector_rdp(population: int, rate: float, variance: float, l1: float, l2: float) -> RenyiCurve:
+    return vector_rdp(population, rate, variance, l1=l1, l2=l2)
 
 
 def _check(variance: float) -> None:

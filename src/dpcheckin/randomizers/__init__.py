@@ -16,6 +16,7 @@ from dpcheckin.randomizers.caps import LdpSgd, PrivUnit
 from dpcheckin.randomizers.one_bit import L1Bit, LInfinityBit, lp_randomizer
 from dpcheckin.randomizers.response import BinaryResponse, DaryResponse
 from dpcheckin.randomizers.skellam import SkellamInteger, stochastic_round
+from dpcheckin.randomizers.skellam_vector import SkellamVector
 from dpcheckin.randomizers.source import RandomSource, SecureSource, SeededSource
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "SecureSource",
     "SeededSource",
     "SkellamInteger",
+    "SkellamVector",
     "SummableRandomizer",
     "SummedReports",
     "VectorRandomizer",

@@ -1,0 +1,156 @@
+"""Vectors in fixed point with Skellam noise: the reports of distributed check-in.
+
+A client clips its vector, multiplies it so that the clip becomes `steps`, rounds every coordinate
+at random to an integer and adds Skellam noise; sums are taken modulo 2^32. Rounding may lengthen a
+vector, so it is repeated until the integers' norm is within a bound that is checked exactly
+(conditional rounding; Kairouz, Liu, Steinke, arXiv 2102.06387v4, section 4.1). Everything that
+accounting needs follows from that bound: how far one client can move the sum in l2 and in l1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.randomizers.base import (
+    SummableRandomizer,
+    SummedReports,
+    at_least,
+    check_rows,
+    clip_rows,
+    positive,
+)
+from dpcheckin.randomizers.skellam import stochastic_round
+from dpcheckin.randomizers.skellam_table import LARGEST_VARIANCE, skellam_noise
+from dpcheckin.randomizers.source import Array, RandomSource
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import LocalPair
+
+MODULUS = 2**32
+_TRIES = 1000
+_MISS = 1e-9  # about how often a rounding is drawn again
+
+
+@dataclass(frozen=True)
+class SkellamVector(SummableRandomizer):
+    """Clip to l2 norm `clip`, fixed point with `steps` to the clip, Skellam noise.
+
+    The noise has standard deviation noise_multiplier · clip, that is noise_multiplier · steps in
+    the integers of a report.
+
+    >>> SkellamVector(2.0, dimension=100).describe()
+    'Skellam vector, noise multiplier 2 in 1,024 steps'
+    """
+
+    noise_multiplier: float
+    dimension: int
+    clip: float = 1.0
+    steps: int = 1024
+
+    sum_is_exact = False
+
+    def __post_init__(self) -> None:
+        positive("noise_multiplier", self.noise_multiplier)
+        at_least("dimension", self.dimension, 1)
+        positive("clip", self.clip)
+        at_least("steps", self.steps, 1)
+        if self.steps > 2**24:
+            raise InvalidParameter("steps", self.steps, "at most 2**24")
+        if self.variance > LARGEST_VARIANCE:
+            most = math.sqrt(LARGEST_VARIANCE)
+            raise InvalidParameter("steps", self.steps, f"noise_multiplier · steps ≤ {most:g}")
+
+    @property
+    def variance(self) -> float:
+        """Variance of the noise in each integer of a report."""
+        return float((self.noise_multiplier * self.steps) ** 2)
+
+    @property
+    def largest_square(self) -> int:
+        """No rounded vector has a larger squared norm: checked in integers for every report."""
+        d, s = self.dimension, float(self.steps)
+        likely = s * s + d / 4 + math.sqrt(2 * math.log(1 / _MISS)) * (s + math.sqrt(d) / 2)
+        return math.ceil(min((s + math.sqrt(d)) ** 2, likely))
+
+    @property
+    def l2_sensitivity(self) -> float:
+        """How far the sum moves when one client's vector is replaced, in integers of a report."""
+        return 2 * math.sqrt(self.largest_square) * (1 + 1e-12)
+
+    @property
+    def l1_sensitivity(self) -> float:
+        """The same in l1: at most √d times l2, and no more than its square, as for all integers."""
+        return min(math.sqrt(self.dimension) * self.l2_sensitivity, self.l2_sensitivity**2)
+
+    @property
+    def pair(self) -> LocalPair:
+        raise OutsideTheorem(
+            "Skellam vectors are accounted by their Rényi divergences, not by a local pair; "
+            "use them with distributed check-in"
+        )
+
+    def describe(self) -> str:
+        return f"Skellam vector, noise multiplier {self.noise_multiplier:g} in {self.steps:,} steps"
+
+    def rounded(self, values: Array, source: RandomSource) -> NDArray[np.int64]:
+        """Clipped and rounded at random, every row within the bound."""
+        check_rows(values, self.dimension)
+        scaled = np.asarray(clip_rows(np.asarray(values, np.float64), self.clip))
+        scaled = scaled * (self.steps / self.clip)
+        rows = stochastic_round(scaled, source)
+        for row in range(len(rows)):
+            for _ in range(_TRIES):
+                if int(rows[row] @ rows[row]) <= self.largest_square:
+                    break
+                rows[row] = stochastic_round(scaled[row], source)
+            else:  # towards zero no vector gets longer
+                rows[row] = np.trunc(scaled[row]).astype(np.int64)
+        return rows
+
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        """Integers modulo 2^32, one row a client."""
+        rows = self.rounded(values, source)
+        noise = skellam_noise(self.variance, rows.size, source).reshape(rows.shape)
+        return (rows + noise) % MODULUS
+
+    def estimate(self, reports: Array) -> Array:
+        """A client's vector from its integers, whichever way they are written modulo 2^32."""
+        signed = (np.asarray(reports, np.int64) + MODULUS // 2) % MODULUS - MODULUS // 2
+        return signed * (self.clip / self.steps)
+
+    def sum_estimates(self, reports: Array) -> Array:
+        return self.estimate(np.asarray(reports, np.int64).sum(axis=0) % MODULUS)
+
+    def most_reports(self) -> int:
+        """Reports whose sum cannot wrap around, but for an event of probability below 2^-90.
+
+        A coordinate is at most the norm's bound, its noise after k reports at most k times the
+        reach of one; what wraps around costs no privacy, it only spoils the model.
+        """
+        one = math.isqrt(self.largest_square) + 1
+        most = (MODULUS // 2 - 1) // one
+        while most > 0 and most * one + 12 * math.sqrt(most * self.variance) + 100 >= MODULUS // 2:
+            most = most * 9 // 10
+        return most
+
+    def total_variance(self, values: Array) -> NDArray[np.float64]:
+        """Noise and rounding; the rare repeated rounding is left out."""
+        scaled = np.asarray(clip_rows(np.asarray(values, np.float64), self.clip))
+        parts = np.mod(scaled * (self.steps / self.clip), 1.0)
+        unit = self.clip / self.steps
+        rounding = (parts * (1 - parts)).sum(axis=1)
+        return np.asarray(unit**2 * (self.dimension * self.variance + rounding))
+
+    def summed(
+        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
+    ) -> SummedReports:
+        """The normal limit, with the mean variance 1/6 of rounding."""
+        weights = self.clip / np.maximum(norms, self.clip)
+        each = math.sqrt(self.variance + 1 / 6) * self.clip / self.steps
+        return SummedReports(weights, each * math.sqrt(norms.size))
