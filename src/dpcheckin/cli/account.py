@@ -41,87 +41,6 @@ CheckIn = Annotated[float | None, typer.Option(help="Probability to check in to 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def pair_named(name: str, local_epsilon: float | None, local_delta: float = 0.0) -> LocalPair:
-    """The local pair that a --randomizer text stands for."""
-    from dpcheckin import accounting as a
-
-    kind, _, argument = name.partition(":")
-    allowed = "any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace"
-    try:
-        number = float(argument) if argument else None
-    except ValueError:
-        raise InvalidParameter("randomizer", name, allowed) from None
-    if kind == "gaussian":
-        if number is None:
-            raise InvalidParameter("randomizer", name, "gaussian:SIGMA, SIGMA the noise multiplier")
-        if local_epsilon is not None:
-            raise InvalidParameter(
-                "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
-            )
-        return a.gaussian(number)
-    if local_epsilon is None:
-        raise InvalidParameter("local-epsilon", None, "a number, for every randomizer but gaussian")
-    if local_delta:
-        if kind != "any":
-            raise InvalidParameter("local-delta", local_delta, "0 unless --randomizer any")
-        return a.approximate(local_epsilon, local_delta)
-    simple = {
-        "any": a.any_pure,
-        "binary": a.binary_response,
-        "hemisphere": a.hemisphere,
-        "laplace": a.laplace,
-    }
-    if kind in simple and number is None:
-        return simple[kind](local_epsilon)
-    if kind == "dary" and number is not None and number.is_integer():
-        return a.dary_response(local_epsilon, int(number))
-    if kind == "privunit" and number is not None and number.is_integer():
-        return a.privunit(local_epsilon, int(number))
-    raise InvalidParameter("randomizer", name, allowed)
-
-
-def round_of(
-    protocol: str,
-    population: int,
-    pair: LocalPair,
-    rate: float | None,
-    cohort: int | None,
-    colluding: float = 0.0,
-    dropout: float = 0.0,
-    lowest_rate: float | None = None,
-) -> Round:
-    """One round of the named protocol; contradictory arguments are refused."""
-    from dpcheckin import accounting as a
-
-    if protocol == "shuffled-check-in":
-        if cohort is not None:
-            raise InvalidParameter("cohort", cohort, "left out: check-in has a rate, not a cohort")
-        if rate is None:
-            raise InvalidParameter("rate", rate, "a probability, for shuffled-check-in")
-        return a.CheckInRound(population, rate, pair, colluding, dropout, lowest_rate)
-    if dropout or lowest_rate is not None:
-        raise InvalidParameter(
-            "dropout" if dropout else "lowest-rate", dropout or lowest_rate, "used with check-ins"
-        )
-    if protocol == "subsampled-shuffle":
-        if cohort is None and rate is not None:
-            cohort = round(rate * population)
-            if abs(cohort - rate * population) > 1e-6 * max(cohort, 1):
-                raise InvalidParameter(
-                    "rate", rate, "a rate that gives a whole cohort, or --cohort"
-                )
-        elif rate is not None:
-            raise InvalidParameter("rate", rate, "left out when --cohort is given")
-        if cohort is None:
-            raise InvalidParameter("cohort", cohort, "a whole number, for subsampled-shuffle")
-        return a.SubsampleRound(population, cohort, pair, colluding)
-    if protocol == "shuffle":
-        if rate not in (None, 1.0) or cohort not in (None, population):
-            raise InvalidParameter("rate", rate, "left out: everybody takes part in a full shuffle")
-        return a.ShuffleRound(population, pair, colluding)
-    raise InvalidParameter("protocol", protocol, "a protocol named in --help")
-
-
 def epsilon(
     population: Population = None,
     rate: Rate = None,
@@ -149,6 +68,7 @@ def epsilon(
         )  # fmt: skip
         return
     from dpcheckin.accounting import compose, guarantee, lower_bound
+    from dpcheckin.accounting.named import round_of
 
     pair = _pair(randomizer, local_epsilon, local_delta, noise_multiplier)
     one = round_of(
@@ -183,6 +103,7 @@ def delta_(
     from dpcheckin.accounting import Kind, compose
     from dpcheckin.accounting.guarantee import EMPTY_SEAT, REPLACE_ONE
     from dpcheckin.accounting.kinds import rounded_down, rounded_up
+    from dpcheckin.accounting.named import round_of
 
     pair = _pair(randomizer, local_epsilon, local_delta, noise_multiplier)
     one = round_of(
@@ -230,6 +151,7 @@ def plan(
     """Solve for the one parameter left out, so that the run meets the target epsilon."""
     from dpcheckin.accounting import guarantee
     from dpcheckin.accounting.inverse import solve as answer
+    from dpcheckin.accounting.named import pair_named, round_of
 
     given = {"population": population, "rounds": rounds}
     if protocol == "shuffled-check-in":
@@ -292,6 +214,8 @@ def needed(name: str, value: int | None) -> int:
 def _pair(
     randomizer: str, local_epsilon: float | None, local_delta: float, noise: float | None
 ) -> LocalPair:
+    from dpcheckin.accounting.named import pair_named
+
     if noise is not None:
         if randomizer != "any":
             raise InvalidParameter("noise-multiplier", noise, "left out when --randomizer is given")
@@ -328,6 +252,7 @@ def _other_protocol(
     """Protocols accounted for outside the theorem: the best proved bound of the comparison."""
     from dpcheckin.accounting import Kind, local_guarantee
     from dpcheckin.accounting.kinds import rounded_up
+    from dpcheckin.accounting.named import pair_named
     from dpcheckin.accounting.published import Setting
     from dpcheckin.report import compare as comparison
 
