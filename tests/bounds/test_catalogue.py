@@ -131,3 +131,61 @@ def test_the_page_of_bounds_is_up_to_date() -> None:
     """docs/bounds.md is what the catalogue says."""
     written = (Path(__file__).parents[2] / "docs" / "bounds.md").read_text(encoding="utf-8")
     assert written == page()
+
+
+_SMALL_RUNS = {
+    "shuffle": {"local_epsilon": 0.4},
+    "subsampled-shuffle": {"local_epsilon": 0.4, "cohort": 400},
+    "shuffled-check-in": {"local_epsilon": 0.4, "rate": 0.2},
+    "distributed-check-in": {"noise_multiplier": 1.0, "rate": 0.2},
+    "distributed-check-in-removal": {"noise_multiplier": 1.0, "rate": 0.2},
+    "random-check-in-fixed": {"local_epsilon": 0.4, "slots": 1000, "check_in_probability": 0.5},
+    "random-check-in-averaged": {"local_epsilon": 0.4, "slots": 1000},
+    "random-check-in-sliding": {"local_epsilon": 0.4, "slots": 1000},
+}
+
+
+@pytest.mark.parametrize("protocol", _SMALL_RUNS)
+def test_every_protocol_is_evaluated(protocol: str) -> None:
+    """A figure or a reason for each entry; composed proofs are never above their closed form."""
+    setting = Setting(protocol, 2_000, 1, 1e-6, **_SMALL_RUNS[protocol])
+    values = evaluate(setting)
+    assert any(v.epsilon is not None for v in values)
+    for v in values:
+        assert (v.epsilon is None) != (v.reason is None)
+        assert v.epsilon is None or (math.isfinite(v.epsilon) and v.epsilon >= 0.0)
+    figures = {v.name: v.epsilon for v in values}
+    for name, closed in figures.items():
+        composed = figures.get(f"{name}, composed")
+        if composed is not None and closed is not None:
+            assert composed <= closed
+
+
+@pytest.mark.parametrize("protocol", ["shuffle", "subsampled-shuffle"])
+def test_gaussian_reports_are_evaluated(protocol: str) -> None:
+    """P4's curves are refuted claims, and above the exact pair they convert."""
+    more = {"cohort": 200} if protocol == "subsampled-shuffle" else {}
+    values = evaluate(Setting(protocol, 2_000, 10, 1e-5, noise_multiplier=4.0, **more))
+    claims = [v for v in values if v.kind is Kind.REFUTED and v.epsilon is not None]
+    assert claims
+    lower = [v.epsilon for v in values if v.kind is Kind.LOWER_BOUND and v.epsilon is not None]
+    assert all(v > 0.0 for v in lower)
+
+
+def test_local_deltas_need_to_be_tiny() -> None:
+    """P2's second halves: a figure above the pure one, or the reason why there is none."""
+    name = "(eps0, delta0) random check-ins"
+    for protocol in ("shuffle", "random-check-in-fixed", "random-check-in-averaged"):
+        run = {"slots": 10**5} if protocol != "shuffle" else {}
+        values = {
+            x: next(
+                v
+                for v in evaluate(
+                    Setting(protocol, 10**5, 1, 1e-6, local_epsilon=0.05, local_delta=x, **run)
+                )
+                if v.name == name
+            )
+            for x in (1e-18, 1e-7)
+        }
+        assert values[1e-18].epsilon is not None and values[1e-18].epsilon < 0.4
+        assert values[1e-7].epsilon is None and "delta" in (values[1e-7].reason or "")
