@@ -1,0 +1,132 @@
+"""A client's own ledger: what this device has given away, over all plans it ever joined.
+
+Before a client sends anything in a round, a report or a cover, it writes down that it took part,
+how its coin fell, and what that makes in all. After a crash the entry is found and the round is
+left alone: no coin is flipped twice, so no rate is exceeded. Totals are sums over plans, so a
+server that changes its plan starts no new budget.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.service.journal import Journal
+from dpcheckin.service.pricing import Price
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What has been given away in all, as sums over plans."""
+
+    epsilon: float  # if no shuffler colluded
+    local_epsilon: float  # if all did
+    delta: float
+
+
+@dataclass
+class _PlanTotals:
+    rounds: int = 0
+    reports: int = 0
+    epsilon: float = 0.0
+    local_epsilon: float = 0.0
+    delta: float = 0.0
+
+
+class ClientLedger:
+    """The open ledger of one client."""
+
+    def __init__(self, path: Path) -> None:
+        self._journal = Journal(path)
+        self._plans: dict[str, _PlanTotals] = {}
+        self._seen: dict[tuple[str, int], bool] = {}
+        self._slots: dict[str, int | None] = {}
+        for entry in self._journal:
+            self._take(entry.body)
+
+    def close(self) -> None:
+        """Let another process open it."""
+        self._journal.close()
+
+    def reported(self, plan: str, round_number: int) -> bool | None:
+        """How the coin of a round fell; None if the round is new."""
+        return self._seen.get((plan, round_number))
+
+    def reports_of(self, plan: str) -> int:
+        """Reports sent under a plan."""
+        return self._plans.get(plan, _PlanTotals()).reports
+
+    def slot_of(self, plan: str) -> int | None:
+        """The slot chosen for a plan of random check-ins; None: none, or not chosen yet."""
+        return self._slots.get(plan)
+
+    def has_slot(self, plan: str) -> bool:
+        """Whether the choice has been made."""
+        return plan in self._slots
+
+    def choose_slot(self, plan: str, slot: int | None) -> None:
+        """Write the choice down before it has any consequence."""
+        body = {"kind": "slot", "plan": plan, "slot": slot}
+        self._journal.append(body)
+        self._take(body)
+
+    def totals(self) -> Totals:
+        """Everything given away so far."""
+        plans = self._plans.values()
+        return Totals(
+            math.fsum(p.epsilon for p in plans),
+            math.fsum(p.local_epsilon for p in plans),
+            math.fsum(p.delta for p in plans),
+        )
+
+    def totals_after(self, plan: str, price: Price, *, report: bool) -> Totals:
+        """What `totals` would be after one more round of a plan, with or without a report."""
+        before, now = self.totals(), self._plans.get(plan, _PlanTotals())
+        after = self._after(now, price, report)
+        return Totals(
+            before.epsilon - now.epsilon + after.epsilon,
+            before.local_epsilon - now.local_epsilon + after.local_epsilon,
+            before.delta - now.delta + after.delta,
+        )
+
+    def take_part(self, plan: str, round_number: int, price: Price, *, report: bool) -> None:
+        """Write down one round, durably."""
+        after = self._after(self._plans.get(plan, _PlanTotals()), price, report)
+        body = {
+            "kind": "round",
+            "plan": plan,
+            "round": round_number,
+            "report": report,
+            "epsilon": after.epsilon,
+            "local_epsilon": after.local_epsilon if math.isfinite(after.local_epsilon) else None,
+            "delta": after.delta,
+        }
+        self._journal.append(body)
+        self._take(body)
+
+    def _after(self, now: _PlanTotals, price: Price, report: bool) -> _PlanTotals:
+        rounds = min(now.rounds + 1, price.document.rounds)
+        reports = now.reports + report
+        return _PlanTotals(
+            rounds,
+            reports,
+            price.spent(rounds).epsilon,
+            price.reports_epsilon(reports),
+            price.delta,
+        )
+
+    def _take(self, body: dict[str, Any]) -> None:
+        plan = body["plan"]
+        if body["kind"] == "slot":
+            self._slots[plan] = body["slot"]
+            return
+        totals = self._plans.setdefault(plan, _PlanTotals())
+        self._seen[(plan, body["round"])] = body["report"]
+        totals.rounds += 1
+        totals.reports += body["report"]
+        totals.epsilon = body["epsilon"]
+        local = body["local_epsilon"]
+        totals.local_epsilon = math.inf if local is None else local
+        totals.delta = body["delta"]

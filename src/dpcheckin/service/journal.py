@@ -1,0 +1,221 @@
+"""An append-only file of entries that survives kill -9 and notices when it was changed.
+
+One line of canonical JSON for each entry; each names the digest of the one before it. An entry is
+on disk (fsync) before `append` returns. Beside the file stands its *head*, the number and digest of
+the last entry, replaced after each append, so that a journal that lost its end is noticed too. At
+most one process has a journal open. What the entries mean is for the ledgers built on it.
+
+A crash may leave half a line, which nobody was told about: it is cut off. It may leave the head one
+entry behind: the entry counts. Anything else is damage, and the journal refuses to open.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.errors import ServiceError
+from dpcheckin.service.canonical import canonical, digest, parse
+from dpcheckin.service.problems import Malformed
+
+START = "0" * 64
+
+
+class JournalDamaged(ServiceError):
+    """The file does not hold what was written to it."""
+
+
+class JournalLocked(ServiceError):
+    """Another process has the journal open."""
+
+
+class JournalUnavailable(ServiceError):
+    """The entry could not be made durable; it does not count as written."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry, and the digest that stands for it and everything before it."""
+
+    index: int
+    body: dict[str, Any]
+    digest: str
+
+
+def _digest(index: int, previous: str, body: dict[str, Any]) -> str:
+    return digest(canonical({"body": body, "index": index, "previous": previous})).hex()
+
+
+def _line(entry: Entry, previous: str) -> bytes:
+    return canonical({"body": entry.body, "digest": entry.digest, "previous": previous}) + b"\n"
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put `content` in the place of a file, durably: a crash leaves the old one or the new one."""
+    fresh = path.with_name(path.name + ".new")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        _write_all(handle, content)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.replace(fresh, path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+class Journal:
+    """The open journal; use as a context manager or call `close`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._head_path = path.with_name(path.name + ".head")
+        self._failed = False
+        self.entries: list[Entry] = []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise JournalLocked(f"{path} is open in another process") from None
+        try:
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                self._recover()
+            except BaseException:
+                os.close(self._handle)
+                raise
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def last_digest(self) -> str:
+        """What the next entry will name as its predecessor."""
+        return self.entries[-1].digest if self.entries else START
+
+    def append(self, body: dict[str, Any]) -> Entry:
+        """Write an entry durably; raises `JournalUnavailable` when that is not certain."""
+        if self._failed:
+            raise JournalUnavailable(f"{self.path} failed before; open it again")
+        previous = self.last_digest
+        entry = Entry(len(self.entries), body, _digest(len(self.entries), previous, body))
+        before = os.fstat(self._handle).st_size
+        try:
+            _write_all(self._handle, _line(entry, previous))
+        except OSError as problem:
+            self._undo(before)
+            raise self._unavailable(problem) from None
+        try:
+            os.fsync(self._handle)
+        except OSError as problem:
+            self._failed = (
+                True  # what a failed fsync left on disk is unknown until it is read again
+            )
+            raise self._unavailable(problem) from None
+        self.entries.append(entry)
+        try:
+            self._write_head()
+        except OSError as problem:
+            # the entry counts, but its loss would go unnoticed: write nothing more in this state
+            self._failed = True
+            raise self._unavailable(problem) from None
+        return entry
+
+    def close(self) -> None:
+        """Let others open it."""
+        os.close(self._handle)
+        os.close(self._lock)
+
+    def _unavailable(self, problem: OSError) -> JournalUnavailable:
+        why = "the disk is full" if problem.errno == errno.ENOSPC else str(problem.strerror)
+        return JournalUnavailable(f"{self.path}: {why}; nothing was charged and nothing may go on")
+
+    def _undo(self, size: int) -> None:
+        try:
+            os.ftruncate(self._handle, size)
+        except OSError:
+            self._failed = True
+
+    def _write_head(self) -> None:
+        replace_file(self._head_path, f"{len(self.entries)} {self.last_digest}\n".encode())
+
+    def _recover(self) -> None:
+        content = self._read()
+        end = content.rfind(b"\n") + 1
+        for line in content[:end].splitlines():
+            self.entries.append(self._checked(line))
+        count, last = self._read_head()
+        if len(self.entries) < count:
+            raise JournalDamaged(
+                f"{self.path} holds {len(self.entries)} entries, but {count} were written"
+            )
+        if len(self.entries) > count + 1:
+            raise JournalDamaged(f"{self._head_path} is behind the journal by more than one entry")
+        if count and self.entries[count - 1].digest != last:
+            raise JournalDamaged(f"{self.path} does not end as {self._head_path} says")
+        if end < len(content):  # half a line: never acknowledged
+            os.ftruncate(self._handle, end)
+        os.fsync(self._handle)
+        if len(self.entries) > count:
+            self._write_head()
+        sync_folder(self.path.parent)
+
+    def _read(self) -> bytes:
+        with open(self.path, "rb") as file:
+            return file.read()
+
+    def _checked(self, line: bytes) -> Entry:
+        index, previous = len(self.entries), self.last_digest
+        try:
+            found = parse(line)
+            body, said = found["body"], found["digest"]
+            named = found["previous"]
+        except (Malformed, KeyError, TypeError):
+            raise JournalDamaged(f"{self.path}: entry {index} cannot be read") from None
+        if named != previous or said != _digest(index, previous, body):
+            raise JournalDamaged(f"{self.path}: entry {index} is not the one that was written")
+        return Entry(index, body, said)
+
+    def _read_head(self) -> tuple[int, str]:
+        try:
+            text = self._head_path.read_text().split()
+        except FileNotFoundError:
+            return 0, START
+        try:
+            count, last = text
+            return int(count), last
+        except ValueError:
+            raise JournalDamaged(f"{self._head_path} cannot be read") from None

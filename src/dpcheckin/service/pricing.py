@@ -1,0 +1,155 @@
+"""What a plan document costs: from the words of the wire to the certified accounting.
+
+`Price` is the only place where a service learns an epsilon. It is used by the analyzer's ledger, by
+the client that decides whether to take part, and by whoever writes a plan. Bad parameters and plans
+without a theorem raise; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from dpcheckin.accounting import Guarantee, LocalGuarantee, local_guarantee, skellam
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols import DistributedCheckIn, Plan, RandomCheckIns, ShuffledCheckIn, Window
+from dpcheckin.randomizers import (
+    DaryResponse,
+    Gaussian,
+    LdpSgd,
+    PrivUnit,
+    Randomizer,
+    SkellamVector,
+)
+from dpcheckin.service.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+
+_COMMON = {"name", "dimension", "clip", "encoding"}
+
+
+def randomizer_of(plan: PlanDocument) -> Randomizer:
+    """The randomizer a plan names, with its parameters.
+
+    Names: privunit, ldp-sgd (local_epsilon), gaussian (noise_multiplier), d-ary (local_epsilon),
+    skellam (noise_multiplier, steps).
+    """
+    said = dict(plan.randomizer)
+    name, dimension, clip = said["name"], plan.dimension, float(said["clip"])
+    makers: dict[str, tuple[int, set[str], Any]] = {
+        "privunit": (VECTOR, {"local_epsilon"}, lambda e: PrivUnit(e, dimension, clip)),
+        "ldp-sgd": (VECTOR, {"local_epsilon"}, lambda e: LdpSgd(e, dimension, clip)),
+        "gaussian": (VECTOR, {"noise_multiplier"}, lambda s: Gaussian(s, clip)),
+        "d-ary": (SYMBOL, {"local_epsilon"}, lambda e: DaryResponse(e, dimension)),
+        "skellam": (
+            SHARES,
+            {"noise_multiplier", "steps"},
+            lambda s, t: SkellamVector(s, dimension, clip, t),
+        ),
+    }
+    if name not in makers:
+        raise InvalidParameter("randomizer.name", name, ", ".join(makers))
+    encoding, wanted, make = makers[name]
+    if plan.encoding != encoding:
+        raise InvalidParameter("randomizer.encoding", plan.encoding, f"{encoding} with {name}")
+    if said.keys() - _COMMON != wanted:
+        odd = sorted((said.keys() - _COMMON) ^ wanted)
+        raise InvalidParameter("randomizer", odd, f"exactly {', '.join(sorted(wanted))}")
+    made: Randomizer = make(*(said[name] for name in sorted(wanted)))
+    return made
+
+
+def protocol_of(plan: PlanDocument) -> Plan:
+    """The plan as accounting knows it."""
+    randomizer, share = randomizer_of(plan), plan.participation
+    if plan.protocol == "shuffled-check-in":
+        return ShuffledCheckIn(plan.population, share["rate"], plan.rounds, randomizer)
+    if plan.protocol == "distributed-check-in":
+        assert isinstance(randomizer, SkellamVector)
+        if plan.population > randomizer.most_reports():
+            raise InvalidParameter(
+                "population", plan.population, f"at most {randomizer.most_reports()}: sums wrap"
+            )
+        return DistributedCheckIn(plan.population, share["rate"], plan.rounds, randomizer)
+    window = Window(plan.protocol.removeprefix("random-check-in-"))
+    if plan.keeps_one and plan.minimum_batch:
+        raise InvalidParameter("minimum_batch", plan.minimum_batch, "0: loads are kept secret")
+    found = RandomCheckIns(
+        plan.population,
+        share["slots"],
+        randomizer,
+        window,
+        share["check_in_probability"],
+        share["minibatch"],
+    )
+    if plan.rounds > found.used_slots:
+        raise InvalidParameter("rounds", plan.rounds, f"at most {found.used_slots} slots")
+    return found
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What has been given away, under the two assumptions about the shuffler."""
+
+    epsilon: float  # it does not collude
+    local_epsilon: float  # it does
+    delta: float
+
+
+class Price:
+    """A plan document with its costs, counted in rounds that were charged."""
+
+    def __init__(self, document: PlanDocument) -> None:
+        self.document = document
+        self.plan = protocol_of(document)
+        self.delta = document.delta
+        self._minibatch = int(document.participation.get("minibatch", 1))
+
+    def _steps(self, charged: int) -> int:
+        """Random check-ins are charged in slots and priced in gradient steps, rounded up."""
+        return -(-charged // self._minibatch)
+
+    def statement(self, charged: int) -> Guarantee:
+        """The whole statement after so many charged rounds."""
+        return _statement(self.plan, self.delta, self._steps(charged))
+
+    def spent(self, charged: int) -> Spent:
+        """Both figures after so many charged rounds."""
+        if charged == 0:
+            return Spent(0.0, 0.0, self.delta)
+        said = self.statement(charged)
+        assert said.local is not None
+        return Spent(said.charge(), said.local.epsilon, self.delta)
+
+    @cached_property
+    def allowed_rounds(self) -> int:
+        """Rounds that may be charged: the plan's, or fewer when the budget ends first."""
+        steps = self.plan.rounds_within(self.document.epsilon_budget, self.delta)
+        return min(self.document.rounds, steps * self._minibatch)
+
+    def reports_epsilon(self, reports: int) -> float:
+        """What so many reports of one client leave to whoever sees each of them with its name."""
+        if reports == 0:
+            return 0.0
+        return _reports_epsilon(self.plan, self.delta, reports)
+
+    @cached_property
+    def local(self) -> LocalGuarantee:
+        """What one report and the whole plan leave without an honest shuffler."""
+        said = self.statement(self.document.rounds).local
+        assert said is not None
+        return said
+
+
+@lru_cache(maxsize=4096)
+def _reports_epsilon(plan: Plan, delta: float, reports: int) -> float:
+    noise = plan.randomizer
+    if isinstance(noise, SkellamVector):
+        return skellam.vector_local_epsilon(
+            1.0, noise.variance, reports, delta, l1=noise.l1_sensitivity, l2=noise.l2_sensitivity
+        )
+    return local_guarantee([(noise.pair, 1.0, reports)], delta).epsilon
+
+
+@lru_cache(maxsize=4096)
+def _statement(plan: Plan, delta: float, steps: int) -> Guarantee:
+    return plan.guarantee(delta, steps)

@@ -1,0 +1,40 @@
+"""Plan documents for tests: small, valid, and easy to bend."""
+
+from typing import Any
+
+from dpcheckin.service.documents import PlanDocument
+
+PRIVUNIT = {"name": "privunit", "local_epsilon": 4.0, "dimension": 20, "clip": 1.0, "encoding": 1}
+GAUSSIAN = {"name": "gaussian", "noise_multiplier": 2.0, "dimension": 20, "clip": 1.0}
+GAUSSIAN |= {"encoding": 1}
+DARY = {"name": "d-ary", "local_epsilon": 1.0, "dimension": 5, "clip": 1.0, "encoding": 2}
+SKELLAM = {"name": "skellam", "noise_multiplier": 4.0, "steps": 256, "dimension": 20}
+SKELLAM |= {"clip": 1.0, "encoding": 3}
+WINDOW = {"slots": 12, "check_in_probability": 1.0, "minibatch": 1}
+
+
+def plan_object(protocol: str = "shuffled-check-in", **changes: Any) -> dict[str, Any]:
+    window = protocol.startswith("random-")
+    shares = protocol == "distributed-check-in"
+    said: dict[str, Any] = {
+        "type": "plan",
+        "format": 1,
+        "protocol": protocol,
+        "population": 100,
+        "minimum_batch": 0,
+        "rounds": 12,
+        "randomizer": SKELLAM if shares else PRIVUNIT,
+        "delta": 1e-5,
+        "epsilon_budget": 8.0,
+        "round_seconds": 1.0,
+        "suite": 1,
+        "cover": True,
+        "task": {},
+        "nonce": "00" * 16,
+        **(WINDOW if window else {"rate": 0.2}),
+    }
+    return {**said, **changes}
+
+
+def plan(protocol: str = "shuffled-check-in", **changes: Any) -> PlanDocument:
+    return PlanDocument.from_object(plan_object(protocol, **changes))
