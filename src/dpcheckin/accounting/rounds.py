@@ -136,8 +136,27 @@ def _nothing(local: Unshuffled | None = None) -> RoundCurve:
     return SeatCurve([(1.0, SeatModel(1, 0.0, 1.0, 0.0, 0.0, 0.0))], local)
 
 
+class _CrowdRound(Round):
+    """A round of a population of which a fraction may work with the analyzer."""
+
+    __slots__ = ()
+    colluding: float
+
+    @property
+    def honest(self) -> int:
+        return self.population - math.ceil(self.colluding * self.population - 1e-9)
+
+    def _check_crowd(self) -> None:
+        checks.count("population", self.population)
+        checks.fraction_below_one("colluding", self.colluding)
+        if self.honest < 1:
+            raise InvalidParameter(
+                "colluding", self.colluding, "leaving at least one honest client"
+            )
+
+
 @dataclass(frozen=True, slots=True)
-class CheckInRound(Round):
+class CheckInRound(_CrowdRound):
     """Shuffled check-in: every client flips its own coin with the given rate.
 
     `lowest_rate` is given when rates differ between clients: they then lie anywhere in
@@ -154,22 +173,13 @@ class CheckInRound(Round):
     lowest_rate: float | None = None
 
     def __post_init__(self) -> None:
-        checks.count("population", self.population)
+        self._check_crowd()
         checks.probability("rate", self.rate)
-        checks.fraction_below_one("colluding", self.colluding)
         checks.fraction_below_one("dropout", self.dropout)
         if self.lowest_rate is not None:
             lowest = checks.probability("lowest_rate", self.lowest_rate)
             if not 0.0 < lowest <= self.rate:
                 raise InvalidParameter("lowest_rate", lowest, f"above 0 and at most {self.rate}")
-        if self.honest < 1:
-            raise InvalidParameter(
-                "colluding", self.colluding, "leaving at least one honest client"
-            )
-
-    @property
-    def honest(self) -> int:
-        return self.population - math.ceil(self.colluding * self.population - 1e-9)
 
     @property
     def participation(self) -> float:
@@ -231,7 +241,7 @@ class CheckInRound(Round):
 
 
 @dataclass(frozen=True, slots=True)
-class SubsampleRound(Round):
+class SubsampleRound(_CrowdRound):
     """Subsampled shuffle: a uniformly random cohort of fixed size reports."""
 
     population: int
@@ -240,17 +250,8 @@ class SubsampleRound(Round):
     colluding: float = 0.0
 
     def __post_init__(self) -> None:
-        checks.count("population", self.population)
+        self._check_crowd()
         checks.count("cohort", self.cohort, 0, self.population)
-        checks.fraction_below_one("colluding", self.colluding)
-        if self.honest < 1:
-            raise InvalidParameter(
-                "colluding", self.colluding, "leaving at least one honest client"
-            )
-
-    @property
-    def honest(self) -> int:
-        return self.population - math.ceil(self.colluding * self.population - 1e-9)
 
     @property
     def participation(self) -> float:
@@ -339,7 +340,7 @@ _CELLS = np.concatenate(
 
 
 @dataclass(frozen=True, slots=True)
-class ShuffleRound(Round):
+class ShuffleRound(_CrowdRound):
     """Full shuffle: every client reports."""
 
     population: int
@@ -347,16 +348,7 @@ class ShuffleRound(Round):
     colluding: float = 0.0
 
     def __post_init__(self) -> None:
-        checks.count("population", self.population)
-        checks.fraction_below_one("colluding", self.colluding)
-        if self.honest < 1:
-            raise InvalidParameter(
-                "colluding", self.colluding, "leaving at least one honest client"
-            )
-
-    @property
-    def honest(self) -> int:
-        return self.population - math.ceil(self.colluding * self.population - 1e-9)
+        self._check_crowd()
 
     @property
     def participation(self) -> float:
