@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from scipy import optimize
 from threadpoolctl import threadpool_limits
 
 from dpcheckin.accounting import checks, loss
@@ -145,6 +144,8 @@ def _crossing(curve: Callable[[float], float], delta: float, most: float, *, up:
         if high >= most or high >= 600.0:
             return most if up else min(high, most)
         high = min(2 * high, most)
+    from scipy import optimize  # slow to load, and only single rounds need it
+
     root = float(optimize.brentq(lambda e: curve(e) - delta, 0.0, high, xtol=1e-300, rtol=1e-9))
     step = 1e-9 * max(root, 1e-300)
     # step to the safe side of the root until it is one

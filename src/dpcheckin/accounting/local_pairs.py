@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import integrate, optimize, special
+from scipy import special
 
 from dpcheckin.accounting.checks import count, number, open_probability, positive
 from dpcheckin.accounting.loss import Array
@@ -114,6 +114,8 @@ class ProfilePair(LocalPair):
     @property
     def second_moment(self) -> float:
         top = math.exp(min(self.local_epsilon, 60.0))
+        from scipy import integrate  # slow to load, and few pairs need it
+
         value = integrate.quad(
             lambda x: math.exp(x) * float(self.profile(math.exp(x)) - self.local_delta),
             0.0,
@@ -234,6 +236,8 @@ def privunit_parameters(local_epsilon: float, dimension: int) -> tuple[float, fl
         return -((d - 1) / 2 * math.log1p(-t * t) + math.log(lift)) if lift > 0 else math.inf
 
     widest = min(0.999999, math.sqrt(2 * (epsilon + 5) / (d - 1)) + 1e-9)
+    from scipy import optimize  # slow to load, and only PrivUnit needs it
+
     found = optimize.minimize_scalar(
         minus_log_scale, bounds=(0.0, widest), method="bounded", options={"xatol": 1e-12}
     )

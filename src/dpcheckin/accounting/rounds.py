@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import stats
 
-from dpcheckin.accounting import checks
+from dpcheckin.accounting import binomial, checks
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.curves import LocalCurve, ProfileCurve, RoundCurve, SeatCurve, Unshuffled
 from dpcheckin.accounting.lattice import LatticeModel
@@ -221,7 +220,7 @@ class CheckInRound(_CrowdRound):
         nobody_absent = math.exp(n * math.log(high))
         if n <= FEW:
             # among a handful it pays to leave the round without an empty seat out of the sum
-            chances = stats.binom.pmf(np.arange(n), n, high)
+            chances = binomial.pmf(np.arange(n), n, high)
             parts = [
                 (float(chances[k]), Seats(k, float(n - k), float(n), 1.0, 0.0)) for k in range(1, n)
             ]
@@ -275,6 +274,8 @@ class SubsampleRound(_CrowdRound):
             return seats_curve(self.pair, parts, rate, smallest)
         # The honest part of the cohort is hypergeometric. The curve grows with it (an empty seat
         # is replaced by a report of the same mean), so cells are counted at their upper end.
+        from scipy import stats  # slow to load, and only colluding clients need it
+
         draw = stats.hypergeom(self.population, n, k)
         low, high = max(0, k - (self.population - n)), min(k, n)
         mean, deviation = float(draw.mean()), max(float(draw.std()), 1e-9)

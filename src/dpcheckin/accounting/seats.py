@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
+from dpcheckin.accounting import binomial
 from dpcheckin.accounting.loss import Array, curve_of_masses
 
 # Probability below which a corner of the distribution is not enumerated but charged as loss
@@ -161,10 +161,10 @@ def _enumerated(model: SeatModel, low: int, high: int, effort: Effort) -> tuple[
 def _joint(model: SeatModel, low: int, high: int) -> tuple[NDArray[np.int64], Array, Array]:
     """Probabilities of (hits, excess > 0); rows follow from one another by one more coin."""
     counts = np.arange(low, high + 1)
-    weight = stats.binom.pmf(counts, model.steps, model.hits)
+    weight = binomial.pmf(counts, model.steps, model.hits)
     reach = min(high, math.ceil(math.sqrt(2 * (CORNER + 2) * high)) + 1)
     columns = np.arange(-reach - 1, reach + 2)
-    start = stats.binom.pmf((low + columns) / 2, low, 0.5)
+    start = binomial.pmf((low + columns) / 2, low, 0.5)
     row = np.where((low + columns) % 2 == 0, start, 0.0)
     rows = np.empty((counts.size, reach + 1))
     middle = reach + 1
@@ -225,7 +225,7 @@ def blank_law(
     if exact and trials + 1 <= points:
         blanks = model.steps - np.arange(low, high + 1)
         light = np.arange(trials + 1)  # how many blanks have the small weight
-        weights = stats.binom.pmf(light[None, :], blanks[:, None], r)
+        weights = binomial.pmf(light[None, :], blanks[:, None], r)
         return BlankLaw(-gain * (light[None, :] - blanks[:, None] * r), weights, True, 0.0)
     first, last = binomial_window(trials, r)
     finest = max(1, math.ceil((last - first) / max(points - 2, 1)))
@@ -249,7 +249,7 @@ def spread_binomial(
         left, right = first - centre, last - centre
         return np.array([left, right]), np.array([right, -left]) / (right - left)
     ones = np.arange(first, last + 1)
-    mass = np.asarray(stats.binom.pmf(ones, trials, probability))
+    mass = binomial.pmf(ones, trials, probability)
     below = (ones - first) // cell
     nodes = first + cell * np.arange(int(below[-1]) + 2)
     share = (ones - nodes[below]) / cell
