@@ -25,6 +25,11 @@ COMMANDS = {
     "compare": ("dpcheckin.cli.compare", "compare"),
     "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
     "train": ("dpcheckin.cli.train", "train"),
+    "shuffler serve": ("dpcheckin.cli.shuffler", "serve"),
+    "shuffler init": ("dpcheckin.cli.shuffler", "init"),
+    "shuffler enroll": ("dpcheckin.cli.shuffler", "enroll"),
+    "shuffler rotate": ("dpcheckin.cli.shuffler", "rotate"),
+    "shuffler revoke": ("dpcheckin.cli.shuffler", "revoke"),
 }
 
 GROUPS = {

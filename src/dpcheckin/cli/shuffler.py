@@ -1,0 +1,172 @@
+"""`dpcheckin shuffler …`: run a shuffler, prepare its folder, enroll clients."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from dpcheckin.service.shuffler.settings import Settings
+    from dpcheckin.service.shuffler.stores.base import Store
+
+_FOLDER = typer.Option(
+    Path("shuffler-data"), "--folder", "-f", help="Settings, analyzer's token, database."
+)
+_STORE = typer.Option(
+    None, "--store", help="memory:, sqlite:FILE or postgresql://… (default: in the folder)."
+)
+
+
+def serve(
+    folder: Path = _FOLDER,
+    host: str | None = typer.Option(None, help="Address for clients and analyzer."),
+    port: int | None = typer.Option(None, help="Port for clients and analyzer; 0: any."),
+    admin_host: str | None = typer.Option(None, help="Address for health and metrics."),
+    admin_port: int | None = typer.Option(None, help="Port for health and metrics; 0: any."),
+    store: str | None = _STORE,
+    tls_certificate: str | None = typer.Option(None, help="PEM file."),
+    tls_key: str | None = typer.Option(None, help="PEM file."),
+    dev: bool | None = typer.Option(None, "--dev", help="Plain HTTP, on loopback only."),
+    analyzer_identity: str | None = typer.Option(
+        None, help="Analyzer's public identity in hex; its signatures are then checked here too."
+    ),
+    log_level: str | None = typer.Option(None, help="debug, info, warning or error."),
+) -> None:
+    """Run a shuffler until it is stopped.
+
+    Options go before the environment (DPCHECKIN_SHUFFLER_PORT and so on), that before
+    shuffler.toml in the folder. Without TLS files only --dev is served.
+    """
+    from dpcheckin.service.shuffler.server import serve as run
+    from dpcheckin.service.shuffler.settings import load
+
+    options = {
+        "host": host,
+        "port": port,
+        "admin_host": admin_host,
+        "admin_port": admin_port,
+        "store": store,
+        "tls_certificate": tls_certificate,
+        "tls_key": tls_key,
+        "dev": dev,
+        "analyzer_identity": analyzer_identity,
+        "log_level": log_level,
+    }
+    run(load(folder, options))
+
+
+def init(
+    folder: Path = _FOLDER,
+    hosts: list[str] = typer.Option(
+        [], "--test-certificate", help="Make a test CA and a certificate for this host."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON."),
+) -> None:
+    """Prepare a folder: the analyzer's token and, for trials, certificates of an own test CA."""
+    from dpcheckin.service import tls
+    from dpcheckin.service.shuffler import settings
+
+    settings.analyzer_token(folder)
+    made = {"folder": str(folder), "analyzer_token_file": str(folder / settings.TOKEN_FILE)}
+    if hosts:
+        authority = tls.make_authority(folder)
+        pair = tls.issue(folder, authority, *hosts)
+        made |= {
+            "authority": str(authority.certificate),
+            "tls_certificate": str(pair.certificate),
+            "tls_key": str(pair.key),
+        }
+        file = folder / settings.SETTINGS_FILE
+        if not file.exists():
+            file.write_text(
+                f'tls_certificate = "{pair.certificate.name}"\ntls_key = "{pair.key.name}"\n',
+                encoding="utf-8",
+            )
+    _show(made, as_json)
+
+
+def enroll(
+    folder: Path = _FOLDER,
+    count: int = typer.Option(1, min=1, max=1_000_000, help="How many clients."),
+    out: Path | None = typer.Option(None, help="Write the tokens to this new file."),
+    store: str | None = _STORE,
+) -> None:
+    """Make tokens for new clients: one JSON object a line, with the client's id and its token.
+
+    Tokens are shown once; the shuffler keeps only their digests. A running shuffler knows the new
+    clients within a second.
+    """
+    from dpcheckin.service.credentials import new_token, token_digest
+    from dpcheckin.service.tls import write_secret
+
+    tokens = [new_token() for _ in range(count)]
+    opened = _opened(folder, store)
+    try:
+        clients = opened.enroll([token_digest(token) for token in tokens])
+    finally:
+        opened.close()
+    lines = "".join(
+        json.dumps({"client": client.hex(), "token": token}) + "\n"
+        for client, token in zip(clients, tokens, strict=True)
+    )
+    if out is None:
+        typer.echo(lines, nl=False)
+    else:
+        write_secret(out, lines.encode())
+
+
+def revoke(
+    client: str = typer.Argument(help="The client's id, as `enroll` printed it."),
+    folder: Path = _FOLDER,
+    store: str | None = _STORE,
+) -> None:
+    """Make a client's token worthless; running shufflers notice within a second."""
+    _change(folder, store, client, replace=False)
+
+
+def rotate(
+    client: str = typer.Argument(help="The client's id, as `enroll` printed it."),
+    folder: Path = _FOLDER,
+    store: str | None = _STORE,
+) -> None:
+    """Give a client a new token; it stays the same client, the old token is worthless."""
+    _change(folder, store, client, replace=True)
+
+
+def _change(folder: Path, store: str | None, client: str, *, replace: bool) -> None:
+    from dpcheckin.errors import InvalidParameter
+    from dpcheckin.service.credentials import new_token, token_digest
+
+    try:
+        raw = bytes.fromhex(client)
+    except ValueError:
+        raise InvalidParameter("client", client, "an id in hex") from None
+    opened, token = _opened(folder, store), new_token()
+    try:
+        found = opened.replace_token(raw, token_digest(token)) if replace else opened.revoke(raw)
+    finally:
+        opened.close()
+    if not found:
+        raise InvalidParameter("client", client, "an enrolled client")
+    if replace:
+        typer.echo(json.dumps({"client": client, "token": token}))
+
+
+def _opened(folder: Path, store: str | None) -> Store:
+    """The store that `serve` would use; TLS does not matter here."""
+    from dpcheckin.service.shuffler.server import open_store
+    from dpcheckin.service.shuffler.settings import load
+
+    settings: Settings = load(folder, {"store": store, "dev": True, "host": "127.0.0.1"})
+    return open_store(settings.store_address)
+
+
+def _show(made: dict[str, str], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(made))
+    else:
+        for name, value in made.items():
+            typer.echo(f"{name.replace('_', ' ')}: {value}")

@@ -1,0 +1,53 @@
+"""Where the shuffler's randomness comes from.
+
+`SecureChance` is the only one a service may use. Tests inject their own, of another type.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+
+
+class Chance(Protocol):
+    """The draws the core makes."""
+
+    def ids(self, count: int) -> list[int]:
+        """Identifiers of reports, from 0 to 2**63 - 1, independent of everything else."""
+
+    def permutation(self, count: int) -> Ids:
+        """A uniformly random order of 0, …, count - 1."""
+
+
+class SecureChance:
+    """Chance from the operating system."""
+
+    def ids(self, count: int) -> list[int]:
+        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(1)
+        return [int(word) for word in words]
+
+    def permutation(self, count: int) -> Ids:
+        return sorted_by_keys(lambda: np.frombuffer(os.urandom(8 * count), dtype=np.uint64))
+
+
+def sorted_by_keys(draw: _Draw) -> Ids:
+    """The order that sorts fresh random keys; when no two keys are equal it is exactly uniform.
+
+    Keys with a tie are thrown away as a whole: keeping the order of the others would favour the
+    order in which tied items happened to stand.
+    """
+    while True:
+        keys = draw()
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        if not bool(np.any(ranked[1:] == ranked[:-1])):
+            return order.astype(np.int64, copy=False)
+
+
+class _Draw(Protocol):
+    def __call__(self) -> NDArray[np.uint64]: ...

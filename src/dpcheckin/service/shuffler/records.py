@@ -1,0 +1,66 @@
+"""What the shuffler remembers of a round, and what it is told of a report. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Life of a round: open → closed or void; closed → claimed → done."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    VOID = "void"
+    CLAIMED = "claimed"
+    DONE = "done"
+
+
+BY_POPULATION = "population"
+BY_BATCH = "batch"
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """A plan as it was published."""
+
+    id: bytes
+    document: bytes
+
+
+@dataclass(frozen=True)
+class RoundRecord:
+    """A round. Counts are None while it is open; nothing here speaks of a client."""
+
+    serial: int
+    plan: bytes
+    number: int
+    document: bytes
+    opens: float
+    closes: float
+    state: State = State.OPEN
+    present: int | None = None
+    reports: int | None = None
+    reason: str | None = None
+    charge: bytes | None = None
+    share_sum: bytes | None = None
+    purged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """An envelope that has been looked at; a cover has no body."""
+
+    client: bytes
+    serial: int
+    closes: float
+    body: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a store is asked to take: the body, if any, under an id that says nothing."""
+
+    client: bytes
+    id: int
+    body: bytes | None

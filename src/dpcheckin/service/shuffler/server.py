@@ -1,0 +1,148 @@
+"""Putting a shuffler together and running it: store, core, two web servers, one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import uvicorn
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.shuffler import logs
+from dpcheckin.service.shuffler.app import Front
+from dpcheckin.service.shuffler.chance import SecureChance
+from dpcheckin.service.shuffler.core import Settled, Shuffler
+from dpcheckin.service.shuffler.guard import Guard
+from dpcheckin.service.shuffler.routes import admin_app, shuffler_app
+from dpcheckin.service.shuffler.settings import Settings, analyzer_token
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.tls import Pair, server_context
+
+
+def open_store(address: str) -> Store:
+    """`memory:`, `sqlite:FILE` or `postgresql://…`."""
+    if address == "memory:":
+        return MemoryStore()
+    if address.startswith("sqlite:") and len(address) > len("sqlite:"):
+        return SqliteStore(Path(address.removeprefix("sqlite:")))
+    if address.startswith(("postgresql://", "postgres://")):
+        from dpcheckin.service.shuffler.stores.postgres import PostgresStore
+
+        return PostgresStore(address)
+    raise InvalidParameter("store", address, "memory:, sqlite:FILE or postgresql://…")
+
+
+def build(settings: Settings, store: Store, clock: Callable[[], float] = time.time) -> Front:
+    """The front of a shuffler over a store."""
+    told: list[Callable[[Settled], None]] = []
+    core = Shuffler(
+        store,
+        clock=clock,
+        chance=SecureChance(),
+        identity=settings.identity,
+        on_settled=lambda settled: told[0](settled),
+    )
+    front = Front(core, analyzer_token(settings.folder), limits=settings.limits)
+    told.append(front.settled)
+    front.metrics.set("start_time_seconds", clock())
+    return front
+
+
+class _Server(uvicorn.Server):
+    """A web server that leaves signals to us: its own way ends before the store is shut."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes any free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host, port))
+    except OSError as problem:
+        opened.close()
+        raise InvalidParameter("port", port, f"free on {host} ({problem.strerror})") from None
+    opened.listen(2048)
+    opened.setblocking(False)
+    return opened
+
+
+def _configuration(app: object, settings: Settings, http: object) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,  # type: ignore[arg-type]
+        http=http,  # type: ignore[arg-type]
+        loop="uvloop",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=settings.limits.keep_alive_seconds,
+        timeout_graceful_shutdown=10,
+    )
+
+
+async def _run(
+    settings: Settings, front: Front, public: socket.socket, admin: socket.socket
+) -> None:
+    guard = Guard(settings.limits, front.metrics)
+    outer = _configuration(shuffler_app(front), settings, guard.protocol())
+    outer.load()
+    if not settings.dev:
+        certificate, key = settings.tls_certificate, settings.tls_key
+        outer.ssl = server_context(Pair(settings.resolved(certificate), settings.resolved(key)))
+    main = _Server(outer)
+    for signal_ in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signal_, setattr, main, "should_exit", True)
+    inner = _Server(_configuration(admin_app(front), settings, "httptools"))
+    watch = asyncio.create_task(guard.watch())
+    side = asyncio.create_task(inner.serve([admin]))
+    logs.event(
+        "listening",
+        address=f"{'http' if settings.dev else 'https'}://{settings.host}:{_port(public)}",
+        admin=f"http://{settings.admin_host}:{_port(admin)}",
+        store=settings.store_address.split(":", 1)[0],
+    )
+    try:
+        await main.serve([public])
+    finally:
+        inner.should_exit = True
+        await side
+        watch.cancel()
+        logs.event("stopped")
+
+
+def _port(opened: socket.socket) -> int:
+    return int(opened.getsockname()[1])
+
+
+def serve(settings: Settings) -> None:
+    """Run until told to stop."""
+    logs.set_up(settings.log_level)
+    store = open_store(settings.store_address)
+    try:
+        front = build(settings, store)
+        public = listen(settings.host, settings.port)
+        admin = listen(settings.admin_host, settings.admin_port)
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_run(settings, front, public, admin))
+    finally:
+        store.close()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    import uvloop
+
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory

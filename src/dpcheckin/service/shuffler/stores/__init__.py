@@ -1,0 +1,1 @@
+"""Stores: memory (tests, trials), SQLite (one front end, the default), PostgreSQL (several)."""

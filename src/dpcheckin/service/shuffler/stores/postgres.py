@@ -1,0 +1,305 @@
+"""The store for several front ends at once: one PostgreSQL database between them.
+
+Group commits of different front ends run beside each other; what keeps them apart is the primary
+key of `seen_N` (one entry per client and round, whoever asks first) and a share lock on the row of
+the round (no entry slips in while it is being closed). Control work takes one advisory lock.
+
+Destroying a round drops its tables, and with them their files. What was written to the server's
+own log goes when the log does: `clean` switches it and asks for a checkpoint, which removes the
+old segments on a server configured as docs/operating.md says.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, LiteralString
+
+import numpy as np
+import psycopg
+from psycopg import errors as pg
+
+from dpcheckin.service.shuffler.chance import Ids
+from dpcheckin.service.shuffler.records import Entry, State
+from dpcheckin.service.shuffler.stores.base import (
+    IdCollision,
+    StorageBusy,
+    StorageFailure,
+    Store,
+    Taken,
+    Transaction,
+)
+from dpcheckin.service.shuffler.stores.sql import SCHEMA, Row, SqlTransaction
+
+_CONTROL_LOCK = 0x64706369  # "dpci"
+_IDLE_SECONDS = 1.0
+_TYPES = {
+    "blob": "BYTEA",
+    "int": "BIGINT",
+    "real": "DOUBLE PRECISION",
+    "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+}
+_SESSION = {
+    "synchronous_commit": "on",
+    "lock_timeout": "5s",
+    "statement_timeout": "120s",
+    "idle_in_transaction_session_timeout": "60s",
+    "application_name": "dpcheckin-shuffler",
+}
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+def _sql(statement: str) -> LiteralString:
+    """Statements hold no values, only placeholders and serial numbers of rounds."""
+    return statement.replace("?", "%s")
+
+
+class _PostgresTransaction(SqlTransaction):
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, *values: Any) -> list[Row]:
+        cursor = self._connection.execute(_sql(statement), values)
+        return list(cursor.fetchall()) if cursor.description else []
+
+    def create_round_tables(self, serial: int) -> None:
+        for name in ("present", "seen"):
+            self.run(f"CREATE TABLE {name}_{serial} (client BYTEA PRIMARY KEY)")
+        self.run(f"CREATE TABLE reports_{serial} (id BIGINT PRIMARY KEY, body BYTEA NOT NULL)")
+        # Sealed bytes do not compress; trying costs more than storing them.
+        self.run(f"ALTER TABLE reports_{serial} ALTER COLUMN body SET STORAGE EXTERNAL")
+
+    def insert_release(self, serial: int, order: Ids) -> None:
+        self.run(f"CREATE TABLE release_{serial} (position BIGINT PRIMARY KEY, id BIGINT UNIQUE)")
+        copy = f"COPY release_{serial} (position, id) FROM STDIN"
+        with self._connection.cursor() as cursor, cursor.copy(_sql(copy)) as rows:
+            for position, report in enumerate(order):
+                rows.write_row((position, int(report)))
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """The server's exceptions as ours."""
+    try:
+        yield
+    except (
+        pg.LockNotAvailable,
+        pg.DeadlockDetected,
+        pg.QueryCanceled,
+        pg.SerializationFailure,
+    ) as p:
+        raise StorageBusy(f"PostgreSQL: {_first_line(p)}") from p
+    except (psycopg.OperationalError, psycopg.InterfaceError) as p:
+        raise StorageFailure(f"PostgreSQL: {_first_line(p)}") from p
+
+
+def _first_line(problem: Exception) -> str:
+    return str(problem).strip().split("\n", 1)[0]
+
+
+class _Line:
+    """One connection, made again when the server went away, used by one thread at a time."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._used = 0.0
+
+    @contextmanager
+    def use(self) -> Iterator[Connection]:
+        with self._lock, _translated():
+            connection = self._ready()
+            try:
+                yield connection
+            except BaseException:
+                self._forget_if_broken()
+                raise
+            self._used = time.monotonic()
+
+    def _ready(self) -> Connection:
+        """A connection that answers; an idle one is asked first, since servers restart."""
+        if self._connection is not None and time.monotonic() - self._used > _IDLE_SECONDS:
+            try:
+                self._connection.execute("SELECT 1")
+            except psycopg.Error:
+                self.drop()
+        if self._connection is None or self._connection.closed:
+            options = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
+            self._connection = psycopg.connect(
+                self._address, autocommit=True, connect_timeout=5, options=options
+            )
+        return self._connection
+
+    def _forget_if_broken(self) -> None:
+        if self._connection is not None and (self._connection.closed or self._connection.broken):
+            self._connection = None
+
+    def drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class PostgresStore(Store):
+    """A database, and three lines to it: for reports, for control, for reading."""
+
+    def __init__(self, address: str) -> None:
+        self._reports, self._control, self._reads = (_Line(address) for _ in range(3))
+        with self._control.use() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CONTROL_LOCK,))
+            transaction = _PostgresTransaction(connection)
+            for statement in SCHEMA:
+                transaction.run(statement.format(**_TYPES))
+            transaction.check_version()
+            fsync = transaction.one("SHOW fsync")
+            self.durable = fsync is not None and fsync[0] == "on"
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._control.use() as connection, connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CONTROL_LOCK,))
+            yield _PostgresTransaction(connection)
+
+    @staticmethod
+    def _is_open(connection: Connection, serial: int) -> bool:
+        """Open, and kept so until this transaction is over."""
+        row = connection.execute(
+            "SELECT state FROM rounds WHERE serial = %s FOR SHARE", (serial,)
+        ).fetchone()
+        return row is not None and row[0] == State.OPEN.value
+
+    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
+        with self._reports.use() as connection, connection.transaction():
+            if not self._is_open(connection, serial):
+                return [Taken.CLOSED] * len(entries)
+            first: dict[bytes, Entry] = {}
+            for entry in entries:
+                first.setdefault(entry.client, entry)
+            # In one order everywhere, so that two front ends never wait for each other in a ring.
+            served = connection.execute(
+                _sql(
+                    f"INSERT INTO seen_{serial} (client) "
+                    "SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING RETURNING client"
+                ),
+                (sorted(first),),
+            ).fetchall()
+            new = {bytes(row[0]) for row in served}
+            bodies = [first[client] for client in new if first[client].body is not None]
+            self._keep(connection, serial, bodies)
+            return [
+                Taken.YES if e.client in new and first[e.client] is e else Taken.DUPLICATE
+                for e in entries
+            ]
+
+    @staticmethod
+    def _keep(connection: Connection, serial: int, entries: list[Entry]) -> None:
+        if not entries:
+            return
+        copy = f"COPY reports_{serial} (id, body) FROM STDIN (FORMAT BINARY)"
+        try:
+            with connection.cursor() as cursor, cursor.copy(_sql(copy)) as rows:
+                rows.set_types(["int8", "bytea"])
+                # By random id, so that the order in the file is not the order of arrival.
+                for entry in sorted(entries, key=lambda entry: entry.id):
+                    rows.write_row((entry.id, entry.body))
+        except pg.UniqueViolation:
+            raise IdCollision("an id of this group is in use") from None
+
+    def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
+        with self._reports.use() as connection, connection.transaction():
+            if not self._is_open(connection, serial):
+                return False
+            connection.execute(
+                _sql(
+                    f"INSERT INTO present_{serial} (client) "
+                    "SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING"
+                ),
+                (sorted(set(clients)),),
+            )
+            return True
+
+    def _read(self, statement: str, *values: Any) -> list[Row]:
+        with self._reads.use() as connection:
+            return list(connection.execute(_sql(statement), values, binary=True).fetchall())
+
+    def model(self, model: bytes) -> bytes | None:
+        rows = self._read("SELECT body FROM models WHERE id = ?", model)
+        return bytes(rows[0][0]) if rows else None
+
+    def report_ids(self, serial: int) -> Ids:
+        rows = self._read(f"SELECT id FROM reports_{serial}")
+        return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
+
+    def each_body(self, serial: int, at_once: int) -> Iterator[list[bytes]]:
+        last = -1
+        while rows := self._read(
+            f"SELECT id, body FROM reports_{serial} WHERE id > ? ORDER BY id LIMIT ?",
+            last,
+            at_once,
+        ):
+            yield [bytes(row[1]) for row in rows]
+            last = rows[-1][0]
+
+    def released(self, serial: int, start: int, count: int) -> list[bytes]:
+        rows = self._read(
+            f"SELECT body FROM release_{serial} JOIN reports_{serial} USING (id) "
+            "WHERE position >= ? AND position < ? ORDER BY position",
+            start,
+            start + count,
+        )
+        return [bytes(row[0]) for row in rows]
+
+    def purge(self, serial: int, at_once: int) -> bool:
+        with self._control.use() as connection, connection.transaction():
+            for name in ("present", "seen", "release", "reports"):
+                connection.execute(_sql(f"DROP TABLE IF EXISTS {name}_{serial}"))
+        return True
+
+    def clean(self) -> None:
+        """Push destroyed bytes out of the server's log; a server that forbids it keeps them."""
+        with self._control.use() as connection:
+            try:
+                connection.execute("SELECT pg_switch_wal()")
+                connection.execute("CHECKPOINT")
+            except pg.InsufficientPrivilege:
+                self.cleans = False
+            else:
+                self.cleans = True
+
+    def enroll(self, digests: Sequence[bytes]) -> list[bytes]:
+        made = [os.urandom(16) for _ in digests]
+        with self._control.use() as connection, connection.transaction():
+            connection.cursor().executemany(
+                "INSERT INTO clients (id, token) VALUES (%s, %s)",
+                list(zip(made, digests, strict=True)),
+            )
+            _PostgresTransaction(connection).clients_changed()
+        return made
+
+    def replace_token(self, client: bytes, token: bytes) -> bool:
+        return self._change_client("UPDATE clients SET token = ? WHERE id = ?", token, client)
+
+    def revoke(self, client: bytes) -> bool:
+        return self._change_client("DELETE FROM clients WHERE id = ?", client)
+
+    def _change_client(self, statement: str, *values: bytes) -> bool:
+        with self._control.use() as connection, connection.transaction():
+            changed = connection.execute(_sql(statement), values).rowcount
+            _PostgresTransaction(connection).clients_changed()
+            return bool(changed)
+
+    def clients(self) -> dict[bytes, bytes]:
+        rows = self._read("SELECT token, id FROM clients")
+        return {bytes(row[0]): bytes(row[1]) for row in rows}
+
+    def clients_version(self) -> int:
+        return int(self._read("SELECT value FROM about WHERE name = 'clients'")[0][0])
+
+    def close(self) -> None:
+        for line in (self._reports, self._control, self._reads):
+            line.drop()

@@ -1,0 +1,271 @@
+"""The default store: one SQLite file, one writer at a time, durable when a call returns.
+
+Write-ahead log with synchronous=FULL: a commit is on disk before it is acknowledged. Deleted
+content is overwritten with zeros (secure_delete), and `clean` moves the log into the file and
+truncates it, so that nothing of a destroyed batch is left in either. One front end only: several
+belong on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpcheckin.service.shuffler.chance import Ids
+from dpcheckin.service.shuffler.records import Entry, State
+from dpcheckin.service.shuffler.stores.base import (
+    IdCollision,
+    StorageBusy,
+    StorageFailure,
+    Store,
+    Taken,
+    Transaction,
+)
+from dpcheckin.service.shuffler.stores.sql import SCHEMA, Row, SqlTransaction
+
+_WAIT_SECONDS = 5.0
+_TYPES = {
+    "blob": "BLOB",
+    "int": "INTEGER",
+    "real": "REAL",
+    "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+}
+DEFAULT_RESERVE = 64 << 20
+"""Bytes of disk that reports may not use, so that a full disk can still close and destroy."""
+
+
+class _SqliteTransaction(SqlTransaction):
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, statement: str, *values: Any) -> list[Row]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def create_round_tables(self, serial: int) -> None:
+        for name in ("present", "seen"):
+            self.run(f"CREATE TABLE {name}_{serial} (client BLOB PRIMARY KEY) WITHOUT ROWID")
+        # The id is the row's own key, and it is random: the file keeps no order of arrival.
+        self.run(f"CREATE TABLE reports_{serial} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+
+    def insert_release(self, serial: int, order: Ids) -> None:
+        self.run(
+            f"CREATE TABLE release_{serial} (position INTEGER PRIMARY KEY, id INTEGER NOT NULL)"
+        )
+        self._connection.executemany(
+            f"INSERT INTO release_{serial} (position, id) VALUES (?, ?)",
+            enumerate(int(i) for i in order),
+        )
+        self.run(f"CREATE UNIQUE INDEX released_{serial} ON release_{serial} (id)")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """SQLite's exceptions as ours; what is wrong with the statement itself stays a bug."""
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StorageBusy(f"SQLite: {problem}") from problem
+        raise StorageFailure(f"SQLite: {problem}") from problem
+    except sqlite3.DatabaseError as problem:
+        if isinstance(problem, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
+            raise
+        raise StorageFailure(f"SQLite: {problem}") from problem
+
+
+class SqliteStore(Store):
+    """A file, its log, one connection that writes and one that reads."""
+
+    def __init__(
+        self,
+        file: Path | str,
+        *,
+        reserve: int = DEFAULT_RESERVE,
+        free_bytes: Callable[[], int] | None = None,
+    ) -> None:
+        self.file = Path(file)
+        self._reserve = reserve
+        self._free_bytes = free_bytes or (lambda: shutil.disk_usage(self.file.parent).free)
+        self._write_lock = threading.Lock()
+        self._read_lock = threading.Lock()
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as problem:
+            raise StorageFailure(f"cannot open {self.file}: {problem.strerror}") from problem
+        with _translated():
+            self._writer = self._connect()
+            self._reader = self._connect()
+            with self._writing() as transaction:
+                for statement in SCHEMA:
+                    transaction.run(statement.format(**_TYPES))
+                transaction.check_version()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.file, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        for pragma in (
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "secure_delete = ON",
+            "temp_store = MEMORY",  # nothing may leak into temporary files
+            "wal_autocheckpoint = 4000",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[_SqliteTransaction]:
+        """A transaction of the one writer; translated errors, all or nothing."""
+        with self._write_lock, _translated():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield _SqliteTransaction(self._writer)
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        with self._writing() as transaction:
+            yield transaction
+
+    def _check_reserve(self) -> None:
+        if self._reserve and self._free_bytes() < self._reserve:
+            raise StorageFailure(f"less than {self._reserve} bytes of disk are free")
+
+    @staticmethod
+    def _is_open(transaction: _SqliteTransaction, serial: int) -> bool:
+        row = transaction.one("SELECT state FROM rounds WHERE serial = ?", serial)
+        return row is not None and row[0] == State.OPEN.value
+
+    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
+        self._check_reserve()
+        with self._writing() as transaction:
+            if not self._is_open(transaction, serial):
+                return [Taken.CLOSED] * len(entries)
+            execute, outcome = self._writer.execute, []
+            serve = f"INSERT OR IGNORE INTO seen_{serial} VALUES (?)"
+            keep = f"INSERT INTO reports_{serial} VALUES (?, ?)"
+            try:
+                for entry in entries:
+                    if not execute(serve, (entry.client,)).rowcount:
+                        outcome.append(Taken.DUPLICATE)
+                        continue
+                    if entry.body is not None:
+                        execute(keep, (entry.id, entry.body))
+                    outcome.append(Taken.YES)
+            except sqlite3.IntegrityError:
+                raise IdCollision("an id of this group is in use") from None
+            return outcome
+
+    def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
+        self._check_reserve()
+        with self._writing() as transaction:
+            if not self._is_open(transaction, serial):
+                return False
+            self._writer.executemany(
+                f"INSERT OR IGNORE INTO present_{serial} VALUES (?)", [(c,) for c in clients]
+            )
+            return True
+
+    def _read(self, statement: str, *values: Any) -> list[Row]:
+        with self._read_lock, _translated():
+            return self._reader.execute(statement, values).fetchall()
+
+    def model(self, model: bytes) -> bytes | None:
+        rows = self._read("SELECT body FROM models WHERE id = ?", model)
+        return rows[0][0] if rows else None
+
+    def report_ids(self, serial: int) -> Ids:
+        with self._read_lock, _translated():
+            found = self._reader.execute(f"SELECT id FROM reports_{serial}")
+            return np.fromiter((row[0] for row in found), dtype=np.int64)
+
+    def each_body(self, serial: int, at_once: int) -> Iterator[list[bytes]]:
+        last = -1
+        while rows := self._read(
+            f"SELECT id, body FROM reports_{serial} WHERE id > ? ORDER BY id LIMIT ?",
+            last,
+            at_once,
+        ):
+            yield [row[1] for row in rows]
+            last = rows[-1][0]
+
+    def released(self, serial: int, start: int, count: int) -> list[bytes]:
+        rows = self._read(
+            f"SELECT body FROM release_{serial} JOIN reports_{serial} USING (id) "
+            "WHERE position >= ? AND position < ? ORDER BY position",
+            start,
+            start + count,
+        )
+        return [row[0] for row in rows]
+
+    def purge(self, serial: int, at_once: int) -> bool:
+        # A little at a time: overwriting a large batch in one go would hold up everybody, and
+        # would need as much log as the batch is long.
+        with self._writing() as transaction:
+            there = "SELECT 1 FROM sqlite_master WHERE name = ?"
+            if transaction.one(there, f"reports_{serial}") is None:
+                return True
+            deleted = self._writer.execute(
+                f"DELETE FROM reports_{serial} WHERE id IN "
+                f"(SELECT id FROM reports_{serial} LIMIT ?)",
+                (at_once,),
+            ).rowcount
+            if deleted == at_once:
+                return False
+            for name in ("present", "seen", "release", "reports"):
+                transaction.run(f"DROP TABLE IF EXISTS {name}_{serial}")
+            return True
+
+    def clean(self) -> None:
+        with self._write_lock, _translated():
+            busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StorageBusy("a reader keeps the log from being truncated")
+
+    def enroll(self, digests: Sequence[bytes]) -> list[bytes]:
+        made = [os.urandom(16) for _ in digests]
+        with self._writing() as transaction:
+            self._writer.executemany(
+                "INSERT INTO clients (id, token) VALUES (?, ?)", zip(made, digests, strict=True)
+            )
+            transaction.clients_changed()
+        return made
+
+    def replace_token(self, client: bytes, token: bytes) -> bool:
+        return self._change_client("UPDATE clients SET token = ? WHERE id = ?", token, client)
+
+    def revoke(self, client: bytes) -> bool:
+        return self._change_client("DELETE FROM clients WHERE id = ?", client)
+
+    def _change_client(self, statement: str, *values: bytes) -> bool:
+        with self._writing() as transaction:
+            changed = self._writer.execute(statement, values).rowcount
+            transaction.clients_changed()
+            return bool(changed)
+
+    def clients(self) -> dict[bytes, bytes]:
+        with self._read_lock, _translated():
+            return dict(self._reader.execute("SELECT token, id FROM clients"))
+
+    def clients_version(self) -> int:
+        return int(self._read("SELECT value FROM about WHERE name = 'clients'")[0][0])
+
+    def close(self) -> None:
+        with self._write_lock, self._read_lock:
+            self._reader.close()
+            self._writer.close()
