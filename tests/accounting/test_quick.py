@@ -59,8 +59,8 @@ def test_it_is_never_below_the_certified_lower_end(
 def test_many_numbers_of_rounds_from_one_curve_rise_and_are_sound() -> None:
     one = CheckInRound(10_000, 0.02, any_pure(1.5))
     counts = [0, 1, 10, 100, 1_000]
-    rounds = QuickRounds(one, 1e-6, most=1_000)
-    together = [rounds.epsilon(count) for count in counts]
+    rounds = QuickRounds(one, most=1_000, smallest=1e-7)
+    together = [rounds.epsilon(count, 1e-6) for count in counts]
     assert together[0] == 0.0
     assert together == sorted(together)
     for count, found in zip(counts[1:], together[1:], strict=True):
@@ -71,4 +71,6 @@ def test_it_refuses_what_the_theorem_does_not_cover() -> None:
     with pytest.raises(OutsideTheorem):
         quick_epsilon(ShuffleRound(1_000, gaussian(1.0)), 1, 1e-5)
     with pytest.raises(InvalidParameter, match="count = 11"):
-        QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 1e-5, most=10).epsilon(11)
+        QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(11, 1e-5)
+    with pytest.raises(InvalidParameter, match="delta = 1e-06"):
+        QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(10, 1e-6)

@@ -199,7 +199,7 @@ class ProfileCurve(RoundCurve):
     def reach(self, tolerance: float) -> float:
         loss = 3 * self.spread
         while loss < self._largest and self._at(loss) > tolerance:
-            loss *= 1.5 if self._coarse else 1.2
+            loss *= 1.7 if self._coarse else 1.2
         return min(loss, self._largest)
 
     def _at(self, epsilon: float) -> float:
@@ -308,7 +308,7 @@ def _fewer(
 
 def _few(points: int, deviation: float) -> list[int]:
     """As many as are worth computing for a picture: dense to three deviations, then sparse."""
-    wanted = np.concatenate([np.linspace(0.0, 3.2, 13), 3.2 * np.geomspace(1.15, 400.0, 26)])
+    wanted = np.concatenate([np.linspace(0.0, 3.2, 11), 3.2 * np.geomspace(1.2, 600.0, 16)])
     chosen = {min(round(x * deviation), points - 1) for x in wanted}
     return sorted(chosen | {points - 1})
 

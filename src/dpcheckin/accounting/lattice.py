@@ -23,7 +23,8 @@ from dpcheckin.accounting.lattice_sums import LatticeSums, Tilt
 from dpcheckin.accounting.loss import Array
 
 Profile = Callable[[Array], Array]
-LARGEST_LATTICE, LARGEST_COARSE = 1 << 17, 1 << 15
+# nodes for the largest report (times four), and for twenty deviations of the sum
+LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 13, 1 << 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class LatticeCurve:
 
     def __init__(self, model: LatticeModel, *, coarse: bool = False) -> None:
         self._model = model
-        self._lattice = _choose(model, LARGEST_COARSE if coarse else LARGEST_LATTICE)
+        self._lattice = _choose(model, *(LARGEST_COARSE if coarse else LARGEST))
         self._indices = np.arange(-self._lattice.bottom, self._lattice.top + 1)
         self._nodes = self._indices * self._lattice.step
         self._tilts: dict[bool, Tilt] = {}
@@ -162,7 +163,7 @@ def useful_reach(model: LatticeModel) -> Reach:
     return Reach(float(x[i]), max(float(deviation[i]), 1e-3 * float(x[i])))
 
 
-def _choose(model: LatticeModel, largest: int) -> _Lattice:
+def _choose(model: LatticeModel, report_nodes: int, sum_nodes: int) -> _Lattice:
     """A lattice fine enough for the small reports and long enough for the large ones."""
     h, reach = model.finite_profile, useful_reach(model)
     # the error of the lattice is relative to one report; among few reports it must be finer
@@ -170,7 +171,7 @@ def _choose(model: LatticeModel, largest: int) -> _Lattice:
     step = fine * min(0.085 * reach.deviation, reach.top / 24)
     # more than about 10^7 reports do not fit finely: a coarser lattice is looser, never wrong
     scatter = min(math.sqrt(model.steps * model.take) * reach.deviation, model.steps * reach.top)
-    step = max(step, 4 * reach.top / largest, 20 * scatter / largest)
+    step = max(step, 4 * reach.top / report_nodes, 20 * scatter / sum_nodes)
     step = reach.top / max(
         math.ceil(reach.top / step), 2
     )  # an atom at the largest ratio is then a node
