@@ -1,0 +1,1 @@
+"""Tests of the documentation: the pages run, the references are fresh, the site builds."""
