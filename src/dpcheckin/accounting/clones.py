@@ -9,6 +9,7 @@ of the five papers build on it.  Sampling and composition on top are at the end 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,6 +99,7 @@ def _fair_coin_tail(cut: NDArray[np.float64], count: NDArray[np.float64]) -> NDA
     return np.where(inside, betainc(first, second, 0.5), np.where(cut < 0.0, 1.0, 0.0))
 
 
+@lru_cache(maxsize=512)
 def numerical(local_epsilon: float, reports: int, delta: float) -> float:
     """Smallest epsilon with ``numerical_delta`` <= delta, by bisection, to 1e-7 from above.
 

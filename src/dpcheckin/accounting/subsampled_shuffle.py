@@ -10,6 +10,7 @@ a fixed cohort is tighter in every case computed.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +66,12 @@ def printed_log_moments(
     return np.asarray(np.logaddexp(np.log1p(second), np.logaddexp(higher, log_rest)))
 
 
+@lru_cache(maxsize=1024)
 def _log_tail_sums(max_order: int, per_term: float) -> FloatArray:
-    """log sum_{j=3..a} C(a,j) j Gamma(j/2) exp(j * per_term) for a = 2..max_order."""
+    """log sum_{j=3..a} C(a,j) j Gamma(j/2) exp(j * per_term) for a = 2..max_order.
+
+    Kept: it does not depend on rounds or delta, along which a bound is mostly drawn.
+    """
     out = np.full(max_order - 1, -np.inf)
     j = np.arange(3, max_order + 1, dtype=np.float64)
     base = np.log(j) + gammaln(j / 2.0) - gammaln(j + 1.0) + j * per_term
@@ -76,6 +81,7 @@ def _log_tail_sums(max_order: int, per_term: float) -> FloatArray:
         terms = base[:m] + log_factorial[a] - log_factorial[a - 3 :: -1][:m]
         top = float(terms.max())
         out[a - 2] = top + math.log(float(np.exp(terms - top).sum()))
+    out.setflags(write=False)
     return out
 
 
