@@ -8,20 +8,18 @@ never one client at a time; the data travels once.
 
 from __future__ import annotations
 
-import logging
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context, parent_process
-from threading import Thread
+from multiprocessing import get_context
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.work import Chunk, ChunkResult, ClientWork, set_parameters
+from dpcheckin.learning.workers import follow_parent, import_ray, start_ray
 
 _GROUP = 8
 """Most chunks per shipment: 4,000 clients a call, enough to hide its cost."""
@@ -64,14 +62,7 @@ def _start_worker(work: ClientWork, threads: int) -> None:
     global _worker_work
     torch.set_num_threads(threads)
     _worker_work = work
-    parent = parent_process()
-    if parent is not None:  # a trainer killed without warning must not leave its workers behind
-        Thread(target=_follow, args=(parent,), daemon=True).start()
-
-
-def _follow(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+    follow_parent()
 
 
 def _run_group(parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
@@ -104,19 +95,8 @@ class RayCluster(Backend):
     """Workers on a Ray cluster (a local one is started when there is none)."""
 
     def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
-        try:
-            import ray
-        except ImportError:
-            raise DpCheckinError("backend 'ray' needs the ray package: pip install ray") from None
-        self._ray: Any = ray
-        self._started = not ray.is_initialized()
-        if self._started:
-            ray.init(
-                num_cpus=workers,
-                include_dashboard=False,
-                logging_level=logging.ERROR,
-                _system_config={"metrics_report_interval_ms": 10**9},
-            )
+        self._started = start_ray(workers)
+        ray = self._ray = import_ray()
 
         class Worker:
             def __init__(self, work: ClientWork, threads: int) -> None:

@@ -130,13 +130,21 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
     raise InvalidParameter("protocol", options.protocol, ", ".join(PROTOCOLS))
 
 
-def build(options: RunOptions, out: Path | None = None, on_round: OnRound | None = None) -> Trainer:
-    """A trainer ready to run; everything that can be wrong with the options is raised here."""
+def build(
+    options: RunOptions,
+    out: Path | None = None,
+    on_round: OnRound | None = None,
+    data: Dataset | None = None,
+) -> Trainer:
+    """A trainer ready to run; everything that can be wrong with the options is raised here.
+
+    `data` spares loading what `options.data` names when somebody holds it already.
+    """
     if options.reports not in ("each", "sum"):
         raise InvalidParameter("reports", options.reports, "'each' or 'sum'")
     if not 0 < options.delta < 1:
         raise InvalidParameter("delta", options.delta, "strictly between 0 and 1")
-    data = load_dataset(options.data, options.data_dir)
+    data = data or load_dataset(options.data, options.data_dir)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(options.settings.seed)
