@@ -19,11 +19,12 @@ from dpcheckin.service.credentials import bearer_digest
 from dpcheckin.service.problems import Problem, Refusal, refuse
 from dpcheckin.service.shuffler import logs
 from dpcheckin.service.shuffler.committer import Committer, GroupCommitter, InlineCommitter
-from dpcheckin.service.shuffler.core import Settled, Shuffler
+from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.directory import Directory
 from dpcheckin.service.shuffler.limits import Buckets, Budget, Limits
 from dpcheckin.service.shuffler.metrics import Metrics
 from dpcheckin.service.shuffler.replies import send_accepted, send_problem
+from dpcheckin.service.shuffler.rounds import Settled
 from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 

@@ -16,8 +16,9 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.shuffler import logs
 from dpcheckin.service.shuffler.app import Front
 from dpcheckin.service.shuffler.chance import SecureChance
-from dpcheckin.service.shuffler.core import Settled, Shuffler
+from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.guard import Guard
+from dpcheckin.service.shuffler.rounds import Settled
 from dpcheckin.service.shuffler.routes import admin_app, shuffler_app
 from dpcheckin.service.shuffler.settings import Settings, analyzer_token
 from dpcheckin.service.shuffler.stores.base import Store

@@ -93,6 +93,10 @@ class Transaction(ABC):
         """All rounds of any plan in one of these states, oldest first."""
 
     @abstractmethod
+    def count_rounds(self, plan: bytes, state: State, reason: str | None = None) -> int:
+        """How many rounds of a plan are in this state, for this reason."""
+
+    @abstractmethod
     def unpurged(self) -> list[RoundRecord]:
         """Void and done rounds of which something may be left."""
 

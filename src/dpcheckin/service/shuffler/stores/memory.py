@@ -93,6 +93,10 @@ class _MemoryTransaction(Transaction):
     def rounds(self, *states: State) -> list[RoundRecord]:
         return [r for r in self._state.rounds.values() if r.state in states]
 
+    def count_rounds(self, plan: bytes, state: State, reason: str | None = None) -> int:
+        wanted = (plan, state, reason)
+        return sum((r.plan, r.state, r.reason) == wanted for r in self._state.rounds.values())
+
     def unpurged(self) -> list[RoundRecord]:
         return [r for r in self.rounds(State.VOID, State.DONE) if not r.purged]
 

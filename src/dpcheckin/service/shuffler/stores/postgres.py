@@ -129,10 +129,9 @@ class _Line:
             except psycopg.Error:
                 self.drop()
         if self._connection is None or self._connection.closed:
-            options = " ".join(f"-c {name}={value}" for name, value in _SESSION.items())
-            self._connection = psycopg.connect(
-                self._address, autocommit=True, connect_timeout=5, options=options
-            )
+            self._connection = psycopg.connect(self._address, autocommit=True, connect_timeout=5)
+            for setting in _SESSION.items():
+                self._connection.execute("SELECT set_config(%s, %s, false)", setting)
         return self._connection
 
     def _forget_if_broken(self) -> None:

@@ -29,6 +29,7 @@ SCHEMA = (
     "number {int} NOT NULL, document {blob} NOT NULL, opens {real} NOT NULL, "
     "closes {real} NOT NULL, state TEXT NOT NULL, present {int}, reports {int}, reason TEXT, "
     "charge {blob}, share_sum {blob}, purged {int} NOT NULL, UNIQUE (plan, number))",
+    "CREATE INDEX IF NOT EXISTS rounds_by_state ON rounds (state, purged)",
     "CREATE TABLE IF NOT EXISTS clients (id {blob} PRIMARY KEY, token {blob} NOT NULL UNIQUE)",
 )
 ATTENDANCE = ("present", "seen")
@@ -153,6 +154,17 @@ class SqlTransaction(Transaction):
     def rounds(self, *states: State) -> list[RoundRecord]:
         marks = ", ".join("?" for _ in states)
         return self._rounds(f"state IN ({marks})", *(state.value for state in states))
+
+    def count_rounds(self, plan: bytes, state: State, reason: str | None = None) -> int:
+        row = self.one(
+            "SELECT count(*) FROM rounds "
+            "WHERE plan = ? AND state = ? AND coalesce(reason, '') = coalesce(?, '')",
+            plan,
+            state.value,
+            reason,
+        )
+        assert row is not None
+        return int(row[0])
 
     def unpurged(self) -> list[RoundRecord]:
         return self._rounds("state IN ('void', 'done') AND purged = 0")

@@ -1,0 +1,213 @@
+"""The life of rounds: what everybody is shown, when a round closes, how its traces are destroyed.
+
+A round closes when the clock reaches its end, and stays closed: the step is written down, so that a
+clock set back does not open it again. Whoever notices first (a request, `tick`, another front end)
+takes the step; the store lets it happen once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dpcheckin.service import envelope
+from dpcheckin.service.canonical import canonical, parse
+from dpcheckin.service.documents import SHARES, PlanDocument, RoundDocument
+from dpcheckin.service.envelope import Sizes
+from dpcheckin.service.problems import Problem, refuse
+from dpcheckin.service.shuffler.chance import Chance
+from dpcheckin.service.shuffler.records import BY_BATCH, BY_POPULATION, RoundRecord, State
+from dpcheckin.service.shuffler.stores.base import StorageBusy, Store, Transaction
+
+CHUNK_BYTES = 4 << 20
+DEFAULT_LARGEST_ENVELOPE = 64 << 20
+
+
+@dataclass(frozen=True)
+class View:
+    """What clients are shown, read from the store once and then handed out from memory."""
+
+    plan: PlanDocument
+    sizes: Sizes
+    page: bytes
+    round: RoundRecord | None
+    """The last round opened, whatever became of it."""
+    key_id: bytes
+
+    def size_of_release(self, count: int) -> int:
+        """Bytes of a released batch."""
+        shares = 4 + self.sizes.share if self.plan.encoding == SHARES else 0
+        return shares + count * (4 + self.sizes.released)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A claimed batch: how long it is, and its bytes, a few megabytes at a time."""
+
+    length: int
+    chunks: Iterator[bytes]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A round that has just been closed, for logs and metrics."""
+
+    round: int
+    state: State
+    reason: str | None
+    present: int
+    reports: int | None
+
+
+class Rounds:
+    """The part of a shuffler that all others build on."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Callable[[], float],
+        chance: Chance,
+        identity: bytes | None = None,
+        largest_envelope: int = DEFAULT_LARGEST_ENVELOPE,
+        on_settled: Callable[[Settled], None] = lambda settled: None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.chance = chance
+        self.identity = identity
+        self.largest_envelope = largest_envelope
+        self._on_settled = on_settled
+        self.over: set[int] = set()  # rounds whose end we have seen, even if it is not stored yet
+        self._purging = threading.Lock()
+        self.view: View | None = None
+
+    # --- what everybody is shown ------------------------------------------------------------
+
+    def refresh(self) -> View | None:
+        """Read plan, keys and round again; another front end may have changed them."""
+        with self.store.transaction() as transaction:
+            self.view = self.read_view(transaction)
+        return self.view
+
+    def read_view(self, transaction: Transaction) -> View | None:
+        stored = transaction.plan()
+        if stored is None:
+            return None
+        signed_plan = parse(stored.document)
+        plan = PlanDocument.from_object(signed_plan["document"])
+        keys = [parse(document) for document in transaction.keys(stored.id)]
+        record = transaction.last_round(stored.id)
+        key_id = b"" if record is None else _round_document(record).key_id
+        page = canonical({"plan": signed_plan, "keys": keys})
+        return View(plan, envelope.sizes(plan), page, record, key_id)
+
+    def planned(self) -> View:
+        return refuse(Problem.NOT_FOUND) if self.view is None else self.view
+
+    def is_open(self, record: RoundRecord) -> bool:
+        return self.may_be_open(record) and self.clock() >= record.opens
+
+    def may_be_open(self, record: RoundRecord) -> bool:
+        if record.state is not State.OPEN or record.serial in self.over:
+            return False
+        if self.clock() < record.closes:
+            return True
+        self.over.add(record.serial)
+        return False
+
+    # --- closing ----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Close what is due, destroy what is left of void and done rounds."""
+        for record in self.close_due():
+            self.purge(record, wait=False)
+
+    def close_due(self) -> list[RoundRecord]:
+        """Close the rounds whose time is up; which rounds have something left to destroy?"""
+        with self.store.transaction() as transaction:
+            now = self.clock()
+            open_rounds = transaction.rounds(State.OPEN)
+            due = [r for r in open_rounds if now >= r.closes or r.serial in self.over]
+            settled = [self._settle(transaction, record) for record in due]
+            left = transaction.unpurged()
+            self.view = self.read_view(transaction)
+        for one in settled:
+            self._on_settled(one)
+        if settled and not left:
+            self.clean_if_possible()  # who was there is nobody's business any more
+        return left
+
+    def _settle(self, transaction: Transaction, record: RoundRecord) -> Settled:
+        self.over.add(record.serial)
+        # First the state, which keeps further reports out, then the counts.
+        transaction.change_round(record.serial, state=State.CLOSED)
+        present, held = transaction.counts(record.serial)
+        plan = self.current_plan(transaction)
+        state, reason, reports = State.CLOSED, None, held if not plan.keeps_one else min(held, 1)
+        told: int | None = reports
+        if present < plan.population:
+            # The number of reports depends on secret coins, and this round is to cost nothing.
+            state, reason, told = State.VOID, BY_POPULATION, None
+        elif held < plan.minimum_batch:
+            state, reason = State.VOID, BY_BATCH
+        transaction.change_round(
+            record.serial, state=state, reason=reason, present=present, reports=told
+        )
+        transaction.forget_attendance(record.serial)
+        return Settled(record.number, state, reason, present, told)
+
+    def purge(self, record: RoundRecord, *, wait: bool) -> None:
+        if not self._purging.acquire(blocking=wait):
+            return  # whoever is at it finishes it
+        try:
+            view = self.view
+            at_once = 1 if view is None else max(1, 2 * CHUNK_BYTES // view.sizes.envelope)
+            while not self.store.purge(record.serial, at_once):
+                self.clean_if_possible()  # keeps the log short while much is overwritten
+            self.store.clean()
+            with self.store.transaction() as transaction:
+                transaction.change_round(record.serial, purged=True)
+        finally:
+            self._purging.release()
+
+    def clean_if_possible(self) -> None:
+        with suppress(StorageBusy):  # the next cleaning takes this with it
+            self.store.clean()
+
+    # --- reading ----------------------------------------------------------------------------
+
+    def find(self, number: int) -> RoundRecord:
+        """A round of the current plan, closed if it is time."""
+        record = self._read_round(number)
+        if record.state is State.OPEN and not self.may_be_open(record):
+            self.close_due()
+            record = self._read_round(number)
+        return record
+
+    def _read_round(self, number: int) -> RoundRecord:
+        with self.store.transaction() as transaction:
+            plan = transaction.plan()
+            record = None if plan is None else transaction.round(plan.id, number)
+            self.view = self.read_view(transaction)
+        return refuse(Problem.NOT_FOUND) if record is None else record
+
+    @staticmethod
+    def current_plan(transaction: Transaction) -> PlanDocument:
+        stored = transaction.plan()
+        if stored is None:
+            refuse(Problem.NOT_FOUND)
+        return PlanDocument.from_object(parse(stored.document)["document"])
+
+    @staticmethod
+    def used(transaction: Transaction, plan: PlanDocument, *, waiting: bool = True) -> int:
+        """Rounds the analyzer has been charged for, or (waiting) may still claim."""
+        states = [State.CLAIMED, State.DONE] + ([State.CLOSED] if waiting else [])
+        void = transaction.count_rounds(plan.id, State.VOID, BY_BATCH)
+        return void + sum(transaction.count_rounds(plan.id, state) for state in states)
+
+
+def _round_document(record: RoundRecord) -> RoundDocument:
+    return RoundDocument.from_object(parse(record.document)["document"])
