@@ -1,0 +1,270 @@
+"""Everything the page asks for, as functions from a form to plain data.
+
+They run in worker processes (see `workers`), so arguments and results are plain and picklable.
+What goes wrong on purpose comes back as data too: `{"problem": …, "field": …}`. Every figure is
+sent with the text that may be shown, rounded by its kind, so that the browser never rounds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec
+
+from dpcheckin.accounting import (
+    Bracket,
+    Guarantee,
+    Kind,
+    Round,
+    checks,
+    compose,
+    distributed,
+    guarantee,
+    inverse,
+    lower_bound,
+)
+from dpcheckin.accounting.clones import closed_form
+from dpcheckin.accounting.published import PublishedBound, catalogue
+from dpcheckin.accounting.quick import QuickRounds, quick_epsilon
+from dpcheckin.dashboard.form import MOST_ROUNDS, Form
+from dpcheckin.dashboard.texts import shell, texts
+from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable
+from dpcheckin.protocols import DistributedCheckIn
+from dpcheckin.protocols.statement import stated
+from dpcheckin.randomizers import Gaussian
+
+Answer = dict[str, Any]
+Arguments = ParamSpec("Arguments")
+
+# where an error is shown when the library's name for a parameter is not the field's
+_FIELDS = {"count": "rounds", "epsilon": "target", "cohort_size": "cohort"}
+
+
+def answering(compute: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """Turn the package's own exceptions into data that names the field to mend."""
+
+    @wraps(compute)
+    def safe(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        try:
+            return compute(*args, **kwargs)
+        except DpCheckinError as problem:
+            return problem_of(problem)
+
+    return safe
+
+
+def problem_of(problem: DpCheckinError) -> Answer:
+    """What went wrong, and at which field."""
+    field = None
+    if isinstance(problem, InvalidParameter):
+        field = problem.name.replace("-", "_")
+        field = _FIELDS.get(field, field)
+    return {"problem": str(problem), "field": field}
+
+
+@answering
+def quick(form: Form) -> Answer:
+    """A certified figure at once; a little larger than the one `statement` gives."""
+    return {"epsilon": _figure(_quick(form, _decade(form.windows)))}
+
+
+@answering
+def quick_at(form: Form, axis: str, x: float) -> Answer:
+    """One point of our own line, as quickly."""
+    there = form.at(axis, x)
+    # along rounds every point is made from the same curve of one round
+    most = _decade(form.windows) if axis == "rounds" else _decade(there.windows)
+    return _point(x, _quick(there, most), Kind.GUARANTEE)
+
+
+@answering
+def statement(form: Form) -> Answer:
+    """The certified guarantee with its sentence, the lower bound, and the plan in three texts."""
+    said = _said(form)
+    data = said.to_json()
+    one, lower = form.one_round(), None
+    if one is not None and form.about.solvable:
+        lower = lower_bound([(one, form.windows)], form.delta).epsilon.lower
+    shuffled, colluding = _sentences(said)
+    return {
+        "epsilon": _figure(said.epsilon.upper),
+        "lower": None if lower is None else _figure(lower, Kind.LOWER_BOUND),
+        "local": None if said.local is None else _figure(said.local.epsilon),
+        "sentence": str(said),
+        "trusted": shuffled,
+        "untrusted": colluding,
+        "basis": list(said.basis),
+        "assumptions": list(said.assumptions),
+        "texts": texts(form, data),
+    }
+
+
+@answering
+def guarantee_at(form: Form, axis: str, x: float) -> Answer:
+    """One point of our own line."""
+    return _point(x, _epsilon(form.at(axis, x)).upper, Kind.GUARANTEE)
+
+
+@answering
+def lower_at(form: Form, axis: str, x: float) -> Answer:
+    """One point of the lower bound."""
+    there = form.at(axis, x)
+    one = there.one_round()
+    if one is None:
+        raise OutsideTheorem("no lower bound of ours for this protocol")
+    value = lower_bound([(one, there.windows)], there.delta).epsilon.lower
+    return _point(x, value, Kind.LOWER_BOUND)
+
+
+@answering
+def published_at(form: Form, key: str, axis: str, xs: Sequence[float]) -> Answer:
+    """A published bound at several places: one worker can keep what does not change between."""
+    (bound,) = (b for b in about(form.protocol) if key_of(b) == key)
+    points, reason = [], None
+    for x in xs:
+        value = bound.evaluate(form.at(axis, x).setting())
+        if value.epsilon is not None and math.isfinite(value.epsilon):
+            points.append(_point(x, value.epsilon, bound.kind))
+        else:
+            reason = value.reason or "infinite here"
+    return {"points": points, "reason": reason}
+
+
+@answering
+def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
+    """The extreme value along the plot's axis that meets the target, and what it guarantees."""
+    axis = form.axis(over)
+    if axis not in form.about.solvable:
+        raise OutsideTheorem(
+            f"no inverse question for {axis.replace('_', ' ')} of this protocol: "
+            "choose another horizontal axis"
+        )
+
+    def build(value: float) -> tuple[Round, int]:
+        there = form.at(axis, value)
+        one = there.one_round()
+        assert one is not None  # protocols with questions to turn round are all of this kind
+        return one, there.windows
+
+    if rough:
+        value = inverse.solve(axis, build, epsilon=target, delta=form.delta, upper=quick_epsilon)
+    else:
+        value = inverse.solve(axis, build, epsilon=target, delta=form.delta)
+    if axis == "rounds" and value > MOST_ROUNDS:
+        raise Unreachable(f"more than {MOST_ROUNDS:,} rounds meet epsilon = {target:g}")
+    there = form.at(axis, value)
+    spent = _quick(there, _decade(there.windows)) if rough else _epsilon(there).upper
+    return {
+        "parameter": axis,
+        "value": value,
+        "exact": not rough,
+        "epsilon": _figure(spent),
+        "shell": shell(form, leave_out=axis, target=target),
+    }
+
+
+def about(protocol: str) -> list[PublishedBound]:
+    """The published bounds that speak of a protocol and have something to draw."""
+    return [b for b in catalogue() if protocol in b.protocols and b.compute is not None]
+
+
+def key_of(bound: PublishedBound) -> str:
+    """A name that tells two bounds of one protocol apart."""
+    return f"{bound.name} [{bound.paper} {bound.theorem}]"
+
+
+def _epsilon(form: Form) -> Bracket:
+    one = form.one_round()
+    if one is None:
+        return _said(form).epsilon
+    found = compose([(one, form.windows)]).epsilon(form.delta)
+    if math.isinf(found.upper):
+        raise Unreachable(f"no epsilon reaches delta = {form.delta:g} here")
+    return found
+
+
+def _said(form: Form) -> Guarantee:
+    one = form.one_round()
+    if one is not None:
+        return guarantee([(one, form.windows)], form.delta)
+    if form.protocol == "distributed-check-in":
+        noise = Gaussian(form.noise_multiplier)
+        plan = DistributedCheckIn(form.population, form.rate, form.rounds, noise)
+        return plan.guarantee(form.delta)
+    values = [b.evaluate(form.setting()) for b in about(form.protocol)]
+    proved = [v for v in values if v.kind is Kind.GUARANTEE and v.applies]
+    if not proved:
+        raise OutsideTheorem("; ".join(f"{v.name} {v.reason}" for v in values))
+    best = min(proved, key=lambda v: v.guaranteed_epsilon())
+    return stated(
+        Bracket(0.0, best.guaranteed_epsilon()),
+        form.delta,
+        basis=(f"{best.name} ({best.bound.citation}, {best.theorem})",),
+        assumptions=(
+            "every client picks its slot on its own and keeps it secret",
+            "the server sees averages, not who might be in them",
+            "clients do not collude",
+        ),
+        reports=(form.pair(), 1.0, 1),
+    )
+
+
+def _quick(form: Form, most: int) -> float:
+    """A certified epsilon within a blink; looser than `_epsilon`."""
+    one = form.one_round()
+    if one is not None:
+        smallest = 10.0 ** math.floor(math.log10(checks.open_probability("delta", form.delta)))
+        value = _kept(one, most, smallest).epsilon(form.windows, form.delta)
+    elif form.protocol == "distributed-check-in":
+        value = distributed.epsilon(
+            form.population, form.rate, form.noise_multiplier, form.rounds, form.delta
+        ).upper
+    else:
+        value = form.local_epsilon  # a client reports once
+        with contextlib.suppress(OutsideTheorem):
+            value = min(value, closed_form(form.local_epsilon, form.population, form.delta))
+    if math.isinf(value):
+        raise Unreachable(
+            f"delta = {form.delta:g} cannot be reached by any epsilon: raise delta or lower "
+            "the rate"
+        )
+    return value
+
+
+def _decade(rounds: int) -> int:
+    """Rounds up to which one curve serves: dragging within a decade meets it again."""
+    return min(int(10 ** (math.floor(math.log10(max(rounds, 1))) + 1)), MOST_ROUNDS)
+
+
+@lru_cache(maxsize=64)
+def _kept(one: Round, most: int, smallest: float) -> QuickRounds:
+    return QuickRounds(one, most, smallest)
+
+
+def _figure(value: float, kind: Kind = Kind.GUARANTEE) -> Answer:
+    return {"value": value if math.isfinite(value) else None, "text": kind.figure(value)}
+
+
+def _point(x: float, value: float, kind: Kind) -> Answer:
+    return {"x": x, "y": value, "text": kind.figure(value)}
+
+
+def coarse_first(values: Sequence[float]) -> list[float]:
+    """Both ends, the middle, the quarters, …: a line that is cut short is coarse, not half."""
+    order = [0, len(values) - 1]
+    step = 1
+    while step < len(values):
+        step *= 2
+    while step >= 1:
+        order += range(0, len(values), step)
+        step //= 2
+    return [values[i] for i in dict.fromkeys(order)]
+
+
+def _sentences(said: Guarantee) -> tuple[str, str | None]:
+    """The guarantee's own sentence, split where the shuffler stops being trusted."""
+    whole = str(said)
+    first, found, rest = whole.partition(" If the shuffler colludes")
+    return first, f"If the shuffler colludes{rest}" if found else None

@@ -1,0 +1,287 @@
+"""What the page lets one choose, and the plan that a set of choices stands for.
+
+One table per protocol decides which fields matter, which randomizers fit, along which parameters a
+plot can run and which questions can be turned round. The page asks for these tables; it has no
+copy of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from dpcheckin.accounting import LocalPair, Round, WindowRound
+from dpcheckin.accounting.named import pair_named, round_of
+from dpcheckin.accounting.published import Setting
+from dpcheckin.errors import InvalidParameter
+
+MOST_ROUNDS = 10**7
+PURE = ("any", "binary", "dary", "hemisphere", "privunit", "laplace")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """One protocol as the page offers it."""
+
+    label: str
+    about: str
+    fields: tuple[str, ...]
+    randomizers: tuple[str, ...]
+    over: tuple[str, ...]
+    solvable: tuple[str, ...] = ()  # those of `over` for which an epsilon can be aimed at
+
+
+PROTOCOLS = {
+    "shuffled-check-in": Protocol(
+        "Shuffled check-in",
+        "Every client flips its own coin in each round; reports pass a shuffler.",
+        ("population", "rate", "rounds", "colluding", "dropout"),
+        (*PURE, "gaussian"),
+        ("rounds", "rate", "population", "local"),
+        ("rounds", "rate", "population", "local_epsilon"),
+    ),
+    "subsampled-shuffle": Protocol(
+        "Subsampled shuffle",
+        "A cohort of fixed size is drawn in secret in each round; reports pass a shuffler.",
+        ("population", "cohort", "rounds", "colluding"),
+        (*PURE, "gaussian"),
+        ("rounds", "cohort", "population", "local"),
+        ("rounds", "population", "local_epsilon"),
+    ),
+    "shuffle": Protocol(
+        "Full shuffle",
+        "Every client reports in every round; reports pass a shuffler.",
+        ("population", "rounds", "colluding"),
+        ("any", "binary", "dary", "hemisphere", "privunit"),
+        ("rounds", "population", "local"),
+        ("rounds", "population", "local_epsilon"),
+    ),
+    "distributed-check-in": Protocol(
+        "Distributed check-in",
+        "Every client flips its own coin; secure aggregation shows only the sum.",
+        ("population", "rate", "rounds"),
+        ("gaussian",),
+        ("rounds", "rate", "population", "local"),
+    ),
+    "random-check-in-fixed": Protocol(
+        "Random check-ins, fixed window",
+        "Every client picks one slot of a window and reports at most once in it.",
+        ("slots", "check_in_probability", "rounds"),
+        ("any", "gaussian"),
+        ("rounds", "slots", "local"),
+    ),
+    "random-check-in-sliding": Protocol(
+        "Random check-ins, sliding window",
+        "A client's window begins when it arrives; it reports once, in a slot it chose.",
+        ("slots",),
+        ("any", "gaussian"),
+        ("slots", "local"),
+    ),
+    "random-check-in-averaged": Protocol(
+        "Random check-ins, averaged",
+        "All clients that chose the same slot are averaged; one window.",
+        ("population", "slots"),
+        ("any",),
+        ("population", "slots", "local"),
+    ),
+}
+RANDOMIZERS = {
+    "any": "any pure randomizer",
+    "binary": "binary response",
+    "dary": "k-ary response",
+    "hemisphere": "hemisphere (LDP-SGD)",
+    "privunit": "PrivUnit",
+    "laplace": "Laplace",
+    "gaussian": "Gaussian",
+}
+WHOLE = ("population", "cohort", "slots", "symbols", "dimension", "rounds")
+# Along a parameter the plot runs over these: ends allowed at all, and decades below and above.
+RANGES: dict[str, tuple[float, float]] = {
+    "rounds": (1, MOST_ROUNDS),
+    "rate": (1e-9, 0.99),
+    "population": (2, 10**12),
+    "cohort": (1, 10**12),
+    "slots": (2, 10**9),
+    "local_epsilon": (0.02, 12.0),
+    "noise_multiplier": (0.1, 100.0),
+}
+
+
+@dataclass(frozen=True)
+class Form:
+    """The choices on the page. Fields that do not matter for a protocol are carried along."""
+
+    protocol: str = "shuffled-check-in"
+    population: int = 60_000
+    rate: float = 0.0333
+    cohort: int = 2_000
+    slots: int = 1_000
+    check_in_probability: float = 1.0
+    randomizer: str = "any"
+    symbols: int = 10
+    dimension: int = 1_000
+    local_epsilon: float = 2.0
+    noise_multiplier: float = 1.0
+    rounds: int = 6_000
+    delta: float = 1e-5
+    colluding: float = 0.0
+    dropout: float = 0.0
+
+    @staticmethod
+    def read(given: Mapping[str, str]) -> Form:
+        """The form that a query stands for; what is left out takes its default."""
+        values: dict[str, Any] = {}
+        for field in fields(Form):
+            text = given.get(field.name)
+            if text is None:
+                continue
+            values[field.name] = text if field.type == "str" else _number(field.name, text)
+        form = Form(**values)
+        form.check()
+        return form
+
+    def check(self) -> None:
+        """Refuse names that do not exist and more rounds than a page should compute."""
+        if self.protocol not in PROTOCOLS:
+            raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PROTOCOLS))
+        allowed = self.about.randomizers
+        if self.randomizer not in allowed:
+            raise InvalidParameter("randomizer", self.randomizer, "one of " + ", ".join(allowed))
+        if "rounds" in self.about.fields and not 1 <= self.rounds <= MOST_ROUNDS:
+            limit = f"a whole number from 1 to {MOST_ROUNDS:,} on this page"
+            raise InvalidParameter("rounds", self.rounds, limit)
+
+    @property
+    def about(self) -> Protocol:
+        return PROTOCOLS[self.protocol]
+
+    @property
+    def is_gaussian(self) -> bool:
+        return self.randomizer == "gaussian"
+
+    @property
+    def local(self) -> str:
+        """The name of the field that says how noisy a report is."""
+        return "noise_multiplier" if self.is_gaussian else "local_epsilon"
+
+    @property
+    def windows(self) -> int:
+        """Rounds, or one where the protocol knows only one."""
+        return self.rounds if "rounds" in self.about.fields else 1
+
+    @property
+    def relevant(self) -> dict[str, Any]:
+        """The choices that matter, in the order of the page."""
+        names = ["protocol", *self.about.fields, "randomizer", self.local, "delta"]
+        names += {"dary": ["symbols"], "privunit": ["dimension"]}.get(self.randomizer, [])
+        everything = asdict(self)
+        return {name: everything[name] for name in everything if name in names}
+
+    def randomizer_text(self) -> str:
+        """The randomizer as `--randomizer` takes it."""
+        if self.is_gaussian:
+            return f"gaussian:{self.noise_multiplier!r}"
+        argument = {"dary": self.symbols, "privunit": self.dimension}.get(self.randomizer)
+        return self.randomizer if argument is None else f"{self.randomizer}:{argument}"
+
+    def pair(self) -> LocalPair:
+        """The local pair of one report."""
+        return pair_named(self.randomizer_text(), None if self.is_gaussian else self.local_epsilon)
+
+    def one_round(self) -> Round | None:
+        """One round, for protocols that the empty-seat theorem covers."""
+        if self.protocol in ("random-check-in-fixed", "random-check-in-sliding"):
+            chance = self.check_in_probability if self.protocol.endswith("fixed") else 1.0
+            return WindowRound(self.slots, self.pair(), chance)
+        if self.protocol in ("distributed-check-in", "random-check-in-averaged"):
+            return None
+        shown = self.about.fields
+        return round_of(
+            self.protocol,
+            self.population,
+            self.pair(),
+            self.rate if "rate" in shown else None,
+            self.cohort if "cohort" in shown else None,
+            self.colluding,
+            self.dropout if "dropout" in shown else 0.0,
+        )
+
+    def setting(self) -> Setting:
+        """The run as the published bounds know it: without colluders and dropouts."""
+        shown = self.about.fields
+        return Setting(
+            protocol=self.protocol,
+            population=self.population,
+            rounds=self.windows,
+            delta=self.delta,
+            rate=self.rate if "rate" in shown else None,
+            cohort=self.cohort if "cohort" in shown else None,
+            local_epsilon=None if self.is_gaussian else self.local_epsilon,
+            noise_multiplier=self.noise_multiplier if self.is_gaussian else None,
+            slots=self.slots if "slots" in shown else None,
+            check_in_probability=self.check_in_probability
+            if "check_in_probability" in shown
+            else None,
+        )
+
+    def axis(self, over: str) -> str:
+        """The field a plot runs along; `local` stands for the one that fits the randomizer."""
+        if over not in self.about.over:
+            allowed = "one of " + ", ".join(self.about.over)
+            raise InvalidParameter("over", over, allowed)
+        return self.local if over == "local" else over
+
+    def at(self, axis: str, value: float) -> Form:
+        """The same choices with one of them changed."""
+        change: dict[str, Any] = {axis: round(value) if axis in WHOLE else value}
+        return replace(self, **change)
+
+    def abscissas(self, axis: str, points: int) -> list[float]:
+        """Evenly spread (in logarithms) values round the chosen one, which is among them."""
+        least, most = RANGES[axis]
+        if axis == "cohort":
+            most = self.population - 1
+        here = float(getattr(self, axis))
+        decade = 10.0 ** math.floor(math.log10(here)) if here > 0 else least
+        if axis in ("local_epsilon", "noise_multiplier"):
+            low, high = min(0.1, here / 2), max(10.0, 2 * here)
+        else:
+            low, high = decade / 100, decade * 10
+        low, high = max(low, least), max(min(high, most), least)
+        if not low < high:
+            return [here]
+        ratio = (high / low) ** (1 / (points - 1))
+        spread = [float(f"{low * ratio**i:.3g}") for i in range(points)]
+        if axis in WHOLE:
+            spread = [float(round(x)) for x in spread]
+        return sorted({*spread, here})
+
+
+def _number(name: str, text: str) -> float | int:
+    """A number as people type it: 60000, 60,000, 1e-5, 1/30."""
+    wanted = "a whole number" if name in WHOLE else "a number"
+    plain = text.strip().replace(",", "").replace("_", "").replace(" ", "")
+    above, slash, below = plain.partition("/")
+    try:
+        value = float(above) / float(below) if slash else float(above)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidParameter(name, text, wanted) from None
+    if not math.isfinite(value):
+        raise InvalidParameter(name, text, wanted)
+    if name not in WHOLE:
+        return value
+    if not value.is_integer():
+        raise InvalidParameter(name, text, wanted)
+    return int(value)
+
+
+def describe() -> dict[str, Any]:
+    """The tables, for the page."""
+    return {
+        "defaults": asdict(Form()),
+        "protocols": {name: asdict(protocol) for name, protocol in PROTOCOLS.items()},
+        "randomizers": RANDOMIZERS,
+        "whole": list(WHOLE),
+    }

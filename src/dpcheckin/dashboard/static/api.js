@@ -1,0 +1,29 @@
+// Talking to the server: one object, or a stream of objects one per line. No state of its own.
+
+async function ask(path, query, signal) {
+  const response = await fetch(`${path}?${new URLSearchParams(query)}`, { signal });
+  if (!response.ok && response.status !== 422) throw new Error(`${path}: ${response.status}`);
+  return response;
+}
+
+export async function getJson(path, query = {}, signal = undefined) {
+  const response = await ask(path, query, signal);
+  return response.status === 204 ? null : response.json();
+}
+
+// Calls `each` for every line as it arrives; a refusal is a single object with a `problem`.
+export async function getLines(path, query, signal, each) {
+  const response = await ask(path, query, signal);
+  if (response.status === 422) return each(await response.json());
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return undefined;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) each(JSON.parse(line));
+  }
+}
+
+export const aborted = (problem) => problem.name === "AbortError";

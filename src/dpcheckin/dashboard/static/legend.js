@@ -1,0 +1,91 @@
+// The legend: a switch for every line, what it is worth, its figure here, and why it is refuted.
+
+const SVG = "http://www.w3.org/2000/svg";
+const CLASS = { guarantee: "published", "lower bound": "lower", "refuted claim": "refuted", conjecture: "refuted" };
+const OURS = [
+  { key: "guarantee", name: "guarantee", source: "this package", kind: "guarantee", look: "guarantee", hue: 0,
+    statement: "Certified: no client loses more than this (empty-seat theorem)." },
+  { key: "lower bound", name: "proven lower bound", source: "this package", kind: "lower bound", look: "lower", hue: 1, fills: true,
+    statement: "Some clients lose at least this much: nobody can promise less." },
+];
+
+// The lines of a protocol: ours, then what has been published about it.
+export function linesOf(protocol, tables) {
+  const published = tables.bounds[protocol] ?? [];
+  let [proved, refuted] = [0, 0];
+  const theirs = published.map((bound) => {
+    const look = CLASS[bound.kind];
+    const hue = look === "refuted" ? 6 + (refuted++ % 4) : bound.kind === "lower bound" ? 1 : 2 + (proved++ % 4);
+    return { ...bound, look, hue };
+  });
+  const ours = tables.protocols[protocol]?.solvable.length ? OURS : OURS.slice(0, 1);
+  return [...ours, ...theirs];
+}
+
+export function explain(line) {
+  const rows = [["b", line.name], ["span", `${line.kind} · ${line.citation ?? line.source}`], ["span", line.statement]];
+  if (line.kind === "refuted claim") rows.push(["refuted", `Refuted: ${line.erratum ?? "see docs/errata.md"}`]);
+  else if (line.erratum) rows.push(["span", `Erratum: ${line.erratum}`]);
+  return rows;
+}
+
+export class Legend {
+  // `toggled(key, on)`, `pointed(line or null, element)`
+  constructor(fieldset, { toggled, pointed }) {
+    Object.assign(this, { fieldset, toggled, pointed, entries: new Map(), shown: "" });
+  }
+
+  show(lines, hidden) {
+    const signature = lines.map((l) => l.key).join("|");
+    if (signature !== this.shown) {
+      this.shown = signature;
+      this.entries.clear();
+      this.fieldset.querySelectorAll(".entry").forEach((entry) => entry.remove());
+      for (const line of lines) this.fieldset.append(this.#entry(line));
+    }
+    for (const line of lines) this.entries.get(line.key).box.checked = !hidden.has(line.key);
+  }
+
+  #entry(line) {
+    const entry = document.createElement("label");
+    entry.className = "entry";
+    entry.dataset.kind = line.kind;
+    const box = document.createElement("input");
+    box.type = "checkbox";
+    box.dataset.line = line.key;
+    const swatch = document.createElementNS(SVG, "svg");
+    swatch.setAttribute("class", "plot");
+    swatch.setAttribute("viewBox", "0 0 30 12");
+    swatch.setAttribute("aria-hidden", "true");
+    const stroke = document.createElementNS(SVG, "path");
+    stroke.setAttribute("class", `line ${line.look} hue-${line.hue}`);
+    stroke.setAttribute("d", "M1 6H29");
+    swatch.append(stroke);
+    const name = document.createElement("span");
+    name.className = "name";
+    const small = document.createElement("small");
+    small.textContent = line.key === "guarantee" || line.key === "lower bound" ? line.source : `${line.source.split(" ")[0]} · ${line.kind}`;
+    name.append(`${line.name} `, small);
+    const value = document.createElement("span");
+    value.className = "value";
+    // screen readers get the explanation with the switch, others on hover and focus
+    box.setAttribute("aria-description", explain(line).slice(1).map(([, text]) => text).join(". "));
+    entry.append(box, swatch, name, value);
+    box.addEventListener("change", () => this.toggled(line.key, box.checked));
+    entry.addEventListener("pointerenter", () => this.pointed(line, entry));
+    entry.addEventListener("pointerleave", () => this.pointed(null, entry));
+    box.addEventListener("focus", () => box.matches(":focus-visible") && this.pointed(line, entry));
+    box.addEventListener("blur", () => this.pointed(null, entry));
+    this.entries.set(line.key, { entry, box, value });
+    return entry;
+  }
+
+  // The figure at the chosen place, or why there is none.
+  value(key, text, reason = "") {
+    const found = this.entries.get(key);
+    if (!found) return;
+    found.value.textContent = text;
+    found.entry.dataset.empty = String(Boolean(reason));
+    found.entry.title = reason;
+  }
+}

@@ -1,0 +1,34 @@
+// Numbers as people read them, for what the page itself writes: values of sliders, ticks, counts.
+// Privacy figures never pass through here: the server sends them as text, rounded by their kind.
+
+export function parse(text) {
+  const [above, below] = text.replace(/[,_\s]/g, "").split("/");
+  const value = below === undefined ? Number(above) : Number(above) / Number(below);
+  return text.trim() === "" ? NaN : value;
+}
+
+export function grouped(value) {
+  return value.toLocaleString("en-US", { maximumFractionDigits: 20 });
+}
+
+// Three digits, without the noise of binary fractions: a slider's value as one would type it.
+export function typed(value, whole) {
+  if (whole) {
+    const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(value, 1))) - 2);
+    return String(Math.round(Math.round(value / unit) * unit));
+  }
+  const rounded = Number(value.toPrecision(3));
+  return rounded !== 0 && Math.abs(rounded) < 1e-4 ? rounded.toExponential().replace("e+", "e") : String(rounded);
+}
+
+const SUPER = "⁰¹²³⁴⁵⁶⁷⁸⁹";
+const raised = (n) => (n < 0 ? "⁻" : "") + [...String(Math.abs(n))].map((d) => SUPER[d]).join("");
+
+// A tick: plain between 0.001 and 100,000, powers of ten beyond.
+export function tick(value) {
+  if (value === 0) return "0";
+  const exponent = Math.floor(Math.log10(Math.abs(value)) + 1e-9);
+  if (exponent >= -3 && exponent <= 5) return grouped(Number(value.toPrecision(6)));
+  const digits = Number((value / 10 ** exponent).toPrecision(3));
+  return (digits === 1 ? "" : `${digits}·`) + `10${raised(exponent)}`;
+}

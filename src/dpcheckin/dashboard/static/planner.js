@@ -1,0 +1,383 @@
+// The planner: asks while the form changes, and puts the answers where they belong.
+// A quick certified figure follows every movement; once the form rests, the tight figure and the
+// lines of the plot are asked for. Whatever is no longer wanted is called off.
+
+import { aborted, getJson, getLines } from "./api.js";
+import { explain, Legend, linesOf } from "./legend.js";
+import { grouped, parse, tick } from "./numbers.js";
+import { Plot } from "./plot.js";
+import { outward } from "./scale.js";
+import { Texts } from "./texts.js";
+
+const REST = 300; // milliseconds without a change after which the form is at rest
+const TITLES = {
+  rounds: "rounds", rate: "check-in rate", population: "population", cohort: "cohort", slots: "slots",
+  local_epsilon: "local ε", noise_multiplier: "noise multiplier",
+};
+const $ = (id) => document.getElementById(id);
+
+export class Planner {
+  constructor(state, fields, tables) {
+    Object.assign(this, { state, fields, tables, points: new Map(), preview: [], timer: 0 });
+    this.texts = new Texts();
+    this.plot = new Plot($("plot"), $("tip"), {
+      describe: (line, point) => [...explain(line.about).slice(0, 2), ["span", `ε = ${point.text} at ${TITLES[this.axis]} ${grouped(point.x)}`], ...explain(line.about).slice(3)],
+      pick: (y) => this.#aim(Number(y.toPrecision(3))),
+    });
+    this.legend = new Legend($("legend"), {
+      toggled: (key, on) => this.#toggle(key, on),
+      pointed: (line, element) => this.#point(line, element),
+    });
+    this.#aiming();
+    state.onChange((changed) => this.#changed(changed));
+    this.#changed(null);
+  }
+
+  get over() {
+    const known = this.tables.protocols[this.state.get("protocol")]?.over ?? [];
+    return known.includes(this.state.get("over")) ? this.state.get("over") : known[0];
+  }
+
+  get axis() {
+    if (this.over !== "local") return this.over;
+    return this.state.get("randomizer") === "gaussian" ? "noise_multiplier" : "local_epsilon";
+  }
+
+  get hidden() {
+    return new Set(this.state.get("hide").split("|").filter(Boolean));
+  }
+
+  #changed(changed) {
+    const only = (names) => changed !== null && changed.every((name) => names.includes(name));
+    if (only(["target"])) return this.#draw();
+    if (only(["view", "run"])) return undefined;
+    this.lines = linesOf(this.state.get("protocol"), this.tables);
+    this.legend.show(this.lines, this.hidden);
+    this.#choices();
+    if (only(["hide"])) {
+      this.#draw();
+      return this.#rest();
+    }
+    this.#forget();
+    if (!only(["over"])) {
+      this.#busy();
+      $("solved").textContent = "Click the plot at an ε, or type one: what may be chosen to meet it?";
+      $("use").hidden = true;
+    }
+    this.#ask();
+    return this.#rest();
+  }
+
+  #choices() {
+    const names = this.tables.protocols[this.state.get("protocol")]?.over ?? [];
+    const gaussian = this.state.get("randomizer") === "gaussian";
+    const label = (name) => TITLES[name === "local" ? (gaussian ? "noise_multiplier" : "local_epsilon") : name];
+    const signature = names.map(label).join();
+    if (signature !== this.offered) {
+      this.offered = signature;
+      $("over").replaceChildren(
+        ...names.map((name) => {
+          const choice = document.createElement("label");
+          const radio = document.createElement("input");
+          Object.assign(radio, { type: "radio", name: "over", value: name });
+          radio.addEventListener("change", () => this.state.set({ over: name }));
+          choice.append(radio, label(name));
+          return choice;
+        }),
+      );
+    }
+    for (const radio of $("over").querySelectorAll("input")) radio.checked = radio.value === this.over;
+  }
+
+  #forget() {
+    this.points.clear();
+    this.preview = [];
+    this.range = null;
+    for (const line of this.lines) this.legend.value(line.key, "");
+  }
+
+  #busy() {
+    for (const id of ["epsilon", "trusted-figure", "untrusted-figure"]) $(id).dataset.stale = "true";
+    this.#status("busy", "computing");
+  }
+
+  #status(kind, text) {
+    $("status").dataset.state = kind;
+    $("status").textContent = text;
+  }
+
+  // While one preview is on its way the next waits: the server never has two of ours to do.
+  async #ask() {
+    this.wanted = true;
+    if (this.asking) return this.preview_abort?.abort();
+    this.asking = true;
+    while (this.wanted) {
+      this.wanted = false;
+      this.preview_abort = new AbortController();
+      try {
+        await getLines("/api/preview", { ...this.fields.query(), over: this.over }, this.preview_abort.signal, (answer) => this.#previewed(answer));
+      } catch (problem) {
+        if (!aborted(problem)) this.#offline(problem);
+      }
+    }
+    this.asking = false;
+    return undefined;
+  }
+
+  #previewed(answer) {
+    if (this.wanted) return;
+    if (answer.problem) {
+      if (!answer.line) this.#refused(answer);
+      return;
+    }
+    if (answer.epsilon) {
+      this.#accepted();
+      if ($("status").dataset.state === "certified") return;
+      $("epsilon").textContent = answer.epsilon.text;
+      $("epsilon").dataset.stale = "false";
+      this.here = { x: parse(this.state.get(this.axis)), y: answer.epsilon.value };
+      this.#status("quick", "certified, tightening…");
+    } else {
+      this.preview.push(answer);
+      this.preview.sort((a, b) => a.x - b.x);
+    }
+    this.#draw();
+  }
+
+  #rest() {
+    clearTimeout(this.timer);
+    this.rest_abort?.abort();
+    $("progress").dataset.state = "busy";
+    $("progress").textContent = "";
+    this.timer = setTimeout(() => this.#settle(), REST);
+  }
+
+  async #settle() {
+    this.rest_abort = new AbortController();
+    const { signal } = this.rest_abort;
+    const query = this.fields.query();
+    try {
+      this.#stated(await getJson("/api/statement", query, signal));
+      if (signal.aborted) return;
+      const asked = new URLSearchParams({ ...query, over: this.over });
+      for (const line of this.lines)
+        if (line.citation && !this.hidden.has(line.key)) asked.append("bound", line.key);
+      let [done, questions] = [-1, 0];
+      await getLines("/api/lines", asked, signal, (answer) => {
+        if (signal.aborted) return;
+        done += 1;
+        questions = answer.questions ?? questions;
+        $("progress").textContent = done < questions ? `${done} of ${questions} computed` : "";
+        this.#received(answer);
+      });
+      this.preview = [];
+      $("progress").dataset.state = "done";
+      this.#draw();
+    } catch (problem) {
+      if (!aborted(problem)) this.#offline(problem);
+    }
+  }
+
+  #stated(answer) {
+    if (answer.problem) return this.#refused(answer);
+    this.#accepted();
+    const set = (id, figure) => {
+      $(id).textContent = figure ? figure.text : "–";
+      $(id).dataset.stale = "false";
+    };
+    set("epsilon", answer.epsilon);
+    set("trusted-figure", answer.epsilon);
+    set("untrusted-figure", answer.local);
+    this.#status("certified", "certified");
+    $("trusted").textContent = answer.trusted;
+    $("untrusted").textContent = answer.untrusted ?? "";
+    $("basis").textContent = `By the ${answer.basis.join("; ")}.`;
+    this.here = { x: parse(this.state.get(this.axis)), y: answer.epsilon.value };
+    this.least = answer.lower;
+    this.#caption();
+    this.texts.show(answer.texts);
+    return this.#draw();
+  }
+
+  #caption() {
+    const delta = this.state.get("delta");
+    const rounds = this.fields.relevant.has("rounds") ? ` over ${grouped(parse(this.state.get("rounds")))} rounds` : "";
+    const least = this.least ? `; nobody can promise less than ${this.least.text}` : "";
+    $("caption").textContent = `at δ = ${delta}${rounds}${least}`;
+  }
+
+  #received(answer) {
+    if (answer.axis) this.range = answer;
+    if (!answer.line) return;
+    const points = this.points.get(answer.line) ?? [];
+    if (answer.points) points.push(...answer.points);
+    else if (answer.y !== undefined) points.push(answer);
+    points.sort((a, b) => a.x - b.x);
+    this.points.set(answer.line, points);
+    const here = points.find((p) => p.x === parse(this.state.get(this.axis)));
+    this.legend.value(answer.line, here?.text ?? (points.length ? "" : "–"), points.length ? "" : (answer.reason ?? answer.problem ?? ""));
+    this.#draw();
+  }
+
+  #refused(answer) {
+    this.#status("problem", "no answer");
+    this.preview = [];
+    if (!this.fields.complain(answer.field, answer.problem)) {
+      $("problem").textContent = answer.problem;
+      $("problem").hidden = false;
+    } else $("problem").hidden = true;
+    this.here = null;
+    this.#draw();
+  }
+
+  #accepted() {
+    this.fields.content();
+    $("problem").hidden = true;
+  }
+
+  #offline(problem) {
+    this.#status("problem", "no connection");
+    $("problem").textContent = `The server does not answer (${problem.message}). Is dpcheckin ui still running?`;
+    $("problem").hidden = false;
+  }
+
+  #toggle(key, on) {
+    const hidden = this.hidden;
+    if (on) hidden.delete(key);
+    else hidden.add(key);
+    this.state.set({ hide: [...hidden].join("|") });
+  }
+
+  #point(line, element) {
+    this.plot.light(line && this.points.has(line.key) ? line.key : null);
+    if (!line) return void ($("tip").hidden = true);
+    const frame = $("plot").parentElement.getBoundingClientRect();
+    const box = element.getBoundingClientRect();
+    return this.plot.tell(explain(line), box.left - frame.left + 40, frame.height - 30);
+  }
+
+  #draw() {
+    const shown = this.lines.filter((line) => !this.hidden.has(line.key));
+    const lines = shown.map((line) => ({
+      key: line.key, kind: line.look, hue: line.hue, fills: line.fills, about: line, points: this.points.get(line.key) ?? [],
+    }));
+    const certified = this.points.get("guarantee") ?? [];
+    if (this.preview.length > 1 && !this.hidden.has("guarantee"))
+      lines.push({ key: "preview", kind: "preview", hue: 0, points: this.preview });
+    const xs = [...certified, ...this.preview].map((p) => p.x);
+    if (this.here) xs.push(this.here.x);
+    const from = this.range?.from ?? Math.min(...xs);
+    const to = this.range?.to ?? Math.max(...xs);
+    this.#table(shown);
+    if (!(from < to)) return;
+    const ours = [...certified, ...this.preview, ...(this.here ? [this.here] : [])].map((p) => p.y).filter((y) => y > 0);
+    const all = lines.flatMap((line) => line.points.map((p) => p.y)).filter((y) => y > 0).concat(ours);
+    if (!all.length) return;
+    // bounds that promise next to nothing may leave the picture at the top
+    const top = Math.min(Math.max(...all), Math.max(300 * Math.max(...ours, 1e-12), 1));
+    const target = parse(this.state.get("target"));
+    const [low, high] = outward(Math.max(Math.min(...all), top / 1e9) * 0.9, top * 1.1);
+    this.plot.show({
+      x: { from, to, log: true, title: TITLES[this.axis] },
+      y: { from: low, to: high, log: true, title: `ε at δ = ${this.state.get("delta")}` },
+      lines,
+      here: this.hidden.has("guarantee") ? null : this.here,
+      aimed: target >= low && target <= high ? { y: target, text: `ε = ${this.state.get("target")}` } : null,
+    });
+    const svg = $("plot");
+    svg.setAttribute("aria-valuemin", low);
+    svg.setAttribute("aria-valuemax", high);
+  }
+
+  #table(shown) {
+    const xs = [...new Set(shown.flatMap((line) => (this.points.get(line.key) ?? []).map((p) => p.x)))].sort((a, b) => a - b);
+    const table = document.createElement("table");
+    const head = table.createTHead().insertRow();
+    const cell = (row, text, tag = "td") => {
+      const made = document.createElement(tag);
+      made.textContent = text;
+      row.append(made);
+    };
+    cell(head, TITLES[this.axis], "th");
+    for (const x of xs) cell(head, tick(x), "th");
+    const body = table.createTBody();
+    for (const line of shown) {
+      const row = body.insertRow();
+      cell(row, `${line.name} (${line.kind})`, "th");
+      const points = this.points.get(line.key) ?? [];
+      for (const x of xs) cell(row, points.find((p) => p.x === x)?.text ?? "");
+    }
+    $("table").replaceChildren(table);
+    const adverse = this.fields.relevant.has("colluding") && parse(this.state.get("colluding")) + parse(this.state.get("dropout")) > 0;
+    $("legend-note").textContent = adverse ? "Published bounds know neither colluders nor dropouts: they are drawn without." : "";
+  }
+
+  // Inverse questions: a target from a click, the arrow keys or the field.
+  #aiming() {
+    const svg = $("plot");
+    svg.tabIndex = 0;
+    svg.setAttribute("role", "slider");
+    svg.setAttribute("aria-label", "Target ε: arrow keys move it, Enter asks what meets it");
+    svg.setAttribute("aria-orientation", "vertical");
+    svg.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: 1.05, ArrowDown: 1 / 1.05, PageUp: 1.5, PageDown: 1 / 1.5 }[event.key];
+      if (event.key === "Enter" || event.key === " ") this.#solve();
+      else if (step) this.#target(Number(((parse(this.state.get("target")) || this.here?.y || 1) * step).toPrecision(3)));
+      else return;
+      event.preventDefault();
+    });
+    $("target").value = this.state.get("target");
+    $("target").addEventListener("input", () => this.state.set({ target: $("target").value.trim() }));
+    $("target").addEventListener("keydown", (event) => event.key === "Enter" && this.#solve());
+    $("ask").addEventListener("click", () => this.#solve());
+    $("use").addEventListener("click", () => this.state.set({ [this.solution.parameter]: String(this.solution.value) }));
+    if (this.state.get("target")) this.#solve();
+  }
+
+  #target(value) {
+    $("target").value = String(value);
+    this.state.set({ target: String(value) });
+    $("plot").setAttribute("aria-valuenow", value);
+    $("plot").setAttribute("aria-valuetext", `ε = ${value}`);
+  }
+
+  #aim(value) {
+    this.#target(value);
+    this.#solve();
+  }
+
+  async #solve() {
+    this.solve_abort?.abort();
+    this.solve_abort = new AbortController();
+    const { signal } = this.solve_abort;
+    $("use").hidden = true;
+    $("solved").textContent = "asking…";
+    const query = { ...this.fields.query(), over: this.over, target: this.state.get("target") };
+    try {
+      for (const quick of ["1", "0"]) {
+        const answer = await getJson("/api/solve", { ...query, quick }, signal);
+        if (signal.aborted) return;
+        this.#solved(answer);
+        if (answer.problem) return;
+      }
+    } catch (problem) {
+      if (!aborted(problem)) this.#offline(problem);
+    }
+  }
+
+  #solved(answer) {
+    const wrong = answer.field === "target";
+    $("target").toggleAttribute("aria-invalid", wrong);
+    if (wrong) $("target").setAttribute("aria-invalid", "true");
+    $("target-problem").hidden = !answer.problem;
+    $("target-problem").textContent = answer.problem ?? "";
+    if (answer.problem) return void ($("solved").textContent = "");
+    this.solution = answer;
+    const found = document.createElement("strong");
+    found.textContent = `${TITLES[answer.parameter]} ${answer.parameter === "population" ? "≥" : "≤"} ${grouped(answer.value)}`;
+    const rest = answer.exact ? `: then ε ≤ ${answer.epsilon.text}.` : `: then ε ≤ ${answer.epsilon.text}. Looking for the last digit…`;
+    $("solved").replaceChildren(found, rest);
+    $("use").hidden = false;
+    return undefined;
+  }
+}

@@ -1,0 +1,103 @@
+"""Worker processes for the answers, and what has been answered already.
+
+Accounting takes tenths of seconds of pure computing; in the server's own process it would hold up
+every other request. Previews have a process to themselves, so that they never wait behind a plot;
+the others run at a lower priority. Results are kept, and a question asked twice at the same time
+is computed once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+KEPT = 4096
+NICE = 10
+
+
+def _begin(lower_priority: bool) -> None:
+    """Pay for imports before the first question comes."""
+    if lower_priority and hasattr(os, "nice"):
+        os.nice(NICE)
+    import signal
+
+    from dpcheckin.dashboard import answers
+    from dpcheckin.dashboard.form import Form
+
+    # an interrupt at the terminal reaches the whole group; the server sees to the workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    answers.quick(Form(population=100, rounds=2))
+
+
+class Workers:
+    """Two pools: one process for what must come at once, the rest for what may take its time."""
+
+    def __init__(self, processes: int | None = None) -> None:
+        count = processes or max(1, min(os.cpu_count() or 1, 4))
+        # a fresh interpreter each: forking a process that has threads is asking for trouble
+        context = multiprocessing.get_context("spawn")
+        self._soon = ProcessPoolExecutor(1, context, _begin, (False,))
+        self._later = ProcessPoolExecutor(count, context, _begin, (True,))
+        self.width = count
+        self._known: OrderedDict[Hashable, Any] = OrderedDict()
+        self._asked: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def ready(self) -> None:
+        """Wait until a preview would be answered at once."""
+        await asyncio.wrap_future(self._soon.submit(_nothing))
+
+    async def soon(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer, from the process that is kept free for this."""
+        return await self._ask(self._soon, function, arguments)
+
+    async def later(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer, whenever one of the other processes has time."""
+        return await self._ask(self._later, function, arguments)
+
+    def close(self) -> None:
+        """Stop the processes; what is being computed is thrown away."""
+        for pool in (self._soon, self._later):
+            running = list((getattr(pool, "_processes", None) or {}).values())
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in running:
+                process.terminate()
+
+    async def _ask(
+        self, pool: ProcessPoolExecutor, function: Callable[..., Any], arguments: tuple[Any, ...]
+    ) -> Any:
+        key = (function.__name__, arguments)
+        if key in self._known:
+            self._known.move_to_end(key)
+            return self._known[key]
+        task = self._asked.get(key)
+        if task is None:
+            task = asyncio.create_task(self._compute(pool, key, function, arguments))
+            self._asked[key] = task
+            task.add_done_callback(lambda _: self._asked.pop(key, None))
+        # whoever asked may go away; others may be waiting for the same answer
+        return await asyncio.shield(task)
+
+    async def _compute(
+        self,
+        pool: ProcessPoolExecutor,
+        key: Hashable,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+    ) -> Any:
+        answer = await asyncio.wrap_future(pool.submit(function, *arguments))
+        self._known[key] = answer
+        while len(self._known) > KEPT:
+            self._known.popitem(last=False)
+        return answer
+
+
+def _nothing() -> None:
+    """A question that costs nothing, to see whether a worker is up."""
+
+
+__all__ = ["Workers"]
