@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": ("dpcheckin.cli.compare", "compare"),
     "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
     "train": ("dpcheckin.cli.train", "train"),
+    "ui": ("dpcheckin.cli.ui", "ui"),
     "sweep": ("dpcheckin.cli.sweep", "sweep"),
     "audit": ("dpcheckin.cli.audit", "audit"),
     "shuffler serve": ("dpcheckin.cli.shuffler", "serve"),
