@@ -25,7 +25,7 @@ _TERMS = 11  # of the deviance's series: 0.1^24 is below round-off
 def pmf(count: ArrayLike, trials: ArrayLike, probability: float) -> Array:
     """P(Binomial(trials, probability) = count); zero where count is not in 0, …, trials.
 
-    >>> pmf([0, 1, 2, 3], 2, 0.25).tolist()
+    >>> pmf([0, 1, 2, 3], 2, 0.25).round(12).tolist()
     [0.5625, 0.375, 0.0625, 0.0]
     """
     k, n = np.broadcast_arrays(

@@ -6,11 +6,12 @@ from dpcheckin.accounting.published import PAPERS, catalogue
 
 _HEAD = """# Every published bound, and what it is worth
 
-Made from the catalogue in `dpcheckin.accounting.published` by
-`python -m dpcheckin.report.catalogue_page > docs/bounds.md`; the tests compare the two.
+`./dev docs` writes this page from the catalogue in `dpcheckin.accounting.published`; a test
+compares the two.
 A *guarantee* is proved and may be charged; a *lower bound* says what no guarantee can undercut; a
 *conjecture* is neither proved nor refuted; a *refuted claim* is computed as its paper computed it
-and can never become a guarantee. The errata are in errata.md, with counterexamples.
+and can never become a guarantee. The [errata](errata.md) have counterexamples, the
+[paper map](paper-map.md) says which function computes what.
 """
 
 

@@ -1,0 +1,113 @@
+"""References are fresh and whole: the command line, the catalogue, the paper map, the API pages."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from documentation.blocks import LOOSE, PAGES, ROOT, blocks, name_of
+from dpcheckin.accounting.published import catalogue
+from dpcheckin.cli import application, reference
+from dpcheckin.report import catalogue_page, paper_map
+
+SOURCE = ROOT / "src"
+API = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
+
+
+# --- pages made from code -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "made"),
+    [
+        ("cli.md", reference.page),
+        ("bounds.md", catalogue_page.page),
+        ("paper-map.md", paper_map.page),
+    ],
+)
+def test_the_page_is_what_the_code_says(name: str, made: Callable[[], str]) -> None:
+    stored = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert stored == made(), f"docs/{name} is stale: ./dev docs writes it anew"
+
+
+def test_the_paper_map_knows_a_function_for_every_bound_that_can_be_computed() -> None:
+    for bound in catalogue():
+        named = paper_map.functions_behind(bound.compute)
+        assert bool(named) == (bound.compute is not None), bound.name
+        for name in named:
+            module, _, function = f"dpcheckin.{name}".rpartition(".")
+            assert callable(getattr(import_module(module), function))
+
+
+# --- commands in running text ---------------------------------------------------------------
+
+
+def options() -> dict[str, set[str]]:
+    """Every command and its options."""
+    known: dict[str, set[str]] = {}
+
+    def collect(command: object, path: str) -> None:
+        known[path] = {o for p in command.params for o in p.opts} | {"--help", "-h"}  # type: ignore[attr-defined]
+        for name, child in getattr(command, "commands", {}).items():
+            collect(child, f"{path} {name}")
+
+    collect(typer.main.get_command(application()), "dpcheckin")
+    return known
+
+
+def mentioned(page: Path) -> set[str]:
+    """dpcheckin commands in the page's text and in blocks that are not run."""
+    text = page.read_text(encoding="utf-8")
+    inline = re.findall(r"`(dpcheckin [^`]+)`", text)
+    excused = [line for b in blocks(page) if b.not_run for line in b.text.splitlines()]
+    shown = [line.removeprefix("$ ") for line in excused]
+    return {" ".join(c.split()) for c in [*inline, *shown] if c.startswith("dpcheckin ")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_command_that_is_only_mentioned_exists_with_its_options(page: Path) -> None:
+    known = options()
+    for command in mentioned(page):
+        words = command.split()
+        path = " ".join(words[:3]) if " ".join(words[:3]) in known else " ".join(words[:2])
+        path = "dpcheckin" if words[1].startswith("-") else path
+        assert path in known, command
+        used = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        assert used <= known[path], command
+
+
+# --- the interface --------------------------------------------------------------------------
+
+LAYERS = ("accounting", "randomizers", "protocols", "learning")
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_every_public_name_of_the_layer_is_in_the_reference(layer: str) -> None:
+    package = import_module(f"dpcheckin.{layer}")
+    listed = set(re.findall(rf"^::: dpcheckin\.{layer}\.(\w+)$", API, flags=re.MULTILINE))
+    raised = {"DatasetMissing"}  # listed with the errors
+    assert set(package.__all__) - raised <= listed
+    for name in package.__all__:
+        assert getattr(package, name).__doc__, f"dpcheckin.{layer}.{name} says nothing of itself"
+
+
+WITH_EXAMPLES = sorted(
+    file for file in SOURCE.rglob("*.py") if ">>> " in file.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("file", WITH_EXAMPLES, ids=lambda f: f.relative_to(SOURCE).as_posix())
+def test_the_examples_in_the_docstrings_hold(file: Path) -> None:
+    parts = file.relative_to(SOURCE).with_suffix("").parts
+    module = import_module(".".join(part for part in parts if part != "__init__"))
+    with warnings.catch_warnings():
+        outcome = doctest.testmod(module, optionflags=LOOSE)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
