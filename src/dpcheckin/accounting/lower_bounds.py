@@ -23,6 +23,7 @@ from dpcheckin.accounting.local_pairs import LocalPair, ThreeAtoms, binary_respo
 from dpcheckin.accounting.loss import Array, LossDistribution
 from dpcheckin.accounting.rounds import CheckInRound, LocalRound, Round, SubsampleRound
 from dpcheckin.accounting.seats import Atoms, SeatModel
+from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter
 
 
@@ -39,7 +40,7 @@ def lower_bound(rounds: Sequence[tuple[Round, int]], delta: float) -> Guarantee:
     """
     delta = checks.open_probability("delta", delta)
     candidates, tried = [], []
-    for name, realise in _CASES:
+    for realise in _CASES:
         pairs = [
             (one, n, realise(one.pair)) for one, n in rounds if n > 0 and one.participation > 0
         ]
@@ -47,7 +48,8 @@ def lower_bound(rounds: Sequence[tuple[Round, int]], delta: float) -> Guarantee:
             tried.append(pairs)
             with threadpool_limits(1):
                 value = _composed([(one, n, pair) for one, n, pair in pairs if pair], delta)
-            candidates.append((value, name))
+            third = any(pair and _third_value(pair) for _, _, pair in pairs)
+            candidates.append((value, _THIRD if third else _ONE_OF_TWO))
     value, name = max(candidates)
     return Guarantee(
         kind=Kind.LOWER_BOUND,
@@ -74,16 +76,12 @@ def _one_of_the_two(pair: LocalPair) -> LocalPair | None:
     return pair
 
 
+_THIRD = "k-ary response, all others hold a third value"
+_ONE_OF_TWO = "all others hold one of the two values"
 # rounds for which a case says nothing take the other: each round may have its own bad data
-_CASES: tuple[tuple[str, Callable[[LocalPair], LocalPair | None]], ...] = (
-    (
-        "k-ary response, all others hold a third value",
-        lambda pair: _third_value(pair) or _one_of_the_two(pair),
-    ),
-    (
-        "all others hold one of the two values",
-        lambda pair: _one_of_the_two(pair) or _third_value(pair),
-    ),
+_CASES: tuple[Callable[[LocalPair], LocalPair | None], ...] = (
+    lambda pair: _third_value(pair) or _one_of_the_two(pair),
+    lambda pair: _one_of_the_two(pair) or _third_value(pair),
 )
 
 
@@ -188,8 +186,11 @@ def _seats(one: Round) -> tuple[int, float, float, float]:
         return n, 0.0, float(n), one.rate
     if isinstance(one, SubsampleRound):  # colluders who say nothing are one case of colluding
         return one.cohort, float(one.population - one.cohort), float(one.population), 1.0
+    if isinstance(one, WindowRound):
+        places, scale = one.elapsed or one.slots, one.slots / one.check_in_probability
+        return places, scale - places, scale, 1.0
     if isinstance(one, LocalRound):
         return 1, 0.0, 1.0, one.rate
     if one.participation == 1.0:
         return n, 0.0, float(n), 1.0
-    raise InvalidParameter("rounds", one, "check-in, subsample or shuffle rounds")
+    raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")

@@ -5,6 +5,7 @@ The command ``dpcheckin compare`` prints what is computed here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,11 +19,11 @@ from dpcheckin.accounting import (
     approximate,
     compose,
     gaussian,
+    lower_bound,
 )
 from dpcheckin.accounting.kinds import Kind
 from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.accounting.rounds import Round
-from dpcheckin.accounting.three_valued import three_valued_lower, three_valued_subsample_lower
 from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.report.panel import Cell, Column, Panel, Row
@@ -77,7 +78,9 @@ def best_guarantee(lines: Sequence[Line]) -> Line:
     """The least guarantee; only guarantees are looked at."""
     proved = [x for x in lines if x.kind is Kind.GUARANTEE and x.epsilon is not None]
     if not proved:
-        raise OutsideTheorem("no bound of the catalogue covers this run")
+        raise OutsideTheorem(
+            "nothing is proved about this run; `dpcheckin bounds` shows what is claimed"
+        )
     return min(proved, key=lambda x: x.epsilon or 0.0)
 
 
@@ -154,33 +157,32 @@ def _round(s: Setting) -> Round | None:
 
 
 def _ours(s: Setting) -> list[Line]:
-    out = []
+    source = "this package, docs/theory"
     try:
         one = _round(s)
-        if one is not None:
-            upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
-            out.append(Line(EMPTY_SEAT, "this package, docs/theory", Kind.GUARANTEE, upper, None))
+        if one is None:
+            return []
+        upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
     except OutsideTheorem as reason:
-        out.append(Line(EMPTY_SEAT, "this package, docs/theory", Kind.GUARANTEE, None, str(reason)))
-    if s.local_epsilon is not None and not s.local_delta and s.noise_multiplier is None:
-        low: float | None = None
-        if s.protocol == "shuffled-check-in":
-            low = three_valued_lower(
-                s.population, s.need_rate(), s.local_epsilon, s.rounds, s.delta
-            )
-        elif s.protocol in ("subsampled-shuffle", "shuffle"):
-            cohort = s.population if s.protocol == "shuffle" else s.need_cohort()
-            low = three_valued_subsample_lower(
-                s.population, cohort, s.local_epsilon, s.rounds, s.delta
-            )
-        if low is not None:
-            out.append(
-                Line(
-                    "three-valued response",
-                    "exact for one pair of datasets",
-                    Kind.LOWER_BOUND,
-                    low,
-                    "no guarantee for all pure randomizers can be smaller",
-                )
-            )
+        return [Line(EMPTY_SEAT, source, Kind.GUARANTEE, None, str(reason))]
+    out = [Line(EMPTY_SEAT, source, Kind.GUARANTEE, upper, None)]
+    if one.pair.pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
+        low = lower_bound([(_bad_case(one, s), s.rounds)], s.delta)
+        note = "no guarantee for all pure randomizers can be smaller" if one.pair.pure else None
+        said = "exact for one pair of datasets"
+        out.append(Line(low.basis[0], said, Kind.LOWER_BOUND, low.epsilon.lower, note))
     return out
+
+
+def _bad_case(one: Round, s: Setting) -> Round:
+    """The round whose lower bound is exact: of a slot's clients only one, chosen evenly, reports.
+
+    The theorem for windows gives the target its slot for sure; among n clients it is chosen with
+    probability E 1/(1 + others in the slot), and those others hold what the dummies hold.
+    """
+    if not isinstance(one, WindowRound):
+        return one
+    candidates = one.slots if s.protocol == "random-check-in-sliding" else s.population
+    rate = one.check_in_probability / one.slots
+    filled = -math.expm1(candidates * math.log1p(-rate)) if rate < 1.0 else 1.0
+    return WindowRound(one.slots, one.pair, min(filled * one.slots / candidates, 1.0))
