@@ -7,7 +7,8 @@ from dpcheckin.errors import DatasetMissing
 from dpcheckin.learning.backends import Backend, InProcess, Processes, RayCluster, make_backend
 from dpcheckin.learning.datasets import Dataset, load_dataset
 from dpcheckin.learning.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
-from dpcheckin.learning.gradients import LayerwiseGradients, VmapGradients, client_gradients
+from dpcheckin.learning.gradients import VmapGradients
+from dpcheckin.learning.layerwise import LayerwiseGradients, client_gradients
 from dpcheckin.learning.models import build_model, count_parameters, papers_cnn, small_network
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.training import Outcome, Trainer, accuracy
