@@ -28,8 +28,8 @@ class SecureChance:
     """Chance from the operating system."""
 
     def ids(self, count: int) -> list[int]:
-        words = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(1)
-        return [int(word) for word in words]
+        words = os.urandom(8 * count)
+        return [int.from_bytes(words[place : place + 8]) >> 1 for place in range(0, 8 * count, 8)]
 
     def permutation(self, count: int) -> Ids:
         return sorted_by_keys(lambda: np.frombuffer(os.urandom(8 * count), dtype=np.uint64))

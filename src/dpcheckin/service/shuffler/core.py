@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcheckin.service import envelope
-from dpcheckin.service.documents import SHARES
-from dpcheckin.service.envelope import Sizes
-from dpcheckin.service.problems import Malformed, Problem, refuse
+from dpcheckin.service.problems import Problem, refuse
 from dpcheckin.service.shuffler.publishing import Publishing
 from dpcheckin.service.shuffler.records import Entry, RoundRecord, Submission
 from dpcheckin.service.shuffler.releasing import Releasing
@@ -46,40 +44,23 @@ class Shuffler(Publishing, Releasing):
 
     # --- reports ----------------------------------------------------------------------------
 
-    def expect(self, number: int) -> Sizes:
-        """The sizes of envelopes for a round, if that round takes any now."""
+    def examine(self, client: bytes, number: int, body: bytes) -> Submission:
+        """Look at an envelope without opening it: is it of this plan, round, key and size?"""
         view = self.planned()
         record = view.round
         if record is None or number > record.number:
             refuse(Problem.NO_ROUND)
         if number < record.number or not self.may_be_open(record):
             refuse(Problem.ROUND_CLOSED)
-        if not self.is_open(record):
+        if self.clock() < record.opens:
             refuse(Problem.NO_ROUND)
-        return view.sizes
-
-    def examine(self, client: bytes, number: int, body: bytes) -> Submission:
-        """Look at an envelope without opening it: is it of this plan, round, key and size?"""
-        sizes = self.expect(number)
-        view = self.planned()
-        assert view.round is not None
-        if len(body) != sizes.envelope:
-            refuse(Problem.TOO_LARGE if len(body) > sizes.envelope else Problem.WRONG_SIZE)
-        try:
-            header = envelope.read_header(body)
-        except Malformed:
+        if len(body) != view.sizes.envelope:
+            refuse(Problem.TOO_LARGE if len(body) > view.sizes.envelope else Problem.WRONG_SIZE)
+        header = body[: envelope.HEADER_BYTES]
+        if header != view.report_header and header != view.cover_header:
             refuse(Problem.MALFORMED)
-        report = envelope.TWO_SHARES if view.plan.encoding == SHARES else envelope.REPORT
-        expected = (view.plan.suite, view.round.number, view.key_id, sizes.sealed)
-        if (
-            header.suite,
-            header.round,
-            header.key_id,
-            header.sealed_bytes,
-        ) != expected or header.kind not in (envelope.COVER, report):
-            refuse(Problem.MALFORMED)
-        kept = None if header.kind == envelope.COVER else body
-        return Submission(client, view.round.serial, view.round.closes, kept)
+        kept = body if header == view.report_header else None
+        return Submission(client, record.serial, record.closes, kept)
 
     def accept(self, submissions: Sequence[Submission]) -> list[Problem | None]:
         """Take many at once, durably; None for each that was taken, else why it was not."""

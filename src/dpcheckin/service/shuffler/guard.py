@@ -21,6 +21,7 @@ from dpcheckin.service.shuffler.metrics import Metrics
 from dpcheckin.service.shuffler.replies import raw_problem
 
 LARGEST_HEADERS = 32 << 10
+WHOLE_BODY = 512 << 10
 
 
 class Guard:
@@ -114,6 +115,15 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_body = True
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        # A small body is handed over in one piece when it is all there: the web server's own way
+        # wakes the application for every part and copies each once more.
+        cycle = self.cycle
+        if len(cycle.body) + len(body) > WHOLE_BODY or cycle.response_complete:
+            super().on_body(body)
+        else:
+            cycle.body += body
 
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False

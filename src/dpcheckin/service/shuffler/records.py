@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class State(StrEnum):
@@ -47,8 +48,7 @@ class RoundRecord:
     purged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
+class Submission(NamedTuple):
     """An envelope that has been looked at; a cover has no body."""
 
     client: bytes
@@ -57,8 +57,7 @@ class Submission:
     body: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What a store is asked to take: the body, if any, under an id that says nothing."""
 
     client: bytes

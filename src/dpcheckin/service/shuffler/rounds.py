@@ -34,7 +34,9 @@ class View:
     page: bytes
     round: RoundRecord | None
     """The last round opened, whatever became of it."""
-    key_id: bytes
+    report_header: bytes
+    """The only header a report of that round can have; every field follows from plan and round."""
+    cover_header: bytes
 
     def size_of_release(self, count: int) -> int:
         """Bytes of a released batch."""
@@ -100,9 +102,8 @@ class Rounds:
         plan = PlanDocument.from_object(signed_plan["document"])
         keys = [parse(document) for document in transaction.keys(stored.id)]
         record = transaction.last_round(stored.id)
-        key_id = b"" if record is None else _round_document(record).key_id
         page = canonical({"plan": signed_plan, "keys": keys})
-        return View(plan, envelope.sizes(plan), page, record, key_id)
+        return View(plan, envelope.sizes(plan), page, record, *_headers(plan, record))
 
     def planned(self) -> View:
         return refuse(Problem.NOT_FOUND) if self.view is None else self.view
@@ -209,5 +210,15 @@ class Rounds:
         return void + sum(transaction.count_rounds(plan.id, state) for state in states)
 
 
-def _round_document(record: RoundRecord) -> RoundDocument:
-    return RoundDocument.from_object(parse(record.document)["document"])
+def _headers(plan: PlanDocument, record: RoundRecord | None) -> tuple[bytes, bytes]:
+    """The headers of a report and of a cover for a round."""
+    if record is None:
+        return b"", b""
+    document = RoundDocument.from_object(parse(record.document)["document"])
+    report = envelope.TWO_SHARES if plan.encoding == SHARES else envelope.REPORT
+    sealed = envelope.sizes(plan).sealed
+    first, second = (
+        envelope.Header(plan.suite, kind, record.number, document.key_id, sealed).to_bytes()
+        for kind in (report, envelope.COVER)
+    )
+    return first, second

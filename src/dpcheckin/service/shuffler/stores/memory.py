@@ -144,16 +144,18 @@ class MemoryStore(Store):
             if self._state.rounds[serial].state is not State.OPEN:
                 return [Taken.CLOSED] * len(entries)
             batch = self._batches[serial]
-            if any(entry.id in batch.reports for entry in entries):
-                raise IdCollision("an id of this group is in use")
+            seen, reports = batch.seen, batch.reports
             outcome = []
-            for entry in entries:
-                if entry.client in batch.seen:
+            for _, report, _ in entries:
+                if report in reports:
+                    raise IdCollision("an id of this group is in use")
+            for client, report, body in entries:
+                if client in seen:
                     outcome.append(Taken.DUPLICATE)
                     continue
-                batch.seen.add(entry.client)
-                if entry.body is not None:
-                    batch.reports[entry.id] = entry.body
+                seen.add(client)
+                if body is not None:
+                    reports[report] = body
                 outcome.append(Taken.YES)
             return outcome
 
