@@ -1,6 +1,7 @@
 """The journal notices every change, and the ledger never lets a round pass the budget."""
 
 import errno
+import hashlib
 import os
 import subprocess
 import sys
@@ -107,14 +108,30 @@ def test_every_cut_of_the_last_entry_before_it_was_acknowledged_is_harmless(tmp_
 def test_a_head_that_contradicts_the_journal_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "j"
     filled(path)
-    good = head_of(path).read_text()
-    for bad in ("4 " + "ab" * 32, "2 " + good.split()[1], "x", ""):
-        head_of(path).write_text(bad)
+    last = head_of(path).read_text().split()[1]
+    for said in (f"4 {'ab' * 32}", f"2 {last}", "9 " + last):
+        sealed = f"{said} {hashlib.sha256(said.encode()).hexdigest()}\n"
+        head_of(path).write_text(sealed)
         with pytest.raises(JournalDamaged):
             Journal(path)
+    head_of(path).write_text("x" * 1024)
+    with pytest.raises(JournalDamaged, match="cannot be read"):
+        Journal(path)
     head_of(path).unlink()
     with pytest.raises(JournalDamaged, match="behind"):
         Journal(path)
+
+
+def test_a_head_cut_short_while_it_was_written_is_survived(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    filled(path)  # the fourth entry's head stands in the first place
+    content = bytearray(head_of(path).read_bytes())
+    for cut in range(0, 512, 7):
+        torn = bytes(content[:cut]) + b"\0" * (512 - cut) + bytes(content[512:])
+        head_of(path).write_bytes(torn)
+        with Journal(path) as journal:
+            assert len(journal) == 4
+        head_of(path).write_bytes(content)
 
 
 def failing(error: int, real: Callable[..., Any], when: Callable[[], bool]) -> Callable[..., Any]:
@@ -171,7 +188,7 @@ def test_a_head_that_cannot_be_written_stops_the_journal(
 ) -> None:
     journal = Journal(tmp_path / "j")
     with monkeypatch.context() as patched:
-        patched.setattr(journal_module.os, "replace", failing(errno.EIO, os.replace, lambda: True))
+        patched.setattr(journal_module.os, "pwrite", failing(errno.EIO, os.pwrite, lambda: True))
         with pytest.raises(JournalUnavailable):
             journal.append({"n": 0})
     with pytest.raises(JournalUnavailable):

@@ -33,6 +33,10 @@ COMMANDS = {
     "shuffler enroll": ("dpcheckin.cli.shuffler", "enroll"),
     "shuffler rotate": ("dpcheckin.cli.shuffler", "rotate"),
     "shuffler revoke": ("dpcheckin.cli.shuffler", "revoke"),
+    "analyzer serve": ("dpcheckin.cli.analyzer", "serve"),
+    "analyzer identity": ("dpcheckin.cli.analyzer", "identity"),
+    "client run": ("dpcheckin.cli.client", "run"),
+    "deploy demo": ("dpcheckin.cli.deploy", "demo"),
 }
 
 GROUPS = {

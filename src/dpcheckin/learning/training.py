@@ -159,7 +159,8 @@ class Trainer:
             total += cohort.server_noise * source.normal(tuple(total.shape))
         if reports + cohort.dummies or cohort.divisor:
             mean = total / (cohort.divisor or reports + cohort.dummies)
-            self._step(state, optimizer, mean, allowed)
+            scaled = mean / self.work.randomizer.clip
+            optimiser_step(state, self.work.module, optimizer, self.settings, scaled, allowed)
         state.rounds += 1
         if self.on_round:
             seconds = time.perf_counter() - began
@@ -169,28 +170,6 @@ class Trainer:
             "loss": loss / max(reports, 1),
             "clipped": clipped / max(reports, 1),
         }
-
-    def _step(
-        self, state: checkpoint.State, optimizer: torch.optim.Optimizer, mean: Tensor, allowed: int
-    ) -> None:
-        mean = mean / self.work.randomizer.clip
-        module, start = self.work.module, 0
-        set_parameters(module, state.parameters)
-        for p in module.parameters():
-            p.grad = mean[start : start + p.numel()].view_as(p).clone()
-            start += p.numel()
-        for group in optimizer.param_groups:
-            group["lr"] = self.settings.rate_at(state.rounds, allowed)
-        optimizer.step()
-        state.parameters = get_parameters(module)
-        if not bool(torch.isfinite(state.parameters).all()):
-            raise NumericalFailure(
-                f"parameters are not finite after round {state.rounds + 1}; lower learning_rate"
-            )
-        # early on the average must not remember the starting point for long
-        decay = min(self.settings.averaging, (state.rounds + 1) / (state.rounds + 10))
-        state.average = state.average * decay + state.parameters * (1 - decay)
-        state.optimizer = optimizer.state_dict()
 
     def _look(self, state: checkpoint.State) -> None:
         set_parameters(self.work.module, state.average)
@@ -208,6 +187,37 @@ class Trainer:
         """A log row with what its rounds cost: never stored, always derived from the plan."""
         spent = self.plan.epsilon(self.delta, row["round"])
         return {**row, "epsilon": spent.upper, "delta": self.delta}
+
+
+def optimiser_step(
+    state: checkpoint.State,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    settings: Settings,
+    mean: Tensor,
+    rounds: int,
+) -> None:
+    """Move the parameters, and their running average, by a mean estimate in units of the clip.
+
+    `rounds` is the length of the schedule; `state.rounds` says where on it we are.
+    """
+    start = 0
+    set_parameters(module, state.parameters)
+    for p in module.parameters():
+        p.grad = mean[start : start + p.numel()].view_as(p).clone()
+        start += p.numel()
+    for group in optimizer.param_groups:
+        group["lr"] = settings.rate_at(state.rounds, rounds)
+    optimizer.step()
+    state.parameters = get_parameters(module)
+    if not bool(torch.isfinite(state.parameters).all()):
+        raise NumericalFailure(
+            f"parameters are not finite after round {state.rounds + 1}; lower learning_rate"
+        )
+    # early on the average must not remember the starting point for long
+    decay = min(settings.averaging, (state.rounds + 1) / (state.rounds + 10))
+    state.average = state.average * decay + state.parameters * (1 - decay)
+    state.optimizer = optimizer.state_dict()
 
 
 def accuracy(module: nn.Module, inputs: Tensor, targets: Tensor) -> float:

@@ -2,7 +2,7 @@
 
 One line of canonical JSON for each entry; each names the digest of the one before it. An entry is
 on disk (fsync) before `append` returns. Beside the file stands its *head*, the number and digest of
-the last entry, replaced after each append, so that a journal that lost its end is noticed too. At
+the last entry, written after each append, so that a journal that lost its end is noticed too. At
 most one process has a journal open. What the entries mean is for the ledgers built on it.
 
 A crash may leave half a line, which nobody was told about: it is cut off. It may leave the head one
@@ -24,6 +24,7 @@ from dpcheckin.service.canonical import canonical, digest, parse
 from dpcheckin.service.problems import Malformed
 
 START = "0" * 64
+_HEAD_SLOT = 512
 
 
 class JournalDamaged(ServiceError):
@@ -98,16 +99,19 @@ class Journal:
         except OSError:
             os.close(self._lock)
             raise JournalLocked(f"{path} is open in another process") from None
+        self._open_files = [self._lock]
         try:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                self._recover()
-            except BaseException:
-                os.close(self._handle)
-                raise
+            self._handle = self._opened(path, os.O_APPEND)
+            self._head = self._opened(self._head_path, 0)
+            self._recover()
         except BaseException:
-            os.close(self._lock)
+            self.close()
             raise
+
+    def _opened(self, path: Path, flags: int) -> int:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o600)
+        self._open_files.append(handle)
+        return handle
 
     def __enter__(self) -> Journal:
         return self
@@ -156,8 +160,8 @@ class Journal:
 
     def close(self) -> None:
         """Let others open it."""
-        os.close(self._handle)
-        os.close(self._lock)
+        while self._open_files:
+            os.close(self._open_files.pop())
 
     def _unavailable(self, problem: OSError) -> JournalUnavailable:
         why = "the disk is full" if problem.errno == errno.ENOSPC else str(problem.strerror)
@@ -170,7 +174,11 @@ class Journal:
             self._failed = True
 
     def _write_head(self) -> None:
-        replace_file(self._head_path, f"{len(self.entries)} {self.last_digest}\n".encode())
+        """Into one of two places in turn, so that a write cut short leaves the other one whole."""
+        said = f"{len(self.entries)} {self.last_digest}"
+        line = f"{said} {digest(said.encode()).hex()}\n".encode()
+        os.pwrite(self._head, line.ljust(_HEAD_SLOT, b"\n"), _HEAD_SLOT * (len(self.entries) % 2))
+        os.fsync(self._head)
 
     def _recover(self) -> None:
         content = self._read()
@@ -210,12 +218,13 @@ class Journal:
         return Entry(index, body, said)
 
     def _read_head(self) -> tuple[int, str]:
-        try:
-            text = self._head_path.read_text().split()
-        except FileNotFoundError:
-            return 0, START
-        try:
-            count, last = text
-            return int(count), last
-        except ValueError:
-            raise JournalDamaged(f"{self._head_path} cannot be read") from None
+        """The newer of the two places; an empty file is that of a new journal."""
+        content = os.pread(self._head, 2 * _HEAD_SLOT, 0)
+        found = []
+        for start in (0, _HEAD_SLOT):
+            parts = content[start : start + _HEAD_SLOT].decode("ascii", "replace").split()
+            if len(parts) == 3 and digest(" ".join(parts[:2]).encode()).hex() == parts[2]:
+                found.append((int(parts[0]), parts[1]))
+        if content and not found:
+            raise JournalDamaged(f"{self._head_path} cannot be read")
+        return max(found, default=(0, START))

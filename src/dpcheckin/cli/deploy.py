@@ -1,0 +1,95 @@
+"""`dpcheckin deploy demo`: the whole system on one machine, from start to end by itself."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+
+
+def demo(
+    clients: int = typer.Option(300, help="Client agents."),
+    rounds: int = typer.Option(30, help="Rounds of the plan."),
+    round_seconds: float = typer.Option(1.5, help="Length of a round."),
+    protocol: str = typer.Option(
+        "shuffled-check-in",
+        help="shuffled-check-in, distributed-check-in, random-check-in-fixed, -averaged, -sliding.",
+    ),
+    rate: float = typer.Option(0.3, help="Check-in rate of a round."),
+    local_epsilon: float = typer.Option(4.0, help="Epsilon of one report."),
+    noise_multiplier: float = typer.Option(2.0, help="Noise over clip (distributed check-in)."),
+    epsilon_budget: float = typer.Option(9.0, help="Stop before the round that would pass it."),
+    store: str | None = typer.Option(None, help="The shuffler's store (default: SQLite)."),
+    out: Path | None = typer.Option(None, help="Keep the parties' folders here."),
+    stay: float = typer.Option(0.0, help="Seconds to keep the page up when the run is over."),
+    json: bool = typer.Option(False, "--json", help="Print the end of the run as JSON."),
+) -> None:
+    """Start shuffler, analyzer and client agents on loopback, train on digits, stop by itself."""
+    from dpcheckin.deployment.demo import DemoOptions
+
+    options = DemoOptions(
+        clients=clients,
+        rounds=rounds,
+        round_seconds=round_seconds,
+        protocol=protocol,
+        rate=rate,
+        randomizer="skellam" if protocol == "distributed-check-in" else "privunit",
+        local_epsilon=local_epsilon,
+        noise_multiplier=noise_multiplier,
+        epsilon_budget=epsilon_budget,
+        store=store,
+    )
+    if out is not None:
+        facts = _run(out, options, stay)
+    else:
+        with tempfile.TemporaryDirectory(prefix="dpcheckin-demo-") as folder:
+            facts = _run(Path(folder), options, stay)
+    if json:
+        print(json_format.dumps(facts))
+        return
+    print(f"{facts['released']} rounds, {facts['reports']} reports, {facts['dropped']} dropped")
+    print(f"test accuracy {100 * facts['accuracy']:.2f}%")
+    print(facts["statement"])
+
+
+def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from dpcheckin.accounting.kinds import rounded_up
+    from dpcheckin.deployment.demo import Deployment, follow, summary
+
+    columns = (
+        TextColumn("round {task.completed}/{task.total}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[facts]}"),
+    )
+    console = Console(file=sys.stderr)
+    began = time.monotonic()
+    with Deployment(folder, options) as deployment:
+        deployment.start()
+        console.print(f"live page: {deployment.page}", highlight=False)
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task("rounds", total=options.rounds, facts="")
+
+            def show(shot: dict[str, Any]) -> None:
+                accuracy = shot["metrics"].get("accuracy", 0.0)
+                facts = (
+                    f"accuracy {100 * accuracy:.1f}%  ε ≤ {rounded_up(shot['spent']['epsilon'])}"
+                )
+                allowed = shot["spent"]["allowed"]
+                progress.update(
+                    task, total=allowed, completed=shot["spent"]["charged"], facts=facts
+                )
+
+            last = follow(deployment, show)
+        if stay > 0:
+            console.print(f"done; the page stays up for {stay:g} seconds", highlight=False)
+            time.sleep(stay)
+    return summary(options, last, time.monotonic() - began)

@@ -1,0 +1,137 @@
+"""Many client agents in one process, for demonstrations and tests: `python -m …agents SPEC`.
+
+Each agent is the one that `dpcheckin client run` runs, with its own token, data, coin and ledger;
+only the connection pool, the model's architecture and the price of the plan are shared. The
+specification is a JSON file; see `Specification`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import torch
+
+from dpcheckin.deployment.torch_tasks import TorchClientTask, make_module
+from dpcheckin.learning import load_dataset
+from dpcheckin.service import tls
+from dpcheckin.service.client.config import ClientConfig, Limits
+from dpcheckin.service.client.core import Refused
+from dpcheckin.service.client.daemon import Daemon
+from dpcheckin.service.documents import PlanDocument
+from dpcheckin.service.pricing import Price
+
+log = logging.getLogger("dpcheckin.client")
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A share of a fleet: agents `first`, `first + 1`, … of `clients`, one for each token."""
+
+    shuffler: str
+    identity: str
+    tokens: list[str]
+    first: int
+    clients: int
+    state: str
+    data: str
+    model: str
+    limits: dict[str, float]
+    authority: str | None = None
+    poll_seconds: float = 0.5
+
+    def write(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @staticmethod
+    def read(path: Path) -> Specification:
+        return Specification(**json.loads(path.read_text(encoding="utf-8")))
+
+
+@lru_cache(maxsize=4)
+def _price(plan_bytes: bytes) -> Price:
+    return Price(PlanDocument.from_object(json.loads(plan_bytes)))
+
+
+def shared_price(plan: PlanDocument) -> Price:
+    """The price of a plan, computed once for all agents of a process."""
+    return _price(plan.to_bytes())
+
+
+def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
+    """The agents; agent i of n holds the training records i, i + n, i + 2n, …"""
+    data = load_dataset(spec.data)
+    shared: TorchClientTask | None = None
+    made = []
+    for offset, token in enumerate(spec.tokens):
+        number = spec.first + offset
+        own = slice(number, None, spec.clients)
+        inputs, targets = data.train_inputs[own], data.train_targets[own]
+        if shared is None:
+            shared = TorchClientTask(make_module(spec.model, data, 0), inputs, targets)
+        config = ClientConfig(
+            shuffler=spec.shuffler,
+            token=token,
+            identity=bytes.fromhex(spec.identity),
+            limits=Limits(**spec.limits),
+            state=Path(spec.state) / f"client-{number:06d}",
+            authority=None if spec.authority is None else Path(spec.authority),
+            arrival=number,
+            poll_seconds=spec.poll_seconds,
+        )
+        task = shared.sharing(inputs, targets)
+        made.append(Daemon(config, task, http, price=shared_price))
+    return made
+
+
+async def run(spec: Specification) -> dict[str, Any]:
+    """Run the agents until SIGTERM, or until all of them refuse to go on."""
+    authority = None if spec.authority is None else Path(spec.authority)
+    verify: Any = tls.client_context(authority) if spec.shuffler.startswith("https") else True
+    limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
+    timeout = httpx.Timeout(30.0, pool=None)
+    async with httpx.AsyncClient(
+        verify=verify, timeout=timeout, limits=limits, trust_env=False
+    ) as http:
+        agents = agents_of(spec, http)
+        tasks = [asyncio.create_task(_one(agent)) for agent in agents]
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, lambda: [task.cancel() for task in tasks])
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for agent in agents:
+            agent.close()
+    counts = [agent.counts for agent in agents]
+    return {
+        "agents": len(agents),
+        "reports": sum(c.reports for c in counts),
+        "covers": sum(c.covers for c in counts),
+        "undelivered": sum(c.undelivered for c in counts),
+        "failures": sum(c.failures for c in counts),
+    }
+
+
+async def _one(agent: Daemon) -> None:
+    try:
+        await agent.run()
+    except Refused as reason:
+        log.warning("an agent stops: %s", reason)
+
+
+def main() -> None:
+    """Run the agents of the specification file, and print what they did."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
+    torch.set_num_threads(1)
+    print(json.dumps(asyncio.run(run(Specification.read(Path(sys.argv[1]))))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""The whole system on one machine: shuffler, analyzer and a few hundred agents, as processes.
+
+`Deployment` makes the folders, enrolls the clients, starts the parties and stops them; `run`
+follows the analyzer's own page until the plan is over. Nothing here is simulated: the parties
+talk HTTP on the loopback interface and know only their own configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from dpcheckin.deployment.agents import Specification
+from dpcheckin.deployment.processes import Party, start_agents, start_analyzer, start_shuffler
+from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.service.analyzer.keys import load_identity
+from dpcheckin.service.analyzer.settings import FILE
+from dpcheckin.service.credentials import new_token, token_digest
+from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
+from dpcheckin.service.signing import public_identity
+
+Watch = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """What can be chosen for the demonstration."""
+
+    clients: int = 300
+    processes: int = 2
+    protocol: str = "shuffled-check-in"
+    rate: float = 0.3
+    rounds: int = 30
+    round_seconds: float = 1.5
+    randomizer: str = "privunit"
+    local_epsilon: float = 4.0
+    noise_multiplier: float = 2.0
+    delta: float = 1e-5
+    epsilon_budget: float = 9.0
+    absent: float = 0.1
+    """Share of the clients that may be missing before a round is void."""
+    minimum_batch: int = 20
+    rotate_every: int = 10
+    data: str = "digits"
+    model: str = "small"
+    learning: dict[str, Any] = field(
+        default_factory=lambda: {"learning_rate": 1.0, "averaging": 0.9}
+    )
+    store: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.clients < 10:
+            raise InvalidParameter("clients", self.clients, "at least 10")
+        if not 1 <= self.processes <= self.clients:
+            raise InvalidParameter("processes", self.processes, f"from 1 to {self.clients}")
+        if not 0 <= self.absent < 1:
+            raise InvalidParameter("absent", self.absent, "in [0, 1)")
+
+    @property
+    def population(self) -> int:
+        """The number the guarantee is stated for."""
+        return max(2, int(self.clients * (1 - self.absent)))
+
+    def randomizer_table(self) -> dict[str, Any]:
+        if self.randomizer == "skellam":
+            return {"name": "skellam", "noise_multiplier": self.noise_multiplier, "steps": 1024}
+        if self.randomizer == "gaussian":
+            return {"name": "gaussian", "noise_multiplier": self.noise_multiplier}
+        return {"name": self.randomizer, "local_epsilon": self.local_epsilon}
+
+    def plan_table(self) -> dict[str, Any]:
+        table: dict[str, Any] = {
+            "protocol": self.protocol,
+            "population": self.population,
+            "minimum_batch": self.minimum_batch,
+            "rounds": self.rounds,
+            "delta": self.delta,
+            "epsilon_budget": self.epsilon_budget,
+            "round_seconds": self.round_seconds,
+        }
+        if self.protocol.startswith("random-"):
+            window = {"slots": self.rounds, "check_in_probability": 1.0, "minibatch": 1}
+            if self.protocol == "random-check-in-sliding":
+                window["slots"] = self.population - self.rounds + 1
+            return {**table, "minimum_batch": 0, **window}
+        return {**table, "rate": self.rate}
+
+
+class Deployment:
+    """The parties of one run, in one folder; a context manager that stops what it started."""
+
+    def __init__(self, folder: Path, options: DemoOptions) -> None:
+        self.folder, self.options = folder, options
+        self.shuffler_folder, self.analyzer_folder = folder / "shuffler", folder / "analyzer"
+        self.shuffler: Party | None = None
+        self.analyzer: Party | None = None
+        self.agents: list[Party] = []
+        self._address = ""
+
+    def __enter__(self) -> Deployment:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Make everything and start the three kinds of party."""
+        for place in (self.shuffler_folder, self.analyzer_folder, self.folder / "clients"):
+            place.mkdir(parents=True, exist_ok=True)
+        analyzer_token(self.shuffler_folder)
+        tokens = self._enroll()
+        self.start_shuffler()
+        self._configure_analyzer()
+        self._specify_agents(tokens)
+        self.start_analyzer()
+        self.start_agents()
+
+    def start_shuffler(self, port: int = 0) -> None:
+        """Start (or start again, on its old port) the shuffler."""
+        self.shuffler = start_shuffler(self.shuffler_folder, self.options.store, port)
+        self._address = str(self.shuffler.listening["address"])
+
+    def start_analyzer(self) -> None:
+        """Start (or start again) the analyzer."""
+        self.analyzer = start_analyzer(self.analyzer_folder)
+
+    def start_agents(self) -> None:
+        """Start (or start again) all agents."""
+        self.agents = [self.start_agent_process(i) for i in range(self.options.processes)]
+
+    def start_agent_process(self, index: int) -> Party:
+        """One process of agents."""
+        return start_agents(self._specification(index), self.folder / f"agents-{index}.log")
+
+    @property
+    def address(self) -> str:
+        """Where the shuffler listens."""
+        return self._address
+
+    @property
+    def page(self) -> str:
+        """Where the analyzer's page is."""
+        assert self.analyzer is not None
+        return str(self.analyzer.listening["page"])
+
+    def snapshot(self) -> dict[str, Any] | None:
+        """What the page shows, None when the analyzer does not answer."""
+        try:
+            answer = httpx.get(self.page + "/status.json", timeout=5.0, trust_env=False)
+        except httpx.TransportError:
+            return None
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def stop(self) -> None:
+        """Stop everything that was started, last first."""
+        for party in (*self.agents, self.analyzer, self.shuffler):
+            if party is not None:
+                party.stop()
+
+    def _enroll(self) -> list[str]:
+        tokens = [new_token() for _ in range(self.options.clients)]
+        store = open_store(self.options.store or f"sqlite:{self.shuffler_folder / 'shuffler.db'}")
+        try:
+            store.enroll([token_digest(token) for token in tokens])
+        finally:
+            store.close()
+        return tokens
+
+    def _configure_analyzer(self) -> None:
+        options = self.options
+        tables = {
+            "shuffler": {
+                "address": self._address,
+                "token_file": str((self.shuffler_folder / TOKEN_FILE).resolve()),
+            },
+            "plan": options.plan_table(),
+            "randomizer": {**options.randomizer_table(), "clip": 1.0},
+            "task": {"data": options.data, "model": options.model, **options.learning},
+            "analyzer": {"port": 0, "rotate_every": options.rotate_every},
+        }
+        (self.analyzer_folder / FILE).write_text(toml(tables), encoding="utf-8")
+
+    def _specification(self, index: int) -> Path:
+        return self.folder / f"agents-{index}.json"
+
+    def _specify_agents(self, tokens: list[str]) -> None:
+        options = self.options
+        identity = public_identity(load_identity(self.analyzer_folder)).hex()
+        limits = {
+            "rate": options.rate,
+            "clip": 1.0,
+            "local_epsilon": max(options.local_epsilon, 20.0),
+            "total_epsilon": options.epsilon_budget,
+            "total_local_epsilon": 1e6,
+            "total_delta": options.delta,
+        }
+        share = -(-len(tokens) // options.processes)
+        for index in range(options.processes):
+            first = index * share
+            Specification(
+                shuffler=self._address,
+                identity=identity,
+                tokens=tokens[first : first + share],
+                first=first,
+                clients=len(tokens),
+                state=str(self.folder / "clients"),
+                data=options.data,
+                model=options.model,
+                limits=limits,
+                poll_seconds=min(1.0, options.round_seconds / 5),
+            ).write(self._specification(index))
+
+
+def toml(tables: dict[str, dict[str, Any]]) -> str:
+    """Flat tables of numbers, truth values and texts as TOML."""
+    lines: list[str] = []
+    for name, table in tables.items():
+        lines.append(f"[{name}]")
+        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dict[str, Any]:
+    """Watch until the analyzer is done; its last snapshot."""
+    assert deployment.analyzer is not None
+    last: dict[str, Any] = {}
+    settled, moved = -1, time.monotonic()
+    while deployment.analyzer.process.poll() is None:
+        found = deployment.snapshot()
+        if found is not None:
+            last = found
+            watch(found)
+            if found["finished"] is not None:
+                return last
+        if last and len(last["rounds"]) != settled:
+            settled, moved = len(last["rounds"]), time.monotonic()
+        if time.monotonic() - moved > patience:
+            raise ServiceError(f"no round was settled for {patience:g} seconds")
+        time.sleep(0.25)
+    return last
+
+
+def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The end of a run in figures, for `--json`."""
+    rows = last["rounds"]
+    released = [row for row in rows if row["state"] == "released"]
+    return {
+        "options": asdict(options),
+        "rounds": len(rows),
+        "released": len(released),
+        "void": sum(row["state"].startswith("void") for row in rows),
+        "reports": sum(row["opened"] for row in released),
+        "dropped": sum(row["dropped"] for row in released),
+        "outside_band": sum(
+            not row["expected"]["low"] <= row["reports"] <= row["expected"]["high"]
+            for row in released
+            if "expected" in row
+        ),
+        "accuracy": last["metrics"].get("accuracy"),
+        "epsilon": last["spent"]["epsilon"],
+        "local_epsilon": last["spent"]["local_epsilon"],
+        "delta": last["plan"]["delta"],
+        "epsilon_budget": last["plan"]["epsilon_budget"],
+        "statement": last["statement"],
+        "finished": last["finished"],
+        "seconds": round(seconds, 1),
+    }

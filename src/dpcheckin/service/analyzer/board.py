@@ -1,0 +1,143 @@
+"""What the analyzer shows to the world: snapshots for the page, and metrics for Prometheus.
+
+Nothing here is secret: rounds, counts, budget and accuracy, all of which are functions of what the
+analyzer may know and publish. Snapshots are whole values; readers never see one half written.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from functools import lru_cache
+from typing import Any
+
+from scipy.special import bdtr
+
+from dpcheckin.service.analyzer.state import AnalyzerState
+from dpcheckin.service.ledger import Ledger
+from dpcheckin.service.pricing import Price
+
+_PREFIX = "dpcheckin_analyzer_"
+_BAND = 0.005  # a round lies below or above the band with this probability each
+
+
+@lru_cache(maxsize=4096)
+def expected(present: int, chance: float) -> dict[str, float]:
+    """Mean of Bin(present, chance), and an interval that holds 99% of it."""
+    return {
+        "mean": present * chance,
+        "low": _quantile(present, chance, _BAND),
+        "high": _quantile(present, chance, 1 - _BAND),
+    }
+
+
+def _quantile(trials: int, chance: float, level: float) -> int:
+    low, high = -1, trials
+    while high - low > 1:
+        middle = (low + high) // 2
+        if bdtr(middle, trials, chance) >= level:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+class Board:
+    """The latest snapshot."""
+
+    def __init__(self, price: Price) -> None:
+        self._price = price
+        self._lock = threading.Lock()
+        self._snapshot: dict[str, Any] = {}
+        self._finished: str | None = None
+
+    def show(self, state: AnalyzerState, ledger: Ledger) -> None:
+        """Replace the snapshot."""
+        plan, price = self._price.document, self._price
+        share = dict(plan.participation)
+        slots = share.get("slots")
+        chance = share["check_in_probability"] / slots if slots else share["rate"]
+        spent = ledger.spent
+        rows = [{**row} for row in state.log]
+        for row in rows:
+            if row["present"] is not None and row["reports"] is not None and not plan.keeps_one:
+                row["expected"] = expected(row["present"], chance)
+        snapshot = {
+            "plan": {
+                "id": plan.id.hex(),
+                "protocol": plan.protocol,
+                "population": plan.population,
+                "minimum_batch": plan.minimum_batch,
+                "rounds": plan.rounds,
+                "randomizer": price.plan.randomizer.describe(),
+                "epsilon_budget": plan.epsilon_budget,
+                "delta": plan.delta,
+                "round_seconds": plan.round_seconds,
+                **share,
+            },
+            "round": state.round,
+            "under_way": state.pending is not None,
+            "rounds": rows,
+            "spent": {
+                "charged": ledger.charged,
+                "allowed": price.allowed_rounds,
+                "epsilon": spent.epsilon,
+                "local_epsilon": spent.local_epsilon
+                if math.isfinite(spent.local_epsilon)
+                else None,
+            },
+            "metrics": dict(state.task.metrics),
+            "statement": str(price.statement(ledger.charged)) if ledger.charged else None,
+        }
+        with self._lock:
+            self._snapshot = snapshot
+
+    def finish(self, reason: str) -> None:
+        """The run is over, and why."""
+        self._finished = reason
+
+    def snapshot(self) -> dict[str, Any]:
+        """The latest one."""
+        with self._lock:
+            return {**self._snapshot, "finished": self._finished}
+
+    def prometheus(self) -> str:
+        """The same as metrics."""
+        shot = self.snapshot()
+        outcomes: dict[str, int] = {}
+        for row in shot["rounds"]:
+            outcomes[row["state"]] = outcomes.get(row["state"], 0) + 1
+        spent = shot["spent"]
+        local = spent["local_epsilon"]
+        lines: list[str] = []
+
+        def gauge(name: str, said: str, values: dict[str, float], kind: str = "gauge") -> None:
+            lines.append(f"# HELP {_PREFIX}{name} {said}")
+            lines.append(f"# TYPE {_PREFIX}{name} {kind}")
+            lines.extend(f"{_PREFIX}{name}{label} {value}" for label, value in values.items())
+
+        gauge(
+            "rounds_total",
+            "Rounds settled, by outcome.",
+            {f'{{outcome="{what}"}}': count for what, count in sorted(outcomes.items())},
+            "counter",
+        )
+        opened = sum(row.get("opened", 0) for row in shot["rounds"])
+        dropped = sum(row.get("dropped", 0) for row in shot["rounds"])
+        gauge("reports_opened_total", "Reports opened and used.", {"": opened}, "counter")
+        gauge("reports_dropped_total", "Reports that could not be used.", {"": dropped}, "counter")
+        gauge("rounds_charged", "Rounds in the ledger.", {"": spent["charged"]})
+        gauge("rounds_allowed", "Rounds the budget pays for.", {"": spent["allowed"]})
+        gauge("epsilon_budget", "The plan's budget.", {"": shot["plan"]["epsilon_budget"]})
+        gauge(
+            "epsilon_spent",
+            "Certified epsilon of the charged rounds, by trust in the shuffler.",
+            {
+                '{shuffler="honest"}': spent["epsilon"],
+                '{shuffler="colluding"}': math.inf if local is None else local,
+            },
+        )
+        for name, value in shot["metrics"].items():
+            gauge(f"task_{name}", "A figure of the task.", {"": value})
+        gauge("finished", "1 when the run is over.", {"": int(shot["finished"] is not None)})
+        return "\n".join(lines).replace(" inf\n", " +Inf\n") + "\n"

@@ -1,0 +1,133 @@
+"""What the analyzer does next: a function of its state, its ledger and what the shuffler says.
+
+No network, no disk, no clock: the daemon carries out what is decided here. The order of the steps
+is the whole of crash safety: announce (written down first), wait, charge, claim, collect,
+checkpoint, delete. After a crash the shuffler is asked where the round stands, and the step that
+follows from the answer can be taken again without harm.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from dpcheckin.errors import ServiceError
+from dpcheckin.service.analyzer.state import AnalyzerState
+from dpcheckin.service.canonical import digest
+from dpcheckin.service.documents import PlanDocument, RoundDocument
+from dpcheckin.service.problems import Malformed
+from dpcheckin.service.reports import Decoded
+from dpcheckin.service.tasks import AnalyzerTask
+
+STATES = ("open", "closed", "void", "claimed", "done")
+
+
+class Step(Enum):
+    """The next thing to do with the round under way."""
+
+    ANNOUNCE = "announce"  # the shuffler has not seen it
+    WAIT = "wait"  # it is open
+    SKIP = "skip"  # void by population: costs nothing
+    PAY_AND_SKIP = "pay and skip"  # void by batch: its number of reports was seen
+    PAY_AND_COLLECT = "pay and collect"  # closed or claimed: charge, claim, open, learn
+    GIVE_UP = "give up"  # deleted at the shuffler, and not in our checkpoint
+
+
+@dataclass(frozen=True)
+class Status:
+    """What the shuffler says about a round."""
+
+    state: str
+    present: int | None = None
+    reports: int | None = None
+    reason: str | None = None
+
+    @staticmethod
+    def from_object(value: Any) -> Status:
+        """Read the answer; anything unexpected is an error, not a guess."""
+        if not isinstance(value, dict) or value.get("state") not in STATES:
+            raise Malformed("not the state of a round")
+        for name in ("present", "reports"):
+            count = value.get(name)
+            if count is not None and (type(count) is not int or count < 0):
+                raise Malformed(f"{name} is not a count")
+        if value["state"] == "void" and value.get("reason") not in ("population", "batch"):
+            raise Malformed("a void round without a reason")
+        return Status(
+            value["state"], value.get("present"), value.get("reports"), value.get("reason")
+        )
+
+
+def next_step(status: Status | None) -> Step:
+    """What follows from the shuffler's answer (None: it does not know the round)."""
+    if status is None:
+        return Step.ANNOUNCE
+    if status.state == "void":
+        return Step.SKIP if status.reason == "population" else Step.PAY_AND_SKIP
+    return {
+        "open": Step.WAIT,
+        "closed": Step.PAY_AND_COLLECT,
+        "claimed": Step.PAY_AND_COLLECT,
+        "done": Step.GIVE_UP,
+    }[status.state]
+
+
+class PlanChanged(ServiceError):
+    """The checkpoint belongs to another plan than the one in the configuration."""
+
+
+def begin(plan: PlanDocument, task: AnalyzerTask) -> AnalyzerState:
+    """The state before the first round."""
+    return AnalyzerState(plan.to_object(), task.start())
+
+
+def check_same_plan(state: AnalyzerState, plan: PlanDocument) -> PlanDocument:
+    """The checkpoint's plan, if the configuration (whose nonce is drawn anew) agrees with it."""
+    kept = PlanDocument.from_object(state.plan)
+    if replace(plan, nonce=kept.nonce) != kept:
+        raise PlanChanged("the folder holds a run of another plan; use a new one")
+    return kept
+
+
+def round_document(
+    plan: PlanDocument, state: AnalyzerState, key_id: bytes, now: float
+) -> RoundDocument:
+    """The announcement of the next round."""
+    return RoundDocument(
+        plan=plan.id.hex(),
+        round=state.round,
+        model=digest(state.task.model).hex(),
+        key=key_id.hex(),
+        opens=now,
+        closes=now + plan.round_seconds,
+    )
+
+
+def row(state: AnalyzerState, status: Status, what: str, **more: Any) -> dict[str, Any]:
+    """A line of the log: figures that the analyzer may know and publish."""
+    return {
+        "round": state.round,
+        "state": what,
+        "present": status.present,
+        "reports": status.reports,
+        **more,
+    }
+
+
+def learn(
+    state: AnalyzerState, plan: PlanDocument, task: AnalyzerTask, decoded: Decoded, steps: int
+) -> AnalyzerState:
+    """The state with a batch taken in; a step of the model when enough slots are together."""
+    minibatch = int(plan.participation.get("minibatch", 1))
+    total, reports = state.partial, state.partial_reports
+    if decoded.total is not None:
+        total = decoded.total if total is None else total + decoded.total
+        reports += decoded.reports
+    if (state.round + 1) % minibatch:
+        return replace(state, partial=total, partial_reports=reports)
+    done = replace(state, partial=None, partial_reports=0)
+    if total is None:
+        return done
+    after = task.step(state.task, total, reports, state.steps, steps)
+    return replace(done, task=after, steps=state.steps + 1)

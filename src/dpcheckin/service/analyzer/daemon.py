@@ -1,0 +1,257 @@
+"""The analyzer at work: carries out what `core` decides, in the order that survives crashes.
+
+One thread does everything that changes anything; the page only looks at snapshots. Every step is
+either durable before the next one begins or can be repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.analyzer import core, state
+from dpcheckin.service.analyzer.board import Board
+from dpcheckin.service.analyzer.core import Status, Step
+from dpcheckin.service.analyzer.keys import KeyRing
+from dpcheckin.service.analyzer.remote import BatchCutShort, Shuffler, Stopped
+from dpcheckin.service.analyzer.state import AnalyzerState
+from dpcheckin.service.canonical import canonical
+from dpcheckin.service.documents import SHARES, PlanDocument, RoundDocument
+from dpcheckin.service.ledger import BudgetSpent, Ledger, Why
+from dpcheckin.service.pricing import Price
+from dpcheckin.service.problems import Problem, Refusal
+from dpcheckin.service.reports import BatchReader, Decoded
+from dpcheckin.service.signing import signed, signed_bytes
+from dpcheckin.service.tasks import AnalyzerTask
+
+log = logging.getLogger("dpcheckin.analyzer")
+
+LEDGER = "privacy.ledger"
+KEYS = "keys"
+_POLL = 0.1
+_FETCHES = 20
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the analyzer keeps time and rotates keys."""
+
+    rotate_every: int = 0
+    """Rounds between new opening keys; 0: never."""
+    pause_seconds: float = 0.0
+    """Time between the end of one round and the beginning of the next."""
+    now: Callable[[], float] = time.time
+
+
+class Analyzer:
+    """One run of one plan in one folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        plan: PlanDocument,
+        identity: Ed25519PrivateKey,
+        task: AnalyzerTask,
+        shuffler: Shuffler,
+        schedule: Schedule | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        self._folder, self._task, self._identity = folder, task, identity
+        self._shuffler = shuffler
+        self._schedule = schedule or Schedule()
+        self.stop = stop or threading.Event()
+        self.rotate_now = threading.Event()
+        folder.mkdir(parents=True, exist_ok=True)
+        found = state.load(folder)
+        if found is None:
+            if (folder / LEDGER).exists() and (folder / LEDGER).stat().st_size:
+                raise InvalidParameter(
+                    "state", str(folder), "a folder whose checkpoint is there, or an empty one"
+                )
+            found = core.begin(plan, task)
+            state.save(folder, found)
+        self.plan = core.check_same_plan(found, plan)
+        self._state = found
+        self.price = Price(self.plan)
+        self.ledger = Ledger(folder / LEDGER, self.price)
+        self._ring = KeyRing(folder / KEYS, self.plan.suite)
+        self.board = Board(self.price)
+        self._show()
+
+    def close(self) -> None:
+        """Give the ledger back."""
+        self.ledger.close()
+
+    def run(self) -> str:
+        """Play rounds until plan, budget or operator say stop; returns which."""
+        reason = "stopped"
+        try:
+            self._publish()
+            while not self.stop.is_set():
+                self._ensure_pending()
+                self._advance()
+        except BudgetSpent as problem:
+            reason = str(problem)
+        except Stopped:
+            pass
+        log.info("finished: %s", reason)
+        self.board.finish(reason)
+        return reason
+
+    # --- announcing ---------------------------------------------------------------------------
+
+    def _publish(self) -> None:
+        self._shuffler.put_plan(signed_bytes(self.plan, self._identity))
+        last = self._state.log[-1] if self._state.log else None
+        if last is not None and last["state"] == "released":
+            # a crash between checkpoint and deletion leaves the batch behind
+            self._shuffler.delete(last["round"])
+        for held in self._ring.keys:
+            self._announce_key(held.from_round)
+
+    def _announce_key(self, from_round: int) -> None:
+        held = self._ring.rotate(from_round)
+        document = held.document(self.plan)
+        self._shuffler.put_key(document.key_id, signed_bytes(document, self._identity))
+
+    def _ensure_pending(self) -> None:
+        if self._state.pending is not None:
+            return
+        self.ledger.check_next()  # a round that could not be paid for is not even opened
+        number, every = self._state.round, self._schedule.rotate_every
+        if self.rotate_now.is_set() or (every and number and number % every == 0):
+            self.rotate_now.clear()
+            self._announce_key(number)
+            log.info("new opening key from round %d", number)
+        key = self._ring.for_round(number).key
+        document = core.round_document(self.plan, self._state, key.key_id, self._schedule.now())
+        # written down before it is sent: after a crash the same bytes are sent again
+        self._keep(replace(self._state, pending=signed(document, self._identity)))
+
+    # --- one round ----------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        number = self._state.round
+        status = self._shuffler.status(number)
+        step = core.next_step(status)
+        if step is Step.ANNOUNCE:
+            self._announce()
+        elif step is Step.WAIT:
+            self._wait()
+        else:
+            assert status is not None
+            self._settle(step, number, status)
+
+    def _announce(self) -> None:
+        assert self._state.pending is not None
+        self._shuffler.put_model(self._state.task.model)
+        try:
+            self._shuffler.put_round(self._state.round, canonical(self._state.pending))
+        except Refusal as refusal:
+            if refusal.problem is Problem.PLAN_EXHAUSTED:
+                raise BudgetSpent("the shuffler has released all rounds of the plan") from None
+            if refusal.problem is not Problem.ROUND_CLOSED:
+                raise
+            self._keep(replace(self._state, pending=None))  # too old to open: announce it anew
+
+    def _wait(self) -> None:
+        left = self._pending().closes - self._schedule.now()
+        self.stop.wait(max(_POLL, left + 0.01))
+
+    def _settle(self, step: Step, number: int, status: Status) -> None:
+        if step is Step.SKIP:
+            self._finish(self._state, status, "void by population")
+        elif step is Step.PAY_AND_SKIP:
+            self.ledger.charge(number, Why.VOID)
+            self._finish(self._state, status, "void by batch")
+        elif step is Step.GIVE_UP:
+            self._finish(self._state, status, "lost")
+        else:
+            self._collect(number, status)
+        if self._schedule.pause_seconds:
+            self.stop.wait(self._schedule.pause_seconds)
+
+    def _collect(self, number: int, status: Status) -> None:
+        charge = self.ledger.charge(number, Why.RELEASE)  # durable before the claim
+        self._shuffler.claim(number, charge.digest)
+        began = time.perf_counter()
+        decoded = self._fetch(number)
+        steps = max(
+            1, self.price.allowed_rounds // int(self.plan.participation.get("minibatch", 1))
+        )
+        learned = core.learn(self._state, self.plan, self._task, decoded, steps)
+        self._finish(
+            learned,
+            status,
+            "released",
+            opened=decoded.reports,
+            dropped=decoded.dropped,
+            seconds=round(time.perf_counter() - began, 3),
+            **{name: float(value) for name, value in learned.task.metrics.items()},
+        )
+        self._shuffler.delete(number)
+        self._ring.forget_before(number + 1)
+
+    def _fetch(self, number: int) -> Decoded:
+        for attempt in range(_FETCHES):
+            try:
+                return self._read_batch(number)
+            except BatchCutShort as problem:
+                log.warning("batch of round %d, attempt %d: %s", number, attempt + 1, problem)
+                if self.stop.wait(min(5.0, 0.1 * 2**attempt)):
+                    raise Stopped("told to stop while a batch was fetched") from None
+        raise BatchCutShort(f"round {number}: {_FETCHES} attempts failed")
+
+    def _read_batch(self, number: int) -> Decoded:
+        document = self._pending()
+        key = self._ring.by_id(document.key_id)
+        if key is None:
+            log.error("the key of round %d is gone; its reports cannot be opened", number)
+            return Decoded(0, 0, None)
+        with self._shuffler.batch(number) as records:
+            first = next(records, None) if self.plan.encoding == SHARES else None
+            if self.plan.encoding == SHARES and first is None:
+                return Decoded(0, 0, None)
+            reader = BatchReader(self.plan, document, key, first)
+            for envelope in records:
+                reader.add(envelope)
+        for why, count in reader.dropped.items():
+            log.warning("round %d: %d reports dropped: %s", number, count, why)
+        return reader.result()
+
+    def _pending(self) -> RoundDocument:
+        assert self._state.pending is not None
+        return RoundDocument.from_object(self._state.pending["document"])
+
+    # --- keeping and showing ------------------------------------------------------------------
+
+    def _finish(self, after: AnalyzerState, status: Status, what: str, **more: Any) -> None:
+        spent = self.ledger.spent
+        line = core.row(
+            self._state,
+            status,
+            what,
+            charged=self.ledger.charged,
+            epsilon=spent.epsilon,
+            local_epsilon=spent.local_epsilon if spent.local_epsilon < float("inf") else None,
+            closed=self._pending().closes,
+            **more,
+        )
+        self._keep(after.with_row(line))
+        log.info("round %d %s", line["round"], what)
+
+    def _keep(self, after: AnalyzerState) -> None:
+        state.save(self._folder, after)
+        self._state = after
+        self._show()
+
+    def _show(self) -> None:
+        self.board.show(self._state, self.ledger)

@@ -1,0 +1,57 @@
+"""The live page: rounds, check-ins against what coins predict, budget, accuracy.
+
+One self-contained HTML file, one JSON snapshot that it asks for every second, health and metrics.
+It shows nothing that the analyzer may not publish, loads nothing from anywhere else, and its policy
+forbids it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.resources import files
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from dpcheckin.service.analyzer.board import Board
+
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def page_app(board: Board, alive: Callable[[], bool]) -> Starlette:
+    """The application; `alive` says whether the conductor is at work."""
+    html = (files("dpcheckin.service.analyzer") / "page.html").read_text(encoding="utf-8")
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(html, headers=_HEADERS)
+
+    async def status(_: Request) -> Response:
+        return JSONResponse(board.snapshot(), headers=_HEADERS)
+
+    async def health(_: Request) -> Response:
+        if alive() or board.snapshot()["finished"] is not None:
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("the conductor has stopped\n", status_code=503)
+
+    async def metrics(_: Request) -> Response:
+        return PlainTextResponse(board.prometheus(), media_type="text/plain; version=0.0.4")
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/status.json", status),
+            Route("/healthz", health),
+            Route("/metrics", metrics),
+        ]
+    )

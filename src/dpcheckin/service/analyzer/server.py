@@ -1,0 +1,106 @@
+"""The analyzer as a process: the conductor in one thread, the page in the main one.
+
+`serve` returns when the run is over (or, with `stay`, when it is stopped). SIGHUP makes a new
+opening key with the next round.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+
+from dpcheckin.service.analyzer.board import Board
+from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
+from dpcheckin.service.analyzer.keys import load_identity
+from dpcheckin.service.analyzer.page import page_app
+from dpcheckin.service.analyzer.remote import Shuffler
+from dpcheckin.service.analyzer.settings import AnalyzerSettings
+from dpcheckin.service.shuffler.logs import JsonLines
+from dpcheckin.service.shuffler.server import listen
+from dpcheckin.service.signing import public_identity
+from dpcheckin.service.tasks import AnalyzerTask
+
+log = logging.getLogger("dpcheckin.analyzer")
+
+
+def set_up_logs(level: str) -> None:
+    """JSON lines on standard error."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name, lowest in (("dpcheckin.analyzer", level.upper()), ("uvicorn", "WARNING")):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(lowest)
+
+
+def _page_server(board: Board, alive: Callable[[], bool]) -> uvicorn.Server:
+    app: Starlette = page_app(board, alive)
+    return uvicorn.Server(
+        uvicorn.Config(
+            app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off"
+        )
+    )
+
+
+def serve(
+    settings: AnalyzerSettings, task: AnalyzerTask, dimension: int, *, stay: bool = False
+) -> str:
+    """Run the plan to its end and serve the page; returns why it ended."""
+    set_up_logs(settings.log_level)
+    identity = load_identity(settings.folder)
+    stop = threading.Event()
+    shuffler = Shuffler(settings.shuffler, settings.token, settings.authority, stop)
+    schedule = Schedule(settings.rotate_every, settings.pause_seconds)
+    plan = settings.plan_document(dimension)
+    analyzer = Analyzer(settings.folder, plan, identity, task, shuffler, schedule, stop)
+    try:
+        opened = listen(settings.host, settings.port)
+        where = f"http://{settings.host}:{opened.getsockname()[1]}"
+        log.info(
+            "listening",
+            extra={"fields": {"page": where, "identity": public_identity(identity).hex()}},
+        )
+        return _Run(analyzer, stay).until_over(opened)
+    finally:
+        analyzer.close()
+        shuffler.close()
+
+
+class _Run:
+    """The two halves, and how they end together."""
+
+    def __init__(self, analyzer: Analyzer, stay: bool) -> None:
+        self._analyzer, self._stay = analyzer, stay
+        self._result: list[Any] = []
+        self._thread = threading.Thread(target=self._conduct, name="conductor")
+        self._server = _page_server(analyzer.board, self._thread.is_alive)
+
+    def _conduct(self) -> None:
+        try:
+            self._result.append(self._analyzer.run())
+        except BaseException as problem:
+            self._result.append(problem)
+            self._analyzer.board.finish(f"failed: {problem}")
+        finally:
+            if not self._stay or isinstance(self._result[0], BaseException):
+                self._server.should_exit = True
+
+    def until_over(self, opened: Any) -> str:
+        signal.signal(signal.SIGHUP, lambda *_: self._analyzer.rotate_now.set())
+        self._thread.start()
+        try:
+            asyncio.run(self._server.serve([opened]))
+        finally:
+            self._analyzer.stop.set()
+            self._thread.join()
+        result = self._result[0]
+        if isinstance(result, BaseException):
+            raise result
+        return str(result)

@@ -1,0 +1,119 @@
+"""What an operator can set for an analyzer, read from `analyzer.toml` in the analyzer's folder.
+
+[shuffler]
+address = "https://shuffler.example:8440"
+token_file = "analyzer.token"          # from the shuffler's folder
+authority = "authority.pem"            # optional
+
+[plan]
+protocol = "shuffled-check-in"
+population = 200                       # the number the guarantee is stated for
+minimum_batch = 20
+rate = 0.3                             # or slots, check_in_probability, minibatch
+rounds = 40
+delta = 1e-5
+epsilon_budget = 8.0
+round_seconds = 60.0
+
+[randomizer]
+name = "privunit"                      # and its parameters
+local_epsilon = 4.0
+clip = 1.0
+
+[task]                                 # for the task: model, data, learning
+data = "digits"
+
+[analyzer]
+host = "127.0.0.1"                     # of the page
+port = 8442
+rotate_every = 20                      # rounds between opening keys; 0: never
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.client.config import Reader, check_address
+from dpcheckin.service.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.service.problems import Malformed
+
+FILE = "analyzer.toml"
+_ENCODINGS = {"d-ary": SYMBOL, "skellam": SHARES}
+_DEFAULTS = {"minimum_batch": 0, "suite": 1, "cover": True}
+
+
+@dataclass(frozen=True)
+class AnalyzerSettings:
+    """Everything in the file; the plan is made when the task has said its dimension."""
+
+    folder: Path
+    shuffler: str
+    token: str
+    authority: Path | None
+    plan: dict[str, Any]
+    randomizer: dict[str, Any]
+    task: dict[str, Any]
+    host: str = "127.0.0.1"
+    port: int = 8442
+    rotate_every: int = 0
+    pause_seconds: float = 0.0
+    log_level: str = "info"
+
+    def __post_init__(self) -> None:
+        check_address(self.shuffler)
+        if not 0 <= self.port <= 65535:
+            raise InvalidParameter("analyzer.port", self.port, "a port from 0 to 65535")
+        if self.rotate_every < 0:
+            raise InvalidParameter("analyzer.rotate_every", self.rotate_every, "at least 0")
+        if not self.pause_seconds >= 0:
+            raise InvalidParameter("analyzer.pause_seconds", self.pause_seconds, "at least 0")
+        if self.log_level not in ("debug", "info", "warning", "error"):
+            raise InvalidParameter("log_level", self.log_level, "debug, info, warning or error")
+
+    def plan_document(self, dimension: int) -> PlanDocument:
+        """The plan, for reports of this dimension, with a fresh nonce."""
+        name = self.randomizer.get("name")
+        said = {
+            **_DEFAULTS,
+            **self.plan,
+            "type": "plan",
+            "format": 1,
+            "randomizer": {
+                "clip": 1.0,
+                "encoding": _ENCODINGS.get(str(name), VECTOR),
+                **self.randomizer,
+                "dimension": dimension,
+            },
+            "task": self.task,
+            "nonce": secrets.token_hex(16),
+        }
+        try:
+            return PlanDocument.from_object(said)
+        except Malformed as problem:
+            raise InvalidParameter("plan", str(problem), "a plan as docs/wire.md has it") from None
+
+
+def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
+    """The settings of a folder."""
+    read = Reader(file or folder / FILE)
+    plan, randomizer, task = read.table("plan"), read.table("randomizer"), read.table("task")
+    found = AnalyzerSettings(
+        folder=folder,
+        shuffler=read.take("shuffler", "address", str),
+        token=read.secret("shuffler"),
+        authority=read.path("shuffler", "authority", None),
+        plan=plan,
+        randomizer=randomizer,
+        task=task,
+        host=read.take("analyzer", "host", str, "127.0.0.1"),
+        port=read.take("analyzer", "port", int, 8442),
+        rotate_every=read.take("analyzer", "rotate_every", int, 0),
+        pause_seconds=read.take("analyzer", "pause_seconds", float, 0.0),
+        log_level=read.take("analyzer", "log_level", str, "info"),
+    )
+    read.finish()
+    return found

@@ -1,0 +1,109 @@
+"""The analyzer's checkpoint: everything it needs to go on after a crash, in one file.
+
+The file is replaced as a whole (old or new, never neither) and carries its own digest. It holds the
+plan, the round that is announced or under way, the model with the optimiser's state, a partial sum
+when several slots make one step, and the log of the rounds. What was *spent* is not in it: that is
+the ledger's, which is never rolled back.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import ServiceError
+from dpcheckin.service.canonical import canonical, digest, parse
+from dpcheckin.service.journal import replace_file
+from dpcheckin.service.problems import Malformed
+from dpcheckin.service.tasks import TaskState
+
+FILE = "checkpoint"
+_LARGEST = 1 << 34
+
+
+class CheckpointDamaged(ServiceError):
+    """The checkpoint is not what was written."""
+
+
+@dataclass(frozen=True)
+class AnalyzerState:
+    """Where the analyzer stands."""
+
+    plan: dict[str, Any]
+    task: TaskState
+    round: int = 0
+    """The round to announce next, or the one under way."""
+    pending: dict[str, Any] | None = None
+    """The signed document of the round under way."""
+    steps: int = 0
+    """Times the model was changed."""
+    partial: NDArray[np.float64] | None = None
+    partial_reports: int = 0
+    log: tuple[dict[str, Any], ...] = field(default_factory=tuple)
+
+    def to_bytes(self) -> bytes:
+        body = canonical(
+            {
+                "plan": self.plan,
+                "model": _text(self.task.model),
+                "private": _text(self.task.private),
+                "metrics": dict(self.task.metrics),
+                "round": self.round,
+                "pending": self.pending,
+                "steps": self.steps,
+                "partial": None if self.partial is None else _text(self.partial.tobytes()),
+                "partial_reports": self.partial_reports,
+                "log": list(self.log),
+            }
+        )
+        return digest(body) + body
+
+    @staticmethod
+    def from_bytes(content: bytes) -> AnalyzerState:
+        if digest(content[32:]) != content[:32]:
+            raise CheckpointDamaged("the checkpoint is not what was written")
+        try:
+            said = parse(content[32:], _LARGEST)
+            partial = said["partial"]
+            return AnalyzerState(
+                plan=said["plan"],
+                task=TaskState(_bytes(said["model"]), _bytes(said["private"]), said["metrics"]),
+                round=said["round"],
+                pending=said["pending"],
+                steps=said["steps"],
+                partial=None if partial is None else np.frombuffer(_bytes(partial)).copy(),
+                partial_reports=said["partial_reports"],
+                log=tuple(said["log"]),
+            )
+        except (Malformed, KeyError, TypeError, ValueError):
+            raise CheckpointDamaged("the checkpoint is of another version") from None
+
+    def with_row(self, row: dict[str, Any], **changes: Any) -> AnalyzerState:
+        """The state after a round, with the round's line in the log."""
+        return replace(self, log=(*self.log, row), pending=None, round=self.round + 1, **changes)
+
+
+def save(folder: Path, state: AnalyzerState) -> None:
+    """Replace the checkpoint durably."""
+    replace_file(folder / FILE, state.to_bytes())
+
+
+def load(folder: Path) -> AnalyzerState | None:
+    """The checkpoint, None when there is none."""
+    try:
+        return AnalyzerState.from_bytes((folder / FILE).read_bytes())
+    except FileNotFoundError:
+        return None
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)

@@ -1,0 +1,46 @@
+"""What is learned, as the services see it: bytes of a model, a client's value, a sum of estimates.
+
+The services know neither models nor data. A client is given a `ClientTask`, which holds the owner's
+data and turns a model into one value; an analyzer is given an `AnalyzerTask`, which turns a sum of
+estimates into the next model. `dpcheckin.deployment` has the ones that train torch models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ClientTask(Protocol):
+    """The owner's data, and what is computed from it."""
+
+    def value(self, model: bytes) -> NDArray[Any]:
+        """A vector of the plan's dimension (not yet clipped), or one symbol."""
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """Everything that learning needs from one round to the next."""
+
+    model: bytes
+    """What clients are sent."""
+    private: bytes = b""
+    """What only the analyzer keeps, such as the state of an optimiser."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Figures for the page and the log, such as the accuracy on public test data."""
+
+
+class AnalyzerTask(Protocol):
+    """How a model is made better; all of it is post-processing."""
+
+    def start(self) -> TaskState:
+        """The first model."""
+
+    def step(
+        self, state: TaskState, total: NDArray[np.float64], reports: int, index: int, steps: int
+    ) -> TaskState:
+        """The state after a sum of so many estimates: step `index` (from 0) of at most `steps`."""
