@@ -39,7 +39,12 @@ Answer = dict[str, Any]
 Arguments = ParamSpec("Arguments")
 
 # where an error is shown when the library's name for a parameter is not the field's
-_FIELDS = {"count": "rounds", "epsilon": "target", "cohort_size": "cohort"}
+_FIELDS = {
+    "count": "rounds",
+    "epsilon": "target",
+    "cohort_size": "cohort",
+    "others": "population",
+}
 
 
 def answering(compute: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -67,7 +72,7 @@ def problem_of(problem: DpCheckinError) -> Answer:
 @answering
 def quick(form: Form) -> Answer:
     """A certified figure at once; a little larger than the one `statement` gives."""
-    return {"epsilon": _figure(_quick(form, _decade(form.windows)))}
+    return {"epsilon": _figure(_quick(form, _decade(form.windows))), "texts": texts(form)}
 
 
 @answering
@@ -124,7 +129,11 @@ def published_at(form: Form, key: str, axis: str, xs: Sequence[float]) -> Answer
     (bound,) = (b for b in about(form.protocol) if key_of(b) == key)
     points, reason = [], None
     for x in xs:
-        value = bound.evaluate(form.at(axis, x).setting())
+        try:
+            value = bound.evaluate(form.at(axis, x).setting())
+        except (ArithmeticError, ValueError) as problem:
+            reason = f"cannot be evaluated here ({problem})"
+            continue
         if value.epsilon is not None and math.isfinite(value.epsilon):
             points.append(_point(x, value.epsilon, bound.kind))
         else:

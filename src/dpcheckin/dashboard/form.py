@@ -68,9 +68,9 @@ PROTOCOLS = {
     "random-check-in-fixed": Protocol(
         "Random check-ins, fixed window",
         "Every client picks one slot of a window and reports at most once in it.",
-        ("slots", "check_in_probability", "rounds"),
+        ("population", "slots", "check_in_probability", "rounds"),
         ("any", "gaussian"),
-        ("rounds", "slots", "local"),
+        ("rounds", "slots", "population", "local"),
     ),
     "random-check-in-sliding": Protocol(
         "Random check-ins, sliding window",
@@ -193,8 +193,10 @@ class Form:
     def one_round(self) -> Round | None:
         """One round, for protocols that the empty-seat theorem covers."""
         if self.protocol in ("random-check-in-fixed", "random-check-in-sliding"):
-            chance = self.check_in_probability if self.protocol.endswith("fixed") else 1.0
-            return WindowRound(self.slots, self.pair(), chance)
+            if self.protocol.endswith("sliding"):
+                return WindowRound(self.slots, self.pair())
+            chance, others = self.check_in_probability, self.population - 1
+            return WindowRound(self.slots, self.pair(), chance, others=others)
         if self.protocol in ("distributed-check-in", "random-check-in-averaged"):
             return None
         shown = self.about.fields

@@ -33,7 +33,7 @@ from dpcheckin.errors import DpCheckinError, InvalidParameter
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-PREVIEW_POINTS, OUR_POINTS, PUBLISHED_POINTS = 9, 13, 5
+PREVIEW_POINTS, OUR_POINTS, PUBLISHED_POINTS = 9, 13, 7
 _LINES = "application/x-ndjson"
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'"
 
@@ -93,7 +93,8 @@ class _Headers:
 
 async def _refused(request: Request, problem: Exception) -> Response:
     assert isinstance(problem, DpCheckinError)
-    return JSONResponse(answers.problem_of(problem), 422)
+    # a wrong entry is an ordinary answer: the page shows it at the field
+    return JSONResponse(answers.problem_of(problem))
 
 
 async def _page(request: Request) -> Response:
@@ -132,7 +133,7 @@ async def _preview(request: Request) -> Response:
     axis, workers = form.axis(over), _workers(request)
     figure = await workers.soon(answers.quick, form)
     if "problem" in figure:
-        return _json(figure)
+        return JSONResponse(figure)
 
     async def content() -> AsyncIterator[str]:
         yield json.dumps(figure) + "\n"
@@ -145,7 +146,7 @@ async def _preview(request: Request) -> Response:
 
 async def _statement(request: Request) -> Response:
     form, _ = _asked(request)
-    return _json(await _workers(request).later(answers.statement, form))
+    return JSONResponse(await _workers(request).later(answers.statement, form))
 
 
 async def _solve(request: Request) -> Response:
@@ -158,7 +159,7 @@ async def _solve(request: Request) -> Response:
     quick = request.query_params.get("quick") == "1"
     workers = _workers(request)
     ask = workers.soon if quick else workers.later
-    return _json(await ask(answers.solve, form, over, target, quick))
+    return JSONResponse(await ask(answers.solve, form, over, target, quick))
 
 
 async def _lines(request: Request) -> Response:
@@ -241,7 +242,3 @@ def _workers(request: Request) -> Workers:
     workers = request.app.state.workers
     assert isinstance(workers, Workers)
     return workers
-
-
-def _json(answer: dict[str, Any]) -> Response:
-    return JSONResponse(answer, 422 if "problem" in answer else 200)

@@ -102,7 +102,10 @@ def _arguments(form: Form) -> list[str]:
     extra = {"dary": form.symbols, "privunit": form.dimension}.get(form.randomizer)
     noise = form.noise_multiplier if form.is_gaussian else form.local_epsilon
     arguments = [_literal(noise)] + ([] if extra is None else [_grouped(extra)])
-    lines = [f"{name}={_grouped(getattr(form, name))}" for name in shown if name in _COUNTS]
+    counts = {name: getattr(form, name) for name in shown if name in _COUNTS}
+    if _KINDS[form.protocol] == "WindowRound" and "population" in counts:
+        counts["others"] = counts.pop("population") - 1
+    lines = [f"{name}={_grouped(count)}" for name, count in counts.items()]
     if "rate" in shown:
         lines.append(f"rate={_literal(form.rate)}")
     lines.append(f"pair={_MAKERS[form.randomizer]}({', '.join(arguments)})")

@@ -2,7 +2,7 @@
 
 async function ask(path, query, signal) {
   const response = await fetch(`${path}?${new URLSearchParams(query)}`, { signal });
-  if (!response.ok && response.status !== 422) throw new Error(`${path}: ${response.status}`);
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
   return response;
 }
 
@@ -11,15 +11,14 @@ export async function getJson(path, query = {}, signal = undefined) {
   return response.status === 204 ? null : response.json();
 }
 
-// Calls `each` for every line as it arrives; a refusal is a single object with a `problem`.
+// Calls `each` for every line as it arrives; a refusal is a single line with a `problem`.
 export async function getLines(path, query, signal, each) {
   const response = await ask(path, query, signal);
-  if (response.status === 422) return each(await response.json());
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read();
-    if (done) return undefined;
+    if (done) return rest && each(JSON.parse(rest));
     const lines = (rest + value).split("\n");
     rest = lines.pop();
     for (const line of lines) each(JSON.parse(line));

@@ -1,7 +1,7 @@
 // The form: a field and, where it helps, a slider for everything that can be chosen.
 // Which fields a protocol has is the server's to say; how they look is decided here.
 
-import { parse, typed } from "./numbers.js";
+import { parse, shown, typed } from "./numbers.js";
 
 // label, what it means, slider [from, to, "log" or "even"] or null
 const LOOKS = {
@@ -70,7 +70,8 @@ export class Fields {
     const problem = make("p", { class: "problem", id: `${id}-problem`, role: "alert", hidden: "" });
     const about = make("p", { class: "about", id: `${id}-about` }, meaning);
     const row = make("div", { class: "field" }, make("label", { for: id }, label), input);
-    input.addEventListener("input", () => this.state.set({ [name]: input.value.trim() }));
+    input.addEventListener("input", () => this.state.set({ [name]: input.value.trim().replace(/(\d),(?=\d)/g, "$1") }));
+    input.addEventListener("blur", () => (input.value = shown(this.state.get(name))));
     let slider = null;
     if (range) {
       slider = make("input", { type: "range", id: `slide-${name}`, min: 0, max: STEPS, step: 1, "aria-label": `${label}, slider` });
@@ -134,7 +135,7 @@ export class Fields {
     for (const [name, { row, input, slider, range }] of this.rows) {
       row.hidden = !relevant.has(name);
       const text = this.state.get(name);
-      if (document.activeElement !== input || changed === null) input.value = text;
+      if (document.activeElement !== input || changed === null) input.value = shown(text);
       if (slider && document.activeElement !== slider) {
         const value = parse(text);
         if (Number.isFinite(value)) slider.value = STEPS * this.#share(range, Math.max(value, range[2] === "log" ? range[0] : -1));
@@ -170,9 +171,5 @@ export class Fields {
       problem.textContent = "";
       input.removeAttribute("aria-invalid");
     }
-  }
-
-  label(name) {
-    return (LOOKS[name]?.[0] ?? name).toLowerCase().replace("local ε", "local ε");
   }
 }

@@ -33,6 +33,7 @@ export class Legend {
   // `toggled(key, on)`, `pointed(line or null, element)`
   constructor(fieldset, { toggled, pointed }) {
     Object.assign(this, { fieldset, toggled, pointed, entries: new Map(), shown: "" });
+    this.elsewhere = document.getElementById("elsewhere");
   }
 
   show(lines, hidden) {
@@ -40,7 +41,8 @@ export class Legend {
     if (signature !== this.shown) {
       this.shown = signature;
       this.entries.clear();
-      this.fieldset.querySelectorAll(".entry").forEach((entry) => entry.remove());
+      document.querySelectorAll("#legend .entry, #elsewhere .entry").forEach((entry) => entry.remove());
+      this.#count();
       for (const line of lines) this.fieldset.append(this.#entry(line));
     }
     for (const line of lines) this.entries.get(line.key).box.checked = !hidden.has(line.key);
@@ -76,7 +78,7 @@ export class Legend {
     entry.addEventListener("pointerleave", () => this.pointed(null, entry));
     box.addEventListener("focus", () => box.matches(":focus-visible") && this.pointed(line, entry));
     box.addEventListener("blur", () => this.pointed(null, entry));
-    this.entries.set(line.key, { entry, box, value });
+    this.entries.set(line.key, { entry, box, value, small, about: small.textContent });
     return entry;
   }
 
@@ -85,7 +87,17 @@ export class Legend {
     const found = this.entries.get(key);
     if (!found) return;
     found.value.textContent = text;
+    found.small.textContent = reason || found.about;
     found.entry.dataset.empty = String(Boolean(reason));
-    found.entry.title = reason;
+    // what says nothing about this plan is out of the way, but can be looked up
+    const home = reason ? this.elsewhere.querySelector(".legend") : this.fieldset;
+    if ((text || reason) && found.entry.parentElement !== home) home.append(found.entry);
+    this.#count();
+  }
+
+  #count() {
+    const count = this.elsewhere.querySelectorAll(".entry").length;
+    this.elsewhere.hidden = count === 0;
+    this.elsewhere.querySelector("summary").textContent = count === 1 ? "One published bound does not apply here" : `${count} published bounds do not apply here`;
   }
 }

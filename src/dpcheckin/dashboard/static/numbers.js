@@ -11,14 +11,23 @@ export function grouped(value) {
   return value.toLocaleString("en-US", { maximumFractionDigits: 20 });
 }
 
+// A number as one would type it: 60000, 0.0333, 1e-5.
+export function plain(value) {
+  return value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential().replace("e+", "e") : String(value);
+}
+
+// As shown in a field that is not being edited: thousands apart, everything else as it was typed.
+export function shown(text) {
+  return /^\d{4,}$/.test(text) ? grouped(Number(text)) : text;
+}
+
 // Three digits, without the noise of binary fractions: a slider's value as one would type it.
 export function typed(value, whole) {
   if (whole) {
     const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(value, 1))) - 2);
     return String(Math.round(Math.round(value / unit) * unit));
   }
-  const rounded = Number(value.toPrecision(3));
-  return rounded !== 0 && Math.abs(rounded) < 1e-4 ? rounded.toExponential().replace("e+", "e") : String(rounded);
+  return plain(Number(value.toPrecision(3)));
 }
 
 const SUPER = "⁰¹²³⁴⁵⁶⁷⁸⁹";

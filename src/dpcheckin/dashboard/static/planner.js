@@ -14,6 +14,7 @@ const TITLES = {
   rounds: "rounds", rate: "check-in rate", population: "population", cohort: "cohort", slots: "slots",
   local_epsilon: "local ε", noise_multiplier: "noise multiplier",
 };
+const SHORT = { rounds: "rounds", rate: "rate", population: "population", cohort: "cohort", slots: "slots" };
 const $ = (id) => document.getElementById(id);
 
 export class Planner {
@@ -71,7 +72,7 @@ export class Planner {
   #choices() {
     const names = this.tables.protocols[this.state.get("protocol")]?.over ?? [];
     const gaussian = this.state.get("randomizer") === "gaussian";
-    const label = (name) => TITLES[name === "local" ? (gaussian ? "noise_multiplier" : "local_epsilon") : name];
+    const label = (name) => SHORT[name] ?? TITLES[gaussian ? "noise_multiplier" : "local_epsilon"];
     const signature = names.map(label).join();
     if (signature !== this.offered) {
       this.offered = signature;
@@ -97,7 +98,8 @@ export class Planner {
   }
 
   #busy() {
-    for (const id of ["epsilon", "trusted-figure", "untrusted-figure"]) $(id).dataset.stale = "true";
+    $("epsilon").dataset.stale = "true";
+    $("cards").dataset.stale = "true"; // out of sight: they are about another plan
     this.#status("busy", "computing");
   }
 
@@ -136,6 +138,9 @@ export class Planner {
       $("epsilon").textContent = answer.epsilon.text;
       $("epsilon").dataset.stale = "false";
       this.here = { x: parse(this.state.get(this.axis)), y: answer.epsilon.value };
+      this.least = null;
+      this.#caption();
+      this.texts.show(answer.texts);
       this.#status("quick", "certified, tightening…");
     } else {
       this.preview.push(answer);
@@ -157,8 +162,10 @@ export class Planner {
     const { signal } = this.rest_abort;
     const query = this.fields.query();
     try {
-      this.#stated(await getJson("/api/statement", query, signal));
+      const answer = await getJson("/api/statement", query, signal);
       if (signal.aborted) return;
+      this.#stated(answer);
+      if (answer.problem) return;
       const asked = new URLSearchParams({ ...query, over: this.over });
       for (const line of this.lines)
         if (line.citation && !this.hidden.has(line.key)) asked.append("bound", line.key);
@@ -181,13 +188,9 @@ export class Planner {
   #stated(answer) {
     if (answer.problem) return this.#refused(answer);
     this.#accepted();
-    const set = (id, figure) => {
-      $(id).textContent = figure ? figure.text : "–";
-      $(id).dataset.stale = "false";
-    };
-    set("epsilon", answer.epsilon);
-    set("trusted-figure", answer.epsilon);
-    set("untrusted-figure", answer.local);
+    $("epsilon").dataset.stale = $("cards").dataset.stale = "false";
+    $("epsilon").textContent = $("trusted-figure").textContent = answer.epsilon.text;
+    $("untrusted-figure").textContent = answer.local?.text ?? "–";
     this.#status("certified", "certified");
     $("trusted").textContent = answer.trusted;
     $("untrusted").textContent = answer.untrusted ?? "";
@@ -200,7 +203,7 @@ export class Planner {
   }
 
   #caption() {
-    const delta = this.state.get("delta");
+    const delta = tick(parse(this.state.get("delta")));
     const rounds = this.fields.relevant.has("rounds") ? ` over ${grouped(parse(this.state.get("rounds")))} rounds` : "";
     const least = this.least ? `; nobody can promise less than ${this.least.text}` : "";
     $("caption").textContent = `at δ = ${delta}${rounds}${least}`;
@@ -215,13 +218,19 @@ export class Planner {
     points.sort((a, b) => a.x - b.x);
     this.points.set(answer.line, points);
     const here = points.find((p) => p.x === parse(this.state.get(this.axis)));
-    this.legend.value(answer.line, here?.text ?? (points.length ? "" : "–"), points.length ? "" : (answer.reason ?? answer.problem ?? ""));
+    const published = answer.line !== "guarantee" && answer.line !== "lower bound";
+    const reason = published && !points.length ? (answer.reason ?? answer.problem) : "";
+    this.legend.value(answer.line, here?.text ?? (reason ? "–" : ""), reason);
     this.#draw();
   }
 
   #refused(answer) {
     this.#status("problem", "no answer");
-    this.preview = [];
+    $("epsilon").textContent = "–";
+    $("caption").textContent = "";
+    $("progress").dataset.state = "done";
+    this.texts.show({});
+    this.#forget();
     if (!this.fields.complain(answer.field, answer.problem)) {
       $("problem").textContent = answer.problem;
       $("problem").hidden = false;
@@ -269,17 +278,17 @@ export class Planner {
     const from = this.range?.from ?? Math.min(...xs);
     const to = this.range?.to ?? Math.max(...xs);
     this.#table(shown);
-    if (!(from < to)) return;
+    if (!(from < to)) return this.plot.clear();
     const ours = [...certified, ...this.preview, ...(this.here ? [this.here] : [])].map((p) => p.y).filter((y) => y > 0);
     const all = lines.flatMap((line) => line.points.map((p) => p.y)).filter((y) => y > 0).concat(ours);
-    if (!all.length) return;
+    if (!all.length) return this.plot.clear();
     // bounds that promise next to nothing may leave the picture at the top
     const top = Math.min(Math.max(...all), Math.max(300 * Math.max(...ours, 1e-12), 1));
     const target = parse(this.state.get("target"));
     const [low, high] = outward(Math.max(Math.min(...all), top / 1e9) * 0.9, top * 1.1);
     this.plot.show({
       x: { from, to, log: true, title: TITLES[this.axis] },
-      y: { from: low, to: high, log: true, title: `ε at δ = ${this.state.get("delta")}` },
+      y: { from: low, to: high, log: true, title: `ε at δ = ${tick(parse(this.state.get("delta")))}` },
       lines,
       here: this.hidden.has("guarantee") ? null : this.here,
       aimed: target >= low && target <= high ? { y: target, text: `ε = ${this.state.get("target")}` } : null,
@@ -287,6 +296,7 @@ export class Planner {
     const svg = $("plot");
     svg.setAttribute("aria-valuemin", low);
     svg.setAttribute("aria-valuemax", high);
+    return undefined;
   }
 
   #table(shown) {

@@ -4,7 +4,7 @@
 import { Scale } from "./scale.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const MARGIN = { left: 58, right: 16, top: 14, bottom: 44 };
+const MARGIN = { left: 64, right: 16, top: 14, bottom: 44 };
 
 function node(parent, name, attributes = {}, text = undefined) {
   const made = document.createElementNS(SVG, name);
@@ -29,6 +29,12 @@ export class Plot {
   show(picture) {
     this.picture = picture;
     this.draw();
+  }
+
+  clear() {
+    this.picture = this.x = this.y = null;
+    this.svg.replaceChildren();
+    this.tip.hidden = true;
   }
 
   draw() {
@@ -70,7 +76,7 @@ export class Plot {
     node(this.svg, "line", { class: "frame", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom });
     node(this.svg, "text", { class: "title", x: (MARGIN.left + right) / 2, y: bottom + 37, "text-anchor": "middle" }, x.title);
     const middle = (MARGIN.top + bottom) / 2;
-    node(this.svg, "text", { class: "title", transform: `translate(13 ${middle}) rotate(-90)`, "text-anchor": "middle" }, y.title);
+    node(this.svg, "text", { class: "title", transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" }, y.title);
   }
 
   #path(points) {
@@ -86,9 +92,8 @@ export class Plot {
     if (points.length < 2) return;
     const [first, last] = [this.x.at(points[0].x), this.x.at(points.at(-1).x)];
     node(parent, "path", { class: "below", d: `${this.#path(points)}L${last} ${bottom}L${first} ${bottom}Z` });
-    const at = points[Math.floor(points.length * 0.72)];
-    if (bottom - this.y.at(at.y) > 34)
-      node(parent, "text", { class: "region", x: this.x.at(at.x), y: Math.min(this.y.at(at.y) + 32, bottom - 8), "text-anchor": "middle" }, "impossible");
+    if (bottom - this.y.at(points.at(-1).y) > 40)
+      node(parent, "text", { class: "region", x: last - 10, y: bottom - 10, "text-anchor": "end" }, last - first < 420 ? "impossible" : "no guarantee can lie here");
   }
 
   #line(parent, line) {

@@ -1,7 +1,7 @@
 // Training runs of a folder, looked at again every second so that a run that goes on is seen live.
 
 import { getJson } from "./api.js";
-import { grouped } from "./numbers.js";
+import { grouped, tick } from "./numbers.js";
 import { Plot } from "./plot.js";
 
 const EVERY = 1000;
@@ -97,7 +97,7 @@ export class Runs {
     const facts = [
       ["Accuracy", percent(run.accuracy)],
       ["Certified ε", `≤ ${run.epsilon}`],
-      ["δ", String(run.delta)],
+      ["δ", tick(run.delta)],
       ["Rounds", grouped(run.round)],
       ["Best accuracy", percent(Math.max(...rows.map((r) => r.accuracy)))],
     ];
@@ -114,7 +114,7 @@ export class Runs {
     const most = (values) => Math.max(...values) * 1.04;
     const spent = rows.filter((r) => r.epsilon !== null);
     this.accuracy.show({
-      x: { from: 0, to: most(spent.map((r) => r.epsilon)), log: false, title: `certified ε at δ = ${run.delta}` },
+      x: { from: 0, to: most(spent.map((r) => r.epsilon)), log: false, title: `certified ε at δ = ${tick(run.delta)}` },
       y: { from: 0, to: 100, log: false, title: "test accuracy, %" },
       lines: line(spent.map((r) => ({ ...r, x: r.epsilon, y: 100 * r.accuracy }))),
     });
