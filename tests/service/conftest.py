@@ -12,6 +12,7 @@ import pytest
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from service.cli_runner import Cli, runner
 from service.postgres_server import PostgresServer
 
 _numbers = itertools.count()
@@ -55,6 +56,11 @@ def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callab
     yield open_one
     for store in opened:
         store.close()
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return runner(monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -131,15 +131,13 @@ def _port(opened: socket.socket) -> int:
 def serve(settings: Settings) -> None:
     """Run until told to stop."""
     logs.set_up(settings.log_level)
-    store = open_store(settings.store_address)
-    try:
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(contextlib.closing(open_store(settings.store_address)))
+        public = stack.enter_context(listen(settings.host, settings.port))
+        admin = stack.enter_context(listen(settings.admin_host, settings.admin_port))
         front = build(settings, store)
-        public = listen(settings.host, settings.port)
-        admin = listen(settings.admin_host, settings.admin_port)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(settings, front, public, admin))
-    finally:
-        store.close()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
