@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import doctest
 import math
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpcheckin.accounting import any_pure, compose, gaussian
+from dpcheckin.accounting import LocalPair, any_pure, compose, gaussian, lower_bound
 from dpcheckin.accounting import random_check_ins as p2
 from dpcheckin.accounting.homogeneous_pair import subsample_epsilon
+from dpcheckin.accounting.rounds import Seats, seats_curve
 from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter
 
@@ -97,6 +98,88 @@ def test_gaussian_windows_lie_between_their_bounds() -> None:
     ours = compose([(WindowRound(100, gaussian(4.0)), 1)]).epsilon(1e-6)
     low = subsample_epsilon(100, 100, 4.0, 1, 1e-6).lower
     assert low <= ours.upper < 0.5 * 0.5 * math.sqrt(2 * math.log(1.25e6))
+
+
+def _crowded_run(
+    random: np.random.Generator, e0: float, m: int, p: float, others: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Laws of the run for target values a and b: everybody's slots and the server's picks."""
+    outs = int(random.integers(2, 4))
+    matrix, values = _channel(random, e0, outs), random.integers(0, 4, others)
+    dummy = int(random.integers(0, 4))
+    laws = np.zeros((2, *[outs] * m))
+    for choice in product(range(m + 1), repeat=others):  # slot m: stays away
+        chance = np.prod([1 - p if c == m else p / m for c in choice])
+        if chance == 0.0:
+            continue
+        present = [[matrix[values[j]] for j in range(others) if choice[j] == i] for i in range(m)]
+        without = [np.mean(rows, axis=0) if rows else matrix[dummy] for rows in present]
+        for target in range(2):
+            for slot in range(m + 1):
+                mine = 1 - p if slot == m else p / m
+                laws_of_slots = [
+                    np.mean([*present[i], matrix[target]], axis=0) if i == slot else without[i]
+                    for i in range(m)
+                ]
+                run = laws_of_slots[0]
+                for law in laws_of_slots[1:]:
+                    run = np.multiply.outer(run, law)
+                laws[target] += chance * mine * run
+    return laws[0].ravel(), laws[1].ravel()
+
+
+@pytest.mark.parametrize(("m", "p", "others"), [(2, 1.0, 4), (2, 0.6, 4), (3, 1.0, 4)])
+def test_other_clients_in_the_slots_are_counted_soundly(m: int, p: float, others: int) -> None:
+    """With a large chance of bad luck the crowd is believed in: still never crossed."""
+    random = np.random.default_rng([m, others])
+    for e0, unlucky in ((1.0, 0.02), (2.0, 0.2), (2.0, 0.5)):
+        curve = WindowRound(m, any_pure(e0), p, others=others).curve(unlucky)
+        bounds = {e: curve.upper_at(e) for e in EPSILONS}
+        for _ in range(20):
+            first, second = _crowded_run(random, e0, m, p, others)
+            assert first.sum() == pytest.approx(1.0)
+            for e, bound in bounds.items():
+                assert np.maximum(first - math.exp(e) * second, 0).sum() <= bound + 1e-10
+
+
+@pytest.mark.parametrize("pair", [any_pure(1.5), gaussian(2.0)], ids=["pure", "Gaussian"])
+def test_shares_against_a_simulated_sum(pair: LocalPair) -> None:
+    """E(mu + sum of share * (Z* - mu) / m)+ drawn from the potentials, five standard errors."""
+    random, m, e = np.random.default_rng(5), 6, 0.3
+    alpha, shares = math.exp(e), ((1.0, 0.5), (0.5, 0.3), (0.2, 0.2))
+    # Z* by inverting its distribution function, from the slopes of its two potentials
+    t = np.concatenate([[0.0], np.geomspace(1e-4, 400.0, 40_000)])
+    up = pair.profile(alpha + t)
+    down = alpha * pair.profile((1 + t) / alpha)
+    above = np.append(-np.diff(up) / np.diff(t), 0.0)  # P(Z* > t)
+    below = np.append(-np.diff(down) / np.diff(t), 0.0)  # P(Z* < -t)
+    u = random.random((400_000, m))
+    z = np.zeros_like(u)
+    high, low = u < above[0], u > 1 - below[0]
+    z[high] = np.interp(-u[high], -above, t)
+    z[low] = -np.interp(-(1 - u[low]), -below, t)
+    w = random.choice([w for w, _ in shares], p=[p for _, p in shares], size=u.shape)
+    sums = np.maximum((1 - alpha) + np.sum(w * (z - (1 - alpha)), axis=1) / m, 0.0)
+    seats = [(1.0, Seats(m, 0.0, float(m), 1.0, 0.0, shares=shares))]
+    bound = seats_curve(pair, seats, 1.0, 1e-12).upper_at(e)
+    error = 5 * float(np.std(sums)) / math.sqrt(sums.size)
+    assert float(np.mean(sums)) - error <= bound <= float(np.mean(sums)) + error + 0.01 * bound
+
+
+def test_a_crowd_helps_and_stays_above_the_lower_bound() -> None:
+    """More others, less loss; never below the exact pair of datasets."""
+    found = []
+    for others in (None, 10, 999, 9_999, 99_999):
+        window = WindowRound(1000, any_pure(1.0), others=others)
+        found.append(compose([(window, 1)]).epsilon(1e-6).upper)
+        clients = 1 + (others or 0)
+        chosen = min(1.0, -math.expm1(clients * math.log1p(-1e-3)) * 1000 / clients)
+        low = lower_bound([(WindowRound(1000, any_pure(1.0), chosen), 1)], 1e-6)
+        assert low.epsilon.lower <= found[-1]
+    assert all(more <= fewer * (1 + 1e-5) for fewer, more in pairwise(found))
+    assert found[3] < 0.25 * found[0]
+    with pytest.raises(InvalidParameter, match="others"):
+        WindowRound(5, any_pure(1.0), others=-1)
 
 
 def test_the_page_runs() -> None:

@@ -11,7 +11,7 @@ from dpcheckin.accounting import checks, loss
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.curves import RoundCurve
 from dpcheckin.accounting.loss import LossDistribution, Tail
-from dpcheckin.accounting.rounds import Round
+from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 MOST_ROUNDS = 10**9
@@ -45,7 +45,7 @@ class Composition:
             merged[one] = merged.get(one, 0) + repeats
         self.rounds = tuple((one, repeats) for one, repeats in merged.items() if repeats)
         self.total = sum(repeats for _, repeats in self.rounds)
-        self._only: RoundCurve | None = None
+        self._only: dict[float, RoundCurve] = {}
         self._parts: dict[int, tuple[list[tuple[LossDistribution, int]], ...]] = {}
 
     def epsilon(self, delta: float) -> Bracket:
@@ -69,7 +69,7 @@ class Composition:
             return Bracket(0.0, 0.0)
         if self.total == 1:
             with threadpool_limits(1):
-                return self._single().at(epsilon)
+                return self._single(SMALLEST_DELTA).at(epsilon)
         magnitude = 1e-9
         with threadpool_limits(1):
             for _ in range(12):
@@ -82,15 +82,16 @@ class Composition:
             lower = _tail(below, epsilon).delta(epsilon, upper=False)
         return Bracket(lower, upper)
 
-    def _single(self) -> RoundCurve:
+    def _single(self, smallest: float) -> RoundCurve:
         """The curve of the only round: one round needs no grid."""
-        if self._only is None:
-            self._only = self.rounds[0][0].curve()
-        return self._only
+        if smallest not in self._only:
+            self._only[smallest] = self.rounds[0][0].curve(smallest)
+        return self._only[smallest]
 
     def _single_epsilon(self, delta: float) -> Bracket:
         with threadpool_limits(1):
-            curve, most = self._single(), self._plain_sum()
+            smallest = TAIL_SHARE * 10.0 ** math.floor(math.log10(delta))
+            curve, most = self._single(smallest), self._plain_sum()
             sides = [
                 _crossing(curve.lower_at, delta, most, up=False),
                 _crossing(curve.upper_at, delta, most, up=True),

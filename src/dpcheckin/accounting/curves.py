@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ import numpy as np
 from dpcheckin.accounting import seats
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.homogeneous import HomogeneousCurve
-from dpcheckin.accounting.lattice import LatticeCurve, LatticeModel, Profile
+from dpcheckin.accounting.lattice import WHOLE, LatticeCurve, LatticeModel, Profile
 from dpcheckin.accounting.loss import Array
 from dpcheckin.accounting.seats import FULL, QUICK, Atoms, Effort, SeatModel
 from dpcheckin.errors import NumericalFailure
@@ -177,8 +177,7 @@ class ProfileCurve(RoundCurve):
         self._parts, self._fits = parts, True
         self._bad_case: HomogeneousCurve | None = None
         variance = sum(
-            w * m.steps * m.take * 2 * min(m.second_moment, m.scale**2) / m.scale**2
-            for w, m in parts
+            w * m.steps * m.take * 2 * min(_moment(m), m.scale**2) / m.scale**2 for w, m in parts
         )
         self.spread = min(math.sqrt(variance), largest_loss if math.isfinite(largest_loss) else 1.0)
 
@@ -232,7 +231,7 @@ class ProfileCurve(RoundCurve):
         sides = np.zeros((2, points))
         try:
             if self._bad_case is None:
-                self._bad_case = HomogeneousCurve(model)
+                self._bad_case = HomogeneousCurve(_even_shares(model))
             curve = self._bad_case
             for values, side in zip(sides, (curve.forward, curve.backward), strict=True):
                 for i in range(points):
@@ -275,6 +274,18 @@ class LocalCurve(RoundCurve):
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
         finite = self._local.profile(alphas) - self._local.local_delta
         return np.asarray(self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK)
+
+
+def _even_shares(model: LatticeModel) -> LatticeModel:
+    """The same seats when every share is the mean one: no larger, by Jensen's inequality."""
+    if model.shares == WHOLE:
+        return model
+    scale = model.scale / sum(w * p for w, p in model.shares)
+    return replace(model, scale=scale, offset=scale - model.steps, shares=WHOLE)
+
+
+def _moment(model: LatticeModel) -> float:
+    return model.second_moment * sum(p * w * w for w, p in model.shares)
 
 
 def _excess(atoms: Atoms, epsilon: float) -> float:

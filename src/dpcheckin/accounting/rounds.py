@@ -17,7 +17,7 @@ import numpy as np
 from dpcheckin.accounting import binomial, checks
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.curves import LocalCurve, ProfileCurve, RoundCurve, SeatCurve, Unshuffled
-from dpcheckin.accounting.lattice import LatticeModel
+from dpcheckin.accounting.lattice import WHOLE, LatticeModel, Shares
 from dpcheckin.accounting.local_pairs import LocalPair, ThreeAtoms
 from dpcheckin.accounting.seats import SeatModel
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -36,6 +36,7 @@ class Seats:
     take: float
     ones: float
     told: float = 0.0  # probability that the adversary is told of an absence
+    shares: Shares = WHOLE  # chances that a report stands in its place, with their probabilities
 
 
 class Round(ABC):
@@ -83,7 +84,7 @@ def seats_curve(
 ) -> RoundCurve:
     """Hand the seats to the engine that fits the pair."""
     local = Unshuffled(pair.profile, unprotected, rate, pair.local_delta)
-    if isinstance(pair, ThreeAtoms):
+    if isinstance(pair, ThreeAtoms) and all(s.shares == WHOLE for _, s in parts):
         models = [
             (
                 weight,
@@ -113,6 +114,7 @@ def seats_curve(
                 finite_profile=lambda a: np.maximum(pair.profile(a) - pair.local_delta, 0.0),
                 second_moment=pair.second_moment,
                 largest_ratio=_ratio(pair.local_epsilon),
+                shares=s.shares,
             ),
         )
         for weight, s in parts

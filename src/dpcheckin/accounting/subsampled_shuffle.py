@@ -144,14 +144,22 @@ def wang_subsampled(base: RenyiCurve, fraction: float, epsilon_infinity: float) 
     first = base.epsilons[0]
     if first > 0.0:
         log_zeta[0] = min(log_zeta[0], math.log(4.0 * math.expm1(min(first, 600.0))))
-    per = j * math.log(fraction) - gammaln(j + 1.0) + log_zeta
-    out = np.empty(j.size)
-    for i, a in enumerate(orders):
-        terms = per[: i + 1] + gammaln(a + 1.0) - gammaln(a - j[: i + 1] + 1.0)
-        top = float(terms.max())
-        out[i] = np.logaddexp(0.0, top + math.log(float(np.exp(terms - top).sum())))
+    terms = j * math.log(fraction) + log_zeta + _log_binomials(orders.size)
+    top = terms.max(axis=1)
+    out = np.logaddexp(0.0, top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
     # Sampling never hurts: the base curve itself stays a bound (quasi-convexity).
     return RenyiCurve(orders, np.minimum(out / (orders - 1.0), base.epsilons))
+
+
+@lru_cache(maxsize=4)
+def _log_binomials(count: int) -> FloatArray:
+    """log C(a, j) for a and j in 2 .. count + 1, minus infinity where j exceeds a."""
+    a = np.arange(2.0, count + 2.0)[:, None]
+    j = np.arange(2.0, count + 2.0)[None, :]
+    inside = gammaln(a + 1.0) - gammaln(j + 1.0) - gammaln(np.maximum(a - j, 0.0) + 1.0)
+    table = np.where(j <= a, inside, -np.inf)
+    table.setflags(write=False)
+    return np.asarray(table)
 
 
 def lemma_2_rdp(population: int, cohort: int, local_epsilon: float, max_order: int) -> RenyiCurve:

@@ -19,6 +19,12 @@ That is the theorem's bound for m reports among m/p clients: any local pair, Gau
 included, any dimension, adaptive.  No empty seat is needed even for p = 1, because the reports that
 are displaced belong to nobody else's seat.  Adjacency: replace one client's data; which slot a
 client chose, and the others' noise, stay secret.
+
+With enough other clients the w_i are small.  Slot i accepts one of those who chose it, evenly, so
+w_i = 1/(1 + B_i) with B_i others in the slot; tell the adversary all B_i.  The bound falls in every
+B_i, so it grows when the others are replaced by a Poisson number of clients that exceeds them only
+with probability eta, and then the B_i are independent: each Z* - E Z* is multiplied by its own
+random share.  eta is paid at the price of a run without protection.
 """
 
 from __future__ import annotations
@@ -27,9 +33,12 @@ import math
 from dataclasses import dataclass
 
 from dpcheckin.accounting.curves import RoundCurve
+from dpcheckin.accounting.lattice import WHOLE, Shares
 from dpcheckin.accounting.local_pairs import LocalPair
 from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, Seats, seats_curve
 from dpcheckin.errors import InvalidParameter
+
+_MOST_SHARES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +49,9 @@ class WindowRound(Round):
     >>> run = compose([(WindowRound(1000, any_pure(1.0)), 1)])
     >>> round(run.epsilon(1e-6).upper, 4)
     0.1487
+    >>> run = compose([(WindowRound(1000, any_pure(1.0), others=9_999), 1)])
+    >>> run.epsilon(1e-6).upper < 0.03
+    True
     """
 
     slots: int
@@ -47,6 +59,8 @@ class WindowRound(Round):
     check_in_probability: float = 1.0
     elapsed: int | None = None
     """Slots that have passed, for a window that is not over; None for all of them."""
+    others: int | None = None
+    """Other clients who choose a slot of this very window likewise; None to rely on nobody."""
 
     def __post_init__(self) -> None:
         if not self.slots >= 1:
@@ -57,6 +71,8 @@ class WindowRound(Round):
             )
         if self.elapsed is not None and not 1 <= self.elapsed <= self.slots:
             raise InvalidParameter("elapsed", self.elapsed, f"between 1 and {self.slots}")
+        if self.others is not None and not self.others >= 0:
+            raise InvalidParameter("others", self.others, "at least 0")
 
     @property
     def population(self) -> int:  # type: ignore[override]
@@ -72,13 +88,58 @@ class WindowRound(Round):
         return self.check_in_probability
 
     def assumptions(self) -> tuple[str, ...]:
-        return (
+        said = [
             f"each client reports in at most one of {self.slots} slots, chosen by itself",
             "the slot a client chose stays secret, and so does the noise of the other reports",
             "an empty slot is filled with a randomized dummy",
-        )
+        ]
+        if self.others:
+            said.append(
+                f"at least {self.others} other honest clients choose a slot of the same window, "
+                "and each slot takes one of those who chose it, evenly"
+            )
+        return tuple(said)
 
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
         n, seen = self.population, self.elapsed or self.slots
-        seats = [(1.0, Seats(seen, float(n - seen), float(n), 1.0, 0.0))]
-        return seats_curve(self.pair, seats, seen / n, smallest)
+        shares, unlucky = WHOLE, 0.0
+        if self.others:
+            unlucky = smallest
+            per_client = self.check_in_probability / self.slots
+            shares = _shares(_surely_below(self.others, unlucky) * per_client)
+        seats = [(1.0, Seats(seen, float(n - seen), float(n), 1.0, 0.0, shares=shares))]
+        return seats_curve(self.pair, seats, seen / n, smallest, unlucky)
+
+
+def _surely_below(count: int, chance: float) -> float:
+    """The mean of a Poisson variable that exceeds `count` with at most this probability."""
+    above = count + 1.0
+    low, high = 0.0, above
+    for _ in range(60):
+        mean = 0.5 * (low + high)
+        # Chernoff: P(N >= a) <= exp(-(a log(a / mean) - a + mean))
+        exponent = above * math.log(above / mean) - above + mean
+        low, high = (mean, high) if exponent >= -math.log(chance) else (low, mean)
+    return low
+
+
+def _shares(load: float) -> Shares:
+    """1/(1 + B) for Poisson B with this mean; crowded slots are counted as less crowded."""
+    if load == 0.0:
+        return WHOLE
+    deviation = math.sqrt(load)
+    edges = [max(0.0, load + deviation * (0.5 * i - _MOST_SHARES / 4)) for i in range(_MOST_SHARES)]
+    starts = sorted({0, *(int(x) for x in edges)})
+    shares, left = [], 1.0
+    for first, after in zip(starts, [*starts[1:], None], strict=True):
+        mass = left if after is None else _poisson_between(load, first, after)
+        shares.append((1.0 / (1.0 + first), mass))
+        left = max(left - mass, 0.0)
+    total = math.fsum(p for _, p in shares)
+    return tuple((w, p / total) for w, p in shares)
+
+
+def _poisson_between(mean: float, first: int, after: int) -> float:
+    from scipy.special import pdtr
+
+    return float(pdtr(after - 1, mean) - (pdtr(first - 1, mean) if first else 0.0))

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from dpcheckin.accounting import LocalPair, Round
 
 SHUFFLED = ("shuffled-check-in", "subsampled-shuffle", "shuffle")
+_SYNONYMS = {  # what `dpcheckin train` calls them
+    "full-shuffle": "shuffle",
+    "random-check-ins-fixed": "random-check-in-fixed",
+    "random-check-ins-averaged": "random-check-in-averaged",
+    "random-check-ins-sliding": "random-check-in-sliding",
+}
 
 Population = Annotated[int | None, typer.Option(help="Number of clients.")]
 Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
@@ -28,7 +34,8 @@ Protocol = Annotated[
     str,
     typer.Option(
         help="shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in, "
-        "random-check-in-fixed, random-check-in-averaged or random-check-in-sliding."
+        "random-check-in-fixed, random-check-in-averaged or random-check-in-sliding; "
+        "epsilon also knows local-only and central."
     ),
 ]
 Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort.")]
@@ -61,6 +68,13 @@ def epsilon(
 ) -> None:
     """Certified epsilon of a run at the given delta."""
     count = needed("rounds", rounds)
+    protocol = _SYNONYMS.get(protocol, protocol)
+    if protocol in ("local-only", "central"):
+        _comparator(
+            protocol, needed("population", population), count, delta, rate,
+            _pair(randomizer, local_epsilon, local_delta, noise_multiplier), json,
+        )  # fmt: skip
+        return
     if protocol not in SHUFFLED:
         _other_protocol(
             protocol, needed("population", population), count, delta, rate, cohort,
@@ -223,7 +237,7 @@ def _pair(
     return pair_named(randomizer, local_epsilon, local_delta)
 
 
-_ASSUMED = {
+_ASSUMED: dict[str, tuple[str, ...]] = {
     "distributed": (
         "nothing but the sum of the reports and their number is revealed",
         "every client checks in by its own secret coin, independent of its data",
@@ -273,6 +287,10 @@ def _other_protocol(
     pair = pair or pair_named(f"gaussian:{noise_multiplier}", None)
     seen = rate if rate is not None else check_in_probability
     local = local_guarantee([(pair, 1.0 if seen is None else seen, rounds)], delta)
+    assumed = _ASSUMED["distributed" if "distributed" in protocol else "random"]
+    one = comparison.theorem_round(setting)
+    if one is not None and best.name == comparison.EMPTY_SEAT:
+        assumed = one.assumptions()
     data = {
         "kind": best.kind.value,
         "epsilon": {"lower": min(lower, best.epsilon or 0.0), "upper": best.epsilon},
@@ -281,11 +299,35 @@ def _other_protocol(
         "local": local.to_json(),
         "adjacency": "remove one client" if protocol.endswith("removal") else "replace one client",
         "basis": [f"{best.name} ({best.source})"],
-        "assumptions": list(_ASSUMED["distributed" if "distributed" in protocol else "random"]),
+        "assumptions": list(assumed),
     }
     spent = rounded_up(best.epsilon or 0.0)
     said = f"The run is ({spent}, {delta:g})-DP by {best.name} ({best.source})."
     _say(data, said, json)
+
+
+def _comparator(
+    protocol: str,
+    population: int,
+    rounds: int,
+    delta: float,
+    rate: float | None,
+    pair: LocalPair,
+    json: bool,
+) -> None:
+    """What check-ins are compared with: named reports, or a server trusted with everything."""
+    from dpcheckin.accounting import GaussianPair
+    from dpcheckin.protocols.comparators import CentralDpSgd, local_only_guarantee
+
+    if protocol == "local-only":
+        said = local_only_guarantee(pair, rounds, delta)
+    elif not isinstance(pair, GaussianPair):
+        raise InvalidParameter("randomizer", pair.label, "gaussian:SIGMA with central")
+    elif rate is None:
+        raise InvalidParameter("rate", rate, "a probability, for central")
+    else:
+        said = CentralDpSgd(population, rate, rounds, pair.noise_multiplier).guarantee(delta)
+    _say(said.to_json(), str(said), json)
 
 
 def _say(data: dict[str, Any], sentence: str, json: bool) -> None:

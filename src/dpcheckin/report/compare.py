@@ -137,7 +137,8 @@ def _pair(s: Setting) -> LocalPair | None:
     return None
 
 
-def _round(s: Setting) -> Round | None:
+def theorem_round(s: Setting) -> Round | None:
+    """One round of the setting as the empty-seat theorem sees it; None where it says nothing."""
     pair = _pair(s)
     if pair is None:
         return None
@@ -149,7 +150,7 @@ def _round(s: Setting) -> Round | None:
         return ShuffleRound(s.population, pair)
     if s.protocol == "random-check-in-fixed":
         p = 1.0 if s.check_in_probability is None else s.check_in_probability
-        return WindowRound(s.need_slots(), pair, p)
+        return WindowRound(s.need_slots(), pair, p, others=s.population - 1)
     if s.protocol == "random-check-in-sliding":
         s.need_one_round()
         return WindowRound(s.need_slots(), pair)
@@ -159,7 +160,7 @@ def _round(s: Setting) -> Round | None:
 def _ours(s: Setting) -> list[Line]:
     source = "this package, docs/theory"
     try:
-        one = _round(s)
+        one = theorem_round(s)
         if one is None:
             return []
         upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
