@@ -17,7 +17,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 KEPT = 4096
-NICE = 10
+NICE = 5
 
 
 def _begin(lower_priority: bool) -> None:
