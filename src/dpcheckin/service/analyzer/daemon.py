@@ -81,9 +81,9 @@ class Analyzer:
         self.plan = core.check_same_plan(found, plan)
         self._state = found
         self.price = Price(self.plan)
-        self.ledger = Ledger(folder / LEDGER, self.price)
         self._ring = KeyRing(folder / KEYS, self.plan.suite)
         self.board = Board(self.price)
+        self.ledger = Ledger(folder / LEDGER, self.price)
         self._show()
 
     def close(self) -> None:
