@@ -199,6 +199,7 @@ def _run(trainer: Any, out: Path | None) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    from dpcheckin.accounting.kinds import rounded_up
     from dpcheckin.learning.report import summary, write_report
 
     columns = (
@@ -216,7 +217,7 @@ def _run(trainer: Any, out: Path | None) -> dict[str, Any]:
             seen.update(row)
             facts = f"{seen['check_ins']} check-ins"
             if "accuracy" in seen:
-                facts += f"  accuracy {100 * seen['accuracy']:.1f}%  ε ≤ {seen['epsilon']:.3f}"
+                facts += f"  accuracy {100 * seen['accuracy']:.1f}%  ε ≤ {rounded_up(seen['epsilon'])}"
             progress.update(task, completed=seen["round"], facts=facts)
 
         trainer.on_round = show

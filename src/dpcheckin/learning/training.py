@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
+from dpcheckin.accounting.kinds import rounded_up
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning import checkpoint
 from dpcheckin.learning.backends import Backend, InProcess
@@ -84,7 +85,7 @@ class Trainer:
             first = self.plan.epsilon(self.delta, 1).upper
             raise Unreachable(
                 f"epsilon_budget = {self.epsilon_budget:g} is spent by the first round, "
-                f"which costs {first:.4g} at delta = {self.delta:g}"
+                f"which costs {rounded_up(first)} at delta = {self.delta:g}"
             )
         return allowed
 

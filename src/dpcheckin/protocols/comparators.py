@@ -60,6 +60,16 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
     return Bracket(found * (1 - 1e-6), found)
 
 
+def local_only_guarantee(pair: LocalPair, reports: int, delta: float) -> Guarantee:
+    """What many reports with their sender's name on them guarantee, and why."""
+    return stated(
+        local_epsilon(pair, reports, delta) if reports else Bracket(0.0, 0.0),
+        delta,
+        basis=("composition of the local randomizer alone, by dp-accounting",),
+        assumptions=("none about others: it holds for a client that reports in every round",),
+    )
+
+
 def _check(population: int, rate: float, rounds: int) -> None:
     at_least("population", population, 2)
     at_least("rounds", rounds, 1)
@@ -95,12 +105,7 @@ class LocalOnly(Plan):
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)
-        return stated(
-            self.epsilon(delta, rounds),
-            delta,
-            basis=("composition of the local randomizer alone, by dp-accounting",),
-            assumptions=("none about others: it holds for a client that reports in every round",),
-        )
+        return local_only_guarantee(self.randomizer.pair, rounds, delta)
 
     def describe(self) -> str:
         return f"local only, {self.population:,} clients at rate {self.rate:g}"
