@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dpcheckin.service import envelope
-from dpcheckin.service.canonical import canonical, parse
+from dpcheckin.service.canonical import parse
 from dpcheckin.service.documents import SHARES, PlanDocument, RoundDocument
 from dpcheckin.service.envelope import Sizes
 from dpcheckin.service.problems import Problem, refuse
@@ -98,11 +99,11 @@ class Rounds:
         stored = transaction.plan()
         if stored is None:
             return None
-        signed_plan = parse(stored.document)
-        plan = PlanDocument.from_object(signed_plan["document"])
-        keys = [parse(document) for document in transaction.keys(stored.id)]
+        plan = plan_in(stored.document)
         record = transaction.last_round(stored.id)
-        page = canonical({"plan": signed_plan, "keys": keys})
+        keys = b",".join(transaction.keys(stored.id))
+        # The parts are canonical already, and "keys" comes before "plan": so is the whole.
+        page = b'{"keys":[' + keys + b'],"plan":' + stored.document + b"}"
         return View(plan, envelope.sizes(plan), page, record, *_headers(plan, record))
 
     def planned(self) -> View:
@@ -200,7 +201,7 @@ class Rounds:
         stored = transaction.plan()
         if stored is None:
             refuse(Problem.NOT_FOUND)
-        return PlanDocument.from_object(parse(stored.document)["document"])
+        return plan_in(stored.document)
 
     @staticmethod
     def used(transaction: Transaction, plan: PlanDocument, *, waiting: bool = True) -> int:
@@ -210,15 +211,26 @@ class Rounds:
         return void + sum(transaction.count_rounds(plan.id, state) for state in states)
 
 
+@lru_cache(maxsize=4)
+def plan_in(signed: bytes) -> PlanDocument:
+    """The plan in a signed document that was checked when it came."""
+    return PlanDocument.from_object(parse(signed)["document"])
+
+
+@lru_cache(maxsize=16)
+def _key_id_in(signed: bytes) -> bytes:
+    return RoundDocument.from_object(parse(signed)["document"]).key_id
+
+
 def _headers(plan: PlanDocument, record: RoundRecord | None) -> tuple[bytes, bytes]:
     """The headers of a report and of a cover for a round."""
     if record is None:
         return b"", b""
-    document = RoundDocument.from_object(parse(record.document)["document"])
+    key_id = _key_id_in(record.document)
     report = envelope.TWO_SHARES if plan.encoding == SHARES else envelope.REPORT
     sealed = envelope.sizes(plan).sealed
     first, second = (
-        envelope.Header(plan.suite, kind, record.number, document.key_id, sealed).to_bytes()
+        envelope.Header(plan.suite, kind, record.number, key_id, sealed).to_bytes()
         for kind in (report, envelope.COVER)
     )
     return first, second
