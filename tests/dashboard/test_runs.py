@@ -1,0 +1,80 @@
+"""Runs are read while they go on, and nothing but runs is."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from dashboard.log import rows, write_run
+from dpcheckin.dashboard.runs import RunFolder
+from dpcheckin.errors import InvalidParameter
+
+
+def test_states(tmp_path: Path) -> None:
+    write_run(tmp_path / "done", 10, finished=True)
+    write_run(tmp_path / "now", 3, finished=False)
+    write_run(tmp_path / "old", 3, finished=False)
+    os.utime(tmp_path / "old" / "log.json", (1e9, 1e9))
+    # taken up again after it had been finished: the report is about fewer rounds than the log
+    write_run(tmp_path / "resumed", 10, finished=True)
+    write_run(tmp_path / "resumed", 12, finished=False)
+    found = {run["name"]: run["state"] for run in RunFolder(tmp_path).overview()}
+    assert found == {"done": "finished", "now": "going on", "old": "stopped", "resumed": "going on"}
+
+
+def test_figures_are_rounded_up(tmp_path: Path) -> None:
+    write_run(tmp_path / "one", 2, finished=False)
+    shown = RunFolder(tmp_path).run("one")
+    for row, raw in zip(shown["rows"], rows(2), strict=True):
+        assert raw["epsilon"] <= float(row["epsilon_text"]) < raw["epsilon"] * 1.001
+        assert row["check_ins"] == raw["check_ins"]
+
+
+def test_the_folder_may_be_a_run_itself_or_hold_groups_of_runs(tmp_path: Path) -> None:
+    write_run(tmp_path / "alone", 2, finished=False)
+    assert [run["name"] for run in RunFolder(tmp_path / "alone").overview()] == ["alone"]
+    (tmp_path / "group").mkdir()
+    write_run(tmp_path / "group" / "a", 2, finished=False)
+    assert set(RunFolder(tmp_path).folders()) == {"alone", "group/a"}
+
+
+def test_the_version_changes_with_the_log(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    write_run(tmp_path / "one", 2, finished=False)
+    before = folder.version()
+    assert folder.version() == before
+    write_run(tmp_path / "one", 3, finished=False)
+    assert folder.version() != before
+
+
+@pytest.mark.parametrize("name", ["..", "../other", "missing", "/etc"])
+def test_only_runs_of_the_folder_are_shown(tmp_path: Path, name: str) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    write_run(tmp_path / "other", 2, finished=False)
+    write_run(inside / "one", 2, finished=False)
+    with pytest.raises(InvalidParameter, match="run"):
+        RunFolder(inside).run(name)
+
+
+def test_a_torn_or_foreign_file_is_no_run(tmp_path: Path) -> None:
+    for name, text in {"torn": '[{"round": 1,', "foreign": '{"a": 1}', "other": "[1, 2]"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.json").write_text(text)
+    assert RunFolder(tmp_path).overview() == []
+
+
+def test_a_missing_folder_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match=r"^runs = .*expected a folder that exists$"):
+        RunFolder(tmp_path / "nowhere")
+
+
+def test_what_training_writes_is_what_is_read(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="training needs torch")
+    from dpcheckin.learning.training import write_log
+
+    write_log(tmp_path, rows(4))
+    shown = RunFolder(tmp_path).run(tmp_path.name)
+    assert [row["round"] for row in shown["rows"]] == [10, 20, 30, 40]
+    assert json.loads((tmp_path / "log.json").read_text()) == rows(4)
