@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,28 @@ from documentation.blocks import PAGES, Block, Session, blocks, name_of
 MOST_NOT_RUN = 12
 
 
+@contextlib.contextmanager
+def one_thread(page: Path) -> Iterator[None]:
+    """Training pages leave the other cores to the tests that run beside them."""
+    if not re.search(r"dpcheckin (train|audit)|dpcheckin\.learning", page.read_text("utf-8")):
+        yield
+        return
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     session = Session(tmp_path)
-    for block in blocks(page):
-        session.run(block)
+    with one_thread(page):
+        for block in blocks(page):
+            session.run(block)
 
 
 def test_few_blocks_are_excused_and_each_says_why() -> None:

@@ -91,7 +91,8 @@ LAYERS = ("accounting", "randomizers", "protocols", "learning")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_every_public_name_of_the_layer_is_in_the_reference(layer: str) -> None:
     package = import_module(f"dpcheckin.{layer}")
-    listed = set(re.findall(rf"^::: dpcheckin\.{layer}\.(\w+)$", API, flags=re.MULTILINE))
+    # a function with the name of its module is listed as module.function
+    listed = set(re.findall(rf"^::: dpcheckin\.{layer}\.(?:\w+\.)?(\w+)$", API, flags=re.M))
     raised = {"DatasetMissing"}  # listed with the errors
     assert set(package.__all__) - raised <= listed
     for name in package.__all__:
