@@ -27,6 +27,8 @@ COMMANDS = {
     "train": ("dpcheckin.cli.train", "train"),
     "ui": ("dpcheckin.cli.ui", "ui"),
     "sweep": ("dpcheckin.cli.sweep", "sweep"),
+    "flower agent": ("dpcheckin.cli.flower", "agent"),
+    "flower fleet": ("dpcheckin.cli.flower", "fleet"),
     "audit": ("dpcheckin.cli.audit", "audit"),
     "shuffler serve": ("dpcheckin.cli.shuffler", "serve"),
     "shuffler init": ("dpcheckin.cli.shuffler", "init"),
@@ -44,6 +46,7 @@ GROUPS = {
     "analyzer": "The party that trains the model.",
     "client": "The agent on the side of the data's owner.",
     "deploy": "The whole system on one machine.",
+    "flower": "Fleets that run Flower.",
 }
 
 

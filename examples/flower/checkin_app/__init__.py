@@ -1,0 +1,1 @@
+"""A Flower app for shuffled check-in: copy this folder, change the names, keep the rest."""

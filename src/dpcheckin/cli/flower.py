@@ -1,0 +1,119 @@
+"""`dpcheckin flower …`: the agent behind a doorbell, and a whole fleet on one machine."""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+
+def agent(
+    config: Path = typer.Option(Path("client.toml"), "--config", "-c", help="The owner's limits."),
+    doorbell: Path = typer.Option(
+        Path("doorbell"), help="Mailbox that the node's doorbell drops rings into."
+    ),
+    quiet: float = typer.Option(2.0, help="Seconds after a ring in which nothing is done."),
+) -> None:
+    """Take part in rounds that a Flower node is rung for, within the owner's limits.
+
+    The same agent as `dpcheckin client run`; it wakes when the bell rings and takes the model from
+    the ring. Give the mailbox to the node: --node-config 'doorbell="/path"'.
+    """
+    import asyncio
+    import logging
+
+    from dpcheckin.deployment.tasks_by_name import client_task
+    from dpcheckin.flower.host import Host, Timing, delivering_client, run_hosts
+    from dpcheckin.flower.mailbox import Mailbox
+    from dpcheckin.service.client.config import read_config
+    from dpcheckin.service.client.daemon import Daemon
+
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s: %(message)s")
+    timing = Timing(quiet=quiet)
+    found, data = read_config(config)
+    task = client_task(data, config.parent)
+    found.state.mkdir(parents=True, exist_ok=True)
+
+    async def work() -> None:
+        http, delivered = delivering_client(found.shuffler, found.authority)
+        daemon = Daemon(found, task, http)
+        try:
+            await run_hosts([Host([daemon], Mailbox(doorbell), delivered, timing)])
+        finally:
+            daemon.close()
+            await http.aclose()
+
+    asyncio.run(work())
+
+
+def fleet(
+    app: Path = typer.Option(Path("."), help="Folder of the Flower app to run."),
+    out: Path = typer.Option(Path("flower-fleet"), help="New folder for everything."),
+    nodes: int = typer.Option(3, min=1, help="SuperNodes."),
+    clients: int = typer.Option(150, help="Clients, each with an agent, spread over the nodes."),
+    rounds: int = typer.Option(8, min=1, help="Rounds of the plan."),
+    round_seconds: float = typer.Option(15.0, help="Length of a round."),
+    rate: float = typer.Option(0.5, help="Check-in rate."),
+    local_epsilon: float = typer.Option(6.0, help="Epsilon of one report."),
+    epsilon_budget: float = typer.Option(40.0, help="The analyzer stops before passing it."),
+    json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
+) -> None:
+    """Start shuffler, SuperLink, SuperNodes and agents on this machine, and run a Flower app.
+
+    Everything listens on the loopback interface and is stopped at the end. The clients share the
+    digits that come with scikit-learn. With so few of them epsilon is large: it shows how the parts
+    work together, not what a fleet can promise.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    from dpcheckin.deployment.demo import DemoOptions
+    from dpcheckin.errors import DpCheckinError, InvalidParameter
+    from dpcheckin.flower import quiet
+
+    quiet.turn_off()
+    if find_spec("flwr") is None:
+        raise DpCheckinError("this needs Flower: pip install 'dpcheckin[flower]'")
+    from dpcheckin.flower.fleet import FlowerFleet
+
+    if out.exists() and any(out.iterdir()):
+        raise InvalidParameter("out", str(out), "a new or empty folder")
+    if not (app / "pyproject.toml").is_file():
+        raise InvalidParameter("app", str(app), "the folder of a Flower app (pyproject.toml)")
+    options = DemoOptions(
+        clients=clients,
+        processes=nodes,
+        rounds=rounds,
+        round_seconds=round_seconds,
+        rate=rate,
+        local_epsilon=local_epsilon,
+        epsilon_budget=epsilon_budget,
+        absent=0.4,
+        minimum_batch=5,
+        rotate_every=0,
+    )
+    columns = (TextColumn("{task.description}"), BarColumn())
+    with (
+        Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar,
+        FlowerFleet(out, options) as started,
+    ):
+        task = bar.add_task("starting", total=None)
+        started.start()
+        run = started.submit(app.absolute())
+        bar.update(task, description=f"run {run}", total=rounds, completed=0)
+        result = started.wait(
+            run,
+            patience=60 + 4 * rounds * round_seconds,
+            watch=lambda done: bar.update(task, completed=done),
+        )
+    if json:
+        typer.echo(json_format.dumps(result))
+        return
+    for row in result["rounds"]:
+        accuracy = f"  accuracy {100 * row['accuracy']:.1f} %" if "accuracy" in row else ""
+        typer.echo(f"round {row['round']}: {row['state']}, {row['present']} present{accuracy}")
+    typer.echo(f"test accuracy {100 * result['metrics']['accuracy']:.1f} %")
+    typer.echo(result["statement"] or "nothing was released")

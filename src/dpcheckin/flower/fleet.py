@@ -1,0 +1,183 @@
+"""A whole Flower fleet on one machine: shuffler, SuperLink, SuperNodes and their agents.
+
+For trying things out and for tests. It is the deployment of `dpcheckin.deployment`, in which the
+analyzer runs inside a ServerApp and agents wait for their node's bell. Everything listens on the
+loopback interface, telemetry and update checks are off, and only what was started here is stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.deployment.demo import DemoOptions, Deployment
+from dpcheckin.deployment.processes import NotStarted, Party
+from dpcheckin.errors import ServiceError
+from dpcheckin.flower.quiet import environment
+from dpcheckin.flower.server import FOLDER, RESULT
+from dpcheckin.service.analyzer import state
+
+CONNECTION = "fleet"
+_PATIENCE = 60.0
+_ASK_EVERY = 5.0
+
+
+class RunFailed(ServiceError):
+    """Flower says that the run did not end well."""
+
+
+def free_port() -> int:
+    """A port on the loopback interface that nobody uses now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def _here(port: int) -> list[str]:
+    return ["--insecure", "--host", "127.0.0.1", "--port", str(port)]
+
+
+class FlowerFleet(Deployment):
+    """The parties of one Flower run; `options.processes` is the number of SuperNodes."""
+
+    def __init__(self, folder: Path, options: DemoOptions, *, quiet_seconds: float = 2.0) -> None:
+        super().__init__(folder.absolute(), options)
+        self._quiet = quiet_seconds
+        self.superlink: Party | None = None
+        self.nodes: list[Party] = []
+        self.port = 0
+
+    def __enter__(self) -> FlowerFleet:
+        return self
+
+    # --- starting and stopping ----------------------------------------------------------------
+
+    def start_analyzer(self) -> None:
+        """The analyzer runs in the ServerApp, so here only SuperLink and SuperNodes start."""
+        self.start_superlink()
+        self.nodes = [self.start_node(i) for i in range(self.options.processes)]
+
+    def start_superlink(self, command: Sequence[str] = ("flower-superlink",)) -> None:
+        """The SuperLink, and the connection by which `flwr` finds it."""
+        self.port = free_port()
+        home = self.folder / "flwr"
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "config.toml").write_text(
+            f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
+            f'address = "127.0.0.1:{self.port}"\ninsecure = true\n'
+        )
+        self.superlink = self._start(
+            "superlink",
+            [*command, *_here(self.port), "--disable-runtime-dependency-installation"],
+        )
+        self._wait_for(self.superlink, self.port)
+
+    def start_node(self, index: int) -> Party:
+        """SuperNode `index`; its configuration names its own mailbox."""
+        options = {
+            "--superlink": f"127.0.0.1:{self.port}",
+            "--node-config": f"doorbell={json.dumps(str(self.box(index)))}",
+        }
+        given = [text for option in options.items() for text in option]
+        return self._start(f"supernode-{index}", ["flower-supernode", *_here(free_port()), *given])
+
+    def start_agent_process(self, index: int) -> Party:
+        """The agents behind SuperNode `index`."""
+        command = [sys.executable, "-m", "dpcheckin.flower.host"]
+        return self._start(
+            f"agents-{index}", [*command, str(self._specification(index)), str(self.box(index))]
+        )
+
+    def box(self, index: int) -> Path:
+        """The mailbox of a node."""
+        return self.folder / "mailboxes" / str(index)
+
+    def stop(self) -> None:
+        """Stop everything, nodes before the SuperLink."""
+        for party in (*self.nodes, self.superlink):
+            if party is not None:
+                party.stop()
+        super().stop()
+
+    def _start(self, name: str, command: Sequence[str]) -> Party:
+        log = self.folder / f"{name}.log"
+        own = environment(
+            FLWR_HOME=str(self.folder / "flwr"),
+            FLWR_SUPEREXEC_TASK_POLL_INTERVAL="0.1",
+            DPCHECKIN_QUIET_SECONDS=str(self._quiet),
+            OMP_NUM_THREADS="1",
+            PYTHONUNBUFFERED="1",
+        )
+        with open(log, "ab") as out:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=own
+            )
+        return Party(name, process, log, {})
+
+    def _wait_for(self, party: Party, port: int) -> None:
+        limit = time.monotonic() + _PATIENCE
+        while time.monotonic() < limit and party.process.poll() is None:
+            with socket.socket() as caller:
+                if caller.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.1)
+        last = party.log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise NotStarted(f"{party.name} did not start: {' '.join(last)[:300]}")
+
+    # --- running an app -----------------------------------------------------------------------
+
+    def submit(self, app: Path, run_config: Mapping[str, Any] | None = None) -> str:
+        """`flwr run APP`; the run's number."""
+        given = {FOLDER: str(self.analyzer_folder)} if run_config is None else run_config
+        said = " ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
+        more = ["--run-config", said] if said else []
+        answer = self._flwr("run", str(app), CONNECTION, "--format", "json", *more)
+        if not answer.get("success"):
+            raise RunFailed(f"flwr run: {answer.get('error-message', answer)}")
+        return str(answer["run-id"])
+
+    def status(self, run: str) -> str:
+        """What Flower says about a run, such as `running` or `finished:completed`."""
+        answer = self._flwr("list", CONNECTION, "--run-id", run, "--format", "json")
+        return str(answer["runs"][0]["status"])
+
+    def settled(self) -> list[dict[str, Any]]:
+        """The rounds that are over, as the analyzer wrote them down."""
+        found = state.load(self.analyzer_folder)
+        return [] if found is None else list(found.log)
+
+    def wait(
+        self, run: str, patience: float, watch: Callable[[int], None] | None = None
+    ) -> dict[str, Any]:
+        """Wait for the end of a run; the analyzer's last snapshot. `watch` hears of rounds."""
+        limit, asked = time.monotonic() + patience, 0.0
+        while time.monotonic() < limit:
+            if watch is not None:
+                watch(sum(row["state"] == "released" for row in self.settled()))
+            if time.monotonic() < asked + _ASK_EVERY:  # asking takes Flower a second of work
+                time.sleep(0.5)
+                continue
+            status, asked = self.status(run), time.monotonic()
+            if status.startswith("finished"):
+                if status != "finished:completed":
+                    raise RunFailed(f"run {run} is {status}; see {self.folder / 'superlink.log'}")
+                found: dict[str, Any] = json.loads((self.analyzer_folder / RESULT).read_text())
+                return found
+        raise RunFailed(f"run {run} has not ended after {patience:g} seconds")
+
+    def _flwr(self, *arguments: str) -> dict[str, Any]:
+        own = environment(FLWR_HOME=str(self.folder / "flwr"))
+        done = subprocess.run(["flwr", *arguments], env=own, capture_output=True, text=True)
+        start = done.stdout.find("{")
+        try:
+            found: dict[str, Any] = json.loads(done.stdout[start:])
+        except ValueError:
+            said = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise RunFailed(f"flwr {arguments[0]}: {' '.join(said)[:300]}") from None
+        return found

@@ -1,0 +1,82 @@
+"""From the server to all nodes: every round, the same message to every node that is there.
+
+Rounds close by the clock. Replies are looked at when they happen to be there and decide nothing:
+neither who is asked next, nor when a round ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.serverapp import Grid
+
+from dpcheckin.flower.doorbell import RECORD
+from dpcheckin.flower.mailbox import Ring
+
+log = logging.getLogger("dpcheckin.flower")
+
+_AFTER = 5.0
+"""Seconds after the end of a round in which replies to its ring may still come in.
+
+Little, because a ring whose time is over is not delivered any more: a node that was slow once gets
+the ring of the present round next, and not the backlog.
+"""
+
+
+@dataclass
+class Told:
+    """How one ring went, as far as anybody knows: nodes asked, replies, and errors among them."""
+
+    group: str
+    nodes: int
+    replies: int = 0
+    errors: int = 0
+
+
+class Messenger:
+    """Rings all nodes of a grid."""
+
+    def __init__(self, grid: Grid, now: Callable[[], float] = time.time) -> None:
+        self._grid, self._now = grid, now
+        self._waiting: dict[str, Told] = {}
+        self.told: list[Told] = []
+
+    def ring(self, group: str, ring: Ring, closes: float) -> Told:
+        """Tell every node that is connected now; does not wait for anything."""
+        self.collect()
+        nodes = list(self._grid.get_node_ids())
+        left = max(1.0, closes - self._now()) + _AFTER
+        record = ConfigRecord({"round": ring.round, "model": ring.model})
+        messages = [
+            Message(
+                RecordDict({RECORD: record}),
+                dst_node_id=node,
+                message_type=MessageType.TRAIN,
+                group_id=group,
+                ttl=left,
+            )
+            for node in nodes
+        ]
+        told = Told(group, len(nodes))
+        self.told.append(told)
+        sent = self._grid.push_messages(messages) if messages else ()
+        self._waiting = {message: told for message in sent if message}
+        log.info("round %s: rang %d nodes", group, len(nodes))
+        return told
+
+    def collect(self) -> None:
+        """Take in the replies that have come; what comes later than the next ring is forgotten."""
+        if not self._waiting:
+            return
+        for reply in self._grid.pull_messages(list(self._waiting)):
+            told = self._waiting.pop(reply.metadata.reply_to_message_id, None)
+            if told is None:
+                continue
+            told.replies += 1
+            if reply.has_error():
+                told.errors += 1
+                log.warning("round %s: a node cannot ring: %s", told.group, reply.error.reason)
