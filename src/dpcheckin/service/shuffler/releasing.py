@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.service.canonical import parse
-from dpcheckin.service.documents import SHARES, PlanDocument
+from dpcheckin.service.documents import SHARES, KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.envelope import Sizes
 from dpcheckin.service.problems import Malformed, Problem, refuse
+from dpcheckin.service.reports import dummy_envelope
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.rounds import CHUNK_BYTES, Release, Rounds
 from dpcheckin.service.shuffler.stores.base import StorageFailure
+from dpcheckin.service.signing import read_signed
 
 
 class Releasing(Rounds):
@@ -27,10 +29,11 @@ class Releasing(Rounds):
     def status(self, number: int) -> dict[str, Any]:
         """State and, once it is not open, counts of a round."""
         record = self.find(number)
+        secret = self.planned().plan.keeps_one
         return {
             "state": record.state.value,
             "present": record.present,
-            "reports": record.reports,
+            "reports": None if secret else record.reports,
             "reason": record.reason,
         }
 
@@ -43,6 +46,8 @@ class Releasing(Rounds):
             plan = self.planned().plan
             order = self._order(record, plan)
             share_sum = self._share_sum(record) if plan.encoding == SHARES else None
+            if plan.keeps_one and not len(order):
+                share_sum = self._dummy(record, plan)
         with self.store.transaction() as transaction:
             again = transaction.round(record.plan, number)
             assert again is not None
@@ -67,6 +72,18 @@ class Releasing(Rounds):
         order: Ids = ids[self.chance.permutation(len(ids))]
         return order[:1] if plan.keeps_one else order
 
+    def _dummy(self, record: RoundRecord, plan: PlanDocument) -> bytes:
+        """What fills an empty slot: a report about nothing, sealed to the round's key.
+
+        The analyzer must not learn that the slot was empty, or it would know who was missing.
+        """
+        found = read_signed(RoundDocument, parse(record.document), None)
+        with self.store.transaction() as transaction:
+            held = [parse(key) for key in transaction.keys(record.plan)]
+        keys = [read_signed(KeyDocument, key, None) for key in held]
+        public = next(key.public_key for key in keys if key.key_id == found.key_id)
+        return dummy_envelope(plan, record.number, found.model_digest, public)
+
     def _share_sum(self, record: RoundRecord) -> bytes:
         sizes = self.planned().sizes
         total = np.zeros(sizes.share // 4, dtype=np.uint32)
@@ -89,8 +106,10 @@ class Releasing(Rounds):
 
     def _chunks(self, record: RoundRecord, sizes: Sizes) -> Iterator[bytes]:
         assert record.reports is not None
-        if record.share_sum is not None:
+        if record.share_sum is not None:  # before shares their sum, in an empty slot the dummy
             yield len(record.share_sum).to_bytes(4, "big") + record.share_sum
+            if self.planned().plan.keeps_one:
+                return
         length, at_once = sizes.released.to_bytes(4, "big"), self._at_once(sizes)
         for start in range(0, record.reports, at_once):
             count = min(at_once, record.reports - start)

@@ -148,7 +148,8 @@ class Rounds:
         transaction.change_round(record.serial, state=State.CLOSED)
         present, held = transaction.counts(record.serial)
         plan = self.current_plan(transaction)
-        state, reason, reports = State.CLOSED, None, held if not plan.keeps_one else min(held, 1)
+        # of a slot one report is released, a dummy if need be: how many there were is secret
+        state, reason, reports = State.CLOSED, None, 1 if plan.keeps_one else held
         told: int | None = reports
         if present < plan.population:
             # The number of reports depends on secret coins, and this round is to cost nothing.
