@@ -24,6 +24,7 @@ from dpcheckin.errors import InvalidParameter, OutsideTheorem
         (CheckInRound(60_000, 1 / 30, any_pure(2.0)), 6_000, 1.01),
         (CheckInRound(10**9, 0.001, any_pure(4.0)), 10_000, 1.01),
         (CheckInRound(10, 0.3, any_pure(3.0)), 10, 1.01),
+        (CheckInRound(10_000, 0.0422, any_pure(2.0)), 100, 1.01),
         (CheckInRound(10**6, 0.01, any_pure(2.0), colluding=0.1, dropout=0.2), 1_000, 1.01),
         (SubsampleRound(10_000, 500, any_pure(2.0), colluding=0.1), 100, 1.02),
         (ShuffleRound(100_000, any_pure(2.0)), 1, 1.01),

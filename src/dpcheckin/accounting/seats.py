@@ -44,7 +44,8 @@ class Effort:
 
 
 FULL = Effort()
-QUICK = Effort(30_000, 60_000, 24, 0.5, 30_000, 20_000, both=False)
+# inversion needs hundreds of hits to be tight: enumerate as long as it is quick
+QUICK = Effort(450_000, 60_000, 24, 0.5, 30_000, 20_000, both=False)
 
 
 @dataclass(frozen=True, slots=True)
