@@ -146,19 +146,6 @@ def test_processes_give_the_local_result(tiny):
     assert torch.equal(local, shared)
 
 
-@pytest.mark.slow
-def test_ray_gives_the_local_result(tiny):
-    """Starting a Ray cluster takes longer than the run."""
-    pytest.importorskip("ray", reason="the ray package is not installed")
-    local, _ = final(tiny(rate=0.8, rounds=3))
-    trainer = build(tiny(rate=0.8, rounds=3, backend="ray", workers=2))
-    try:
-        shared = get_parameters(trainer.run().module)
-    finally:
-        trainer.backend.close()
-    assert torch.equal(local, shared)
-
-
 def test_a_diverging_run_says_so(tiny):
     with pytest.raises(NumericalFailure, match="learning_rate"):
         build(tiny({"learning_rate": 3e38, "momentum": 0.9, "schedule": "constant"})).run()

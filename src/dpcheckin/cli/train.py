@@ -20,7 +20,10 @@ _RUN, _PRIVACY, _LEARNING, _MACHINE = "The run", "Privacy", "Learning", "The mac
 
 def train(
     data: Annotated[
-        str, typer.Option(help="digits, mnist, fashion-mnist, cifar10 or the path of an .npz file.")
+        str,
+        typer.Option(
+            help="digits, mnist, fashion-mnist, cifar10, cifar100 or a path of an .npz file."
+        ),
     ] = "digits",
     protocol: Annotated[
         str,
@@ -37,6 +40,16 @@ def train(
     model: Annotated[
         str, typer.Option(help="auto, papers-cnn, papers-cnn-relu or small.", rich_help_panel=_RUN)
     ] = "auto",
+    public: Annotated[
+        str | None,
+        typer.Option(
+            help="Public data, as --data: pre-train on it, train only the last layer privately.",
+            rich_help_panel=_RUN,
+        ),
+    ] = None,
+    public_epochs: Annotated[
+        int, typer.Option(help="Passes over the public data.", rich_help_panel=_RUN)
+    ] = 5,
     data_dir: Annotated[
         Path | None, typer.Option(help="Where dataset files are.", rich_help_panel=_RUN)
     ] = None,
@@ -156,6 +169,8 @@ def train(
             data=data,
             data_dir=data_dir,
             model=model,
+            public=public,
+            public_epochs=public_epochs,
             protocol=protocol,
             randomizer=randomizer,
             local_epsilon=local_epsilon,
@@ -217,7 +232,9 @@ def _run(trainer: Any, out: Path | None) -> dict[str, Any]:
             seen.update(row)
             facts = f"{seen['check_ins']} check-ins"
             if "accuracy" in seen:
-                facts += f"  accuracy {100 * seen['accuracy']:.1f}%  ε ≤ {rounded_up(seen['epsilon'])}"
+                facts += (
+                    f"  accuracy {100 * seen['accuracy']:.1f}%  ε ≤ {rounded_up(seen['epsilon'])}"
+                )
             progress.update(task, completed=seen["round"], facts=facts)
 
         trainer.on_round = show

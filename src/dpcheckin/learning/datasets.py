@@ -1,4 +1,4 @@
-"""Datasets by name: the embedded digits, image sets in idx files, CIFAR-10, or a folder's .npz.
+"""Datasets by name: the embedded digits, image sets in idx files, CIFAR, or a folder's .npz.
 
 `digits` comes with scikit-learn and needs nothing. The others are looked for in `data_dir`, then in
 `../shared/data` beside the repository, then downloaded through torchvision when that is installed
@@ -19,8 +19,22 @@ from torch import Tensor
 
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 
-NAMES = ("digits", "mnist", "fashion-mnist", "cifar10")
-_MEANS = {"mnist": (0.1307, 0.3081), "fashion-mnist": (0.2860, 0.3530), "cifar10": (0.4734, 0.2516)}
+NAMES = ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")
+_MEANS = {
+    "mnist": (0.1307, 0.3081),
+    "fashion-mnist": (0.2860, 0.3530),
+    "cifar10": (0.4734, 0.2516),
+    "cifar100": (0.4782, 0.2682),
+}
+_CIFAR = {  # folder, files with training records, file with test records, key of the labels
+    "cifar10": (
+        "cifar-10-batches-py",
+        [f"data_batch_{i}" for i in range(1, 6)],
+        "test_batch",
+        b"labels",
+    ),
+    "cifar100": ("cifar-100-python", ["train"], "test", b"fine_labels"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,8 +65,8 @@ def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
         return _digits()
     if name in ("mnist", "fashion-mnist"):
         return _idx_images(name, data_dir)
-    if name == "cifar10":
-        return _cifar10(data_dir)
+    if name in _CIFAR:
+        return _cifar(name, data_dir)
     path = Path(name).expanduser()
     if path.exists():
         return _npz(path)
@@ -147,6 +161,7 @@ def _download(name: str, folders: list[Path]) -> list[NDArray[np.int64]]:
         "mnist": datasets.MNIST,
         "fashion-mnist": datasets.FashionMNIST,
         "cifar10": datasets.CIFAR10,
+        "cifar100": datasets.CIFAR100,
     }
     parts: list[NDArray[np.int64]] = []
     try:
@@ -160,18 +175,19 @@ def _download(name: str, folders: list[Path]) -> list[NDArray[np.int64]]:
     return parts
 
 
-def _cifar10(data_dir: Path | None) -> Dataset:
-    folders = [f / "cifar-10-batches-py" for f in _folders("cifar10", data_dir)]
+def _cifar(name: str, data_dir: Path | None) -> Dataset:
+    inner, training, test, key = _CIFAR[name]
+    folders = [f / inner for f in _folders(name, data_dir)]
     for folder in folders:
-        names = [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]
-        if not all((folder / n).is_file() for n in names):
+        files = [folder / file for file in (*training, test)]
+        if not all(file.is_file() for file in files):
             continue
-        batches = [pickle.loads((folder / n).read_bytes(), encoding="bytes") for n in names]
+        batches = [pickle.loads(file.read_bytes(), encoding="bytes") for file in files]
         images = [np.asarray(b[b"data"]).reshape(-1, 3, 32, 32) for b in batches]
-        labels = [np.asarray(b[b"labels"], dtype=np.int64) for b in batches]
-        train = [np.concatenate(images[:5]), np.concatenate(labels[:5])]
-        return _images("cifar10", [*train, images[5], labels[5]], None)
-    return _images("cifar10", _download("cifar10", folders), None)
+        labels = [np.asarray(b[key], dtype=np.int64) for b in batches]
+        train = [np.concatenate(images[:-1]), np.concatenate(labels[:-1])]
+        return _images(name, [*train, images[-1], labels[-1]], None)
+    return _images(name, _download(name, folders), None)
 
 
 def _npz(path: Path) -> Dataset:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.backends import make_backend
@@ -18,6 +19,7 @@ from dpcheckin.learning.datasets import Dataset, load_dataset
 from dpcheckin.learning.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import build_model, count_parameters
+from dpcheckin.learning.pretraining import private_head
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.training import OnRound, Trainer
 from dpcheckin.learning.work import ClientWork, Reports
@@ -55,6 +57,8 @@ class RunOptions:
     data: str = "digits"
     data_dir: Path | None = None
     model: str = "auto"
+    public: str | None = None
+    public_epochs: int = 5
     protocol: str = "shuffled-check-in"
     randomizer: str = "privunit"
     local_epsilon: float = 4.0
@@ -130,6 +134,16 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
     raise InvalidParameter("protocol", options.protocol, ", ".join(PROTOCOLS))
 
 
+def make_model(options: RunOptions, data: Dataset) -> nn.Module:
+    """The model by name, or a private head on features learned from public data."""
+    if options.public is None:
+        return build_model(options.model, data.shape, data.classes)
+    if options.model != "auto":
+        raise InvalidParameter("model", options.model, "left out when --public is given")
+    public = load_dataset(options.public, options.data_dir)
+    return private_head(public, data, options.public_epochs, options.settings.seed)
+
+
 def build(
     options: RunOptions,
     out: Path | None = None,
@@ -148,7 +162,7 @@ def build(
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(options.settings.seed)
-    module = build_model(options.model, data.shape, data.classes)
+    module = make_model(options, data)
     fleet = make_fleet(options, data)
     randomizer = make_randomizer(options, count_parameters(module))
     plan = make_plan(options, fleet.population, randomizer)

@@ -26,6 +26,7 @@ from dpcheckin.accounting.kinds import rounded_up
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning import checkpoint
 from dpcheckin.learning.backends import Backend, InProcess
+from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.work import ClientWork, get_parameters, set_parameters
 from dpcheckin.protocols.plan import Plan
@@ -96,6 +97,8 @@ class Trainer:
         parts += [sizes, self.delta, self.epsilon_budget, type(self.work.fleet).__name__]
         test = self.test_inputs.contiguous().numpy().tobytes()  # bytes: sums depend on threads
         parts.append(hashlib.sha256(test).hexdigest())
+        if isinstance(self.work.module, FrozenFeatures):
+            parts.append(self.work.module.digest())
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def run(self) -> Outcome:
