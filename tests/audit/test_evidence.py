@@ -20,7 +20,7 @@ from dpcheckin.audit.evidence import (
 )
 from dpcheckin.errors import InvalidParameter
 
-counts = st.builds(Counts, *[st.integers(0, 5000)] * 4)
+counts = st.builds(Counts.plain, *[st.integers(0, 5000)] * 4)
 
 
 @settings(max_examples=60, deadline=None)
@@ -62,13 +62,14 @@ def test_false_alarms_stay_below_one_per_cent_when_the_claim_is_exactly_true(
     second = uniform[0 if coupled else 1] < q
     both = (first & second).sum(axis=2)
     one, other = first.sum(axis=2) - both, second.sum(axis=2) - both
-    seen = np.stack([both, one, other, each - both - one - other], axis=2).cumsum(axis=1)
+    seen = np.stack([each - both - one - other, other, one, both], axis=2).cumsum(axis=1)
     stakes = Stakes.around(0.03)
     capital = sum(
         share * np.exp(log_growth(epsilon, delta, size, seen.astype(float)))
         for size, share in zip(stakes.sizes, stakes.shares, strict=True)
     )
-    one_run = Counts(*map(int, seen[0, -1]))
+    none, second_only, first_only, both_ways = map(int, seen[0, -1])
+    one_run = Counts.plain(both_ways, first_only, second_only, none)
     assert log_evidence(one_run, epsilon, delta, stakes) == pytest.approx(np.log(capital[0, -1]))
     alarms = (capital >= 100).any(axis=1)
     # 1% of 4000 is 40; ten more would still happen by chance once in twenty
@@ -94,14 +95,14 @@ def test_the_bet_beats_clopper_and_pearson_on_coupled_runs_and_stays_below_the_t
 
 
 def test_an_event_that_never_happens_on_one_side_gives_the_logarithm_of_the_runs() -> None:
-    seen = Counts(0, 9000, 0, 1000)
+    seen = Counts.plain(0, 9000, 0, 1000)
     bound = lower_epsilon(seen, 1e-5, 0.99, Stakes.around(5.0 / 9000))
     assert math.log(9000 / math.log(100)) - 0.3 < bound < math.log(9000)
 
 
 def test_nothing_seen_shows_nothing() -> None:
-    assert lower_epsilon(Counts(), 1e-3, 0.99, Stakes.around(0.01)) == 0.0
-    assert clopper_pearson_epsilon(Counts(), 1e-3, 0.99) == 0.0
+    assert lower_epsilon(Counts.plain(), 1e-3, 0.99, Stakes.around(0.01)) == 0.0
+    assert clopper_pearson_epsilon(Counts.plain(), 1e-3, 0.99) == 0.0
 
 
 def test_the_choice_takes_the_statistic_that_tells_and_ignores_the_one_that_does_not() -> None:
@@ -114,4 +115,4 @@ def test_the_choice_takes_the_statistic_that_tells_and_ignores_the_one_that_does
 @pytest.mark.parametrize("confidence", [0.0, 0.3, 1.0, math.nan])
 def test_a_confidence_that_is_none_is_refused(confidence: float) -> None:
     with pytest.raises(InvalidParameter, match="confidence"):
-        lower_epsilon(Counts(1, 1, 1, 1), 0.1, confidence, Stakes.around(0.1))
+        lower_epsilon(Counts.plain(1, 1, 1, 1), 0.1, confidence, Stakes.around(0.1))

@@ -10,7 +10,8 @@ as wrong as it likes: it decides how large the bound gets, never whether it hold
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from dpcheckin.audit.evidence import (
     Counts,
     FloatArray,
     Stakes,
+    degrees,
     log_growth,
     needed_capital,
 )
@@ -28,26 +30,41 @@ from dpcheckin.errors import InvalidParameter
 Scores = Mapping[str, tuple[FloatArray, FloatArray]]
 """For each statistic its scores on the first and on the second neighbour, pair by pair."""
 
-_SIZES = np.geomspace(1e-8, 0.45, 64)
-_TAILS = 48
+_SIZES = np.geomspace(1e-6, 0.45, 48)
+_TAILS = 40
+_STEPS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """The score of a statistic beyond a threshold, which speaks for one neighbour."""
+    """The score of a statistic beyond a threshold, which speaks for one neighbour.
+
+    With a width it happens by degrees: not at all half a width before the threshold, fully half a
+    width after it. When both runs of a pair have the same noise their scores differ little, and a
+    gentle slope makes what they win or lose vary far less than a cliff.
+    """
 
     statistic: str
     threshold: float
     above: bool
+    for_first: bool
+    width: float = 0.0
 
     def count(self, first: FloatArray, second: FloatArray) -> Counts:
-        """Happenings in pairs of runs; an event below a threshold speaks for the second."""
-        if self.above:
-            return Counts.of(first >= self.threshold, second >= self.threshold)
-        return Counts.of(second <= self.threshold, first <= self.threshold)
+        """Degrees in pairs of runs, those on the neighbour it speaks for first."""
+        one, other = (first, second) if self.for_first else (second, first)
+        return Counts.of(self._degrees(one), self._degrees(other), _STEPS if self.width else 1)
+
+    def _degrees(self, scores: FloatArray) -> NDArray[np.int64]:
+        beyond = scores - self.threshold if self.above else self.threshold - scores
+        if not self.width:
+            return (beyond >= 0).astype(np.int64)
+        slope = np.clip(beyond / self.width + 0.5, 0.0, 1.0)
+        return np.rint(_STEPS * slope).astype(np.int64)
 
     def __str__(self) -> str:
-        return f"{self.statistic} {'≥' if self.above else '≤'} {self.threshold:.4g}"
+        near = f" ± {self.width / 2:.2g}" if self.width else ""
+        return f"{self.statistic} {'≥' if self.above else '≤'} {self.threshold:.4g}{near}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +78,41 @@ class Choice:
 
 def choose(scores: Scores, pairs: int, delta: float, confidence: float) -> Choice:
     """The best event for `pairs` pairs still to come."""
-    events: list[Event] = []
-    counts: list[Counts] = []
+    sharp: list[Event] = []
     for name, (first, second) in scores.items():
         if first.size == 0 or first.shape != second.shape:
             raise InvalidParameter("scores", first.shape, "as many for both neighbours, at least 1")
         for threshold in _thresholds(first, second):
-            for above in (True, False):
-                event = Event(name, float(threshold), above)
-                events.append(event)
-                counts.append(event.count(first, second))
-    table = _pessimistic(np.array([c.as_tuple() for c in counts], dtype=np.float64), pairs)
-    promised = _promised(table, delta, confidence)
+            sides = product((True, False), repeat=2)
+            sharp += [Event(name, float(threshold), *side) for side in sides]
+    best = _best(sharp, scores, pairs, delta, confidence)
+    sloped = _sloped(best.event, *scores[best.event.statistic])
+    return max(best, _best(sloped, scores, pairs, delta, confidence), key=lambda c: c.promised)
+
+
+def _sloped(event: Event, first: FloatArray, second: FloatArray) -> list[Event]:
+    """The same event with slopes of several widths, its threshold moved a little."""
+    deviation = float(np.std(np.concatenate([first, second])))
+    if not deviation > 0.0:
+        return [event]
+    widths = [deviation * share for share in (0.1, 0.2, 0.4, 0.7, 1.0, 1.5)]
+    moves = [deviation * share for share in (-0.6, -0.4, -0.2, 0.0, 0.2, 0.4)]
+    return [
+        replace(event, threshold=event.threshold + move, width=width)
+        for width in widths
+        for move in moves
+    ]
+
+
+def _best(
+    events: list[Event], scores: Scores, pairs: int, delta: float, confidence: float
+) -> Choice:
+    """The event and stake that promise most."""
+    counts = np.array([e.count(*scores[e.statistic]).flat for e in events])
+    promised = _promised(counts, pairs, delta, confidence)
     best, stake = np.unravel_index(int(np.argmax(promised)), promised.shape)
-    return Choice(
-        events[int(best)], Stakes.around(float(_SIZES[stake])), float(promised[best, stake])
-    )
+    stakes = Stakes.around(float(_SIZES[stake]))
+    return Choice(events[int(best)], stakes, float(promised[best, stake]))
 
 
 def _thresholds(first: FloatArray, second: FloatArray) -> NDArray[np.float64]:
@@ -86,25 +122,27 @@ def _thresholds(first: FloatArray, second: FloatArray) -> NDArray[np.float64]:
     return np.unique(np.quantile(pooled, np.concatenate([tails, 1 - tails]), method="nearest"))
 
 
-def _pessimistic(table: FloatArray, pairs: int) -> FloatArray:
-    """Scale a pilot's counts to the runs to come, a standard error on the careful side."""
-    both, first, second = table.T[:3]
-    total = table.sum(axis=1)
-    first = np.maximum(first - np.sqrt(first), 0.0)
-    second = second + np.sqrt(second) + 0.5 * total / max(pairs, 1)
-    careful = np.stack([both, first, second, np.maximum(total - both - first - second, 0)], axis=1)
-    return np.asarray(careful * (pairs / total)[:, None], dtype=np.float64)
+def _promised(seen: FloatArray, pairs: int, delta: float, confidence: float) -> FloatArray:
+    """Largest epsilon that is likely refuted for every (event, stake); negative where none is.
 
-
-def _promised(table: FloatArray, delta: float, confidence: float) -> FloatArray:
-    """Largest refuted epsilon for every (event, stake); -1 where none is."""
-    wanted, shape = needed_capital(confidence) + 0.25, (table.shape[0], _SIZES.size)
-    counts = table[:, None, :]
+    The pilot's excess is taken a standard error smaller than it was, and half a pair more is
+    taken to have shown the event on the wrong neighbour.
+    """
+    one, other = degrees(seen.shape[1])
+    total = seen.sum(axis=1, keepdims=True)
+    gain = one - other
+    mean = (seen * gain).sum(axis=1, keepdims=True) / total
+    spread = np.sqrt((seen * (gain - mean) ** 2).sum(axis=1, keepdims=True) / total)
+    careful = delta + spread / np.sqrt(total)
+    seen = seen * (pairs / total)
+    seen[:, (one == 0) & (other == 1)] += 0.5
+    wanted, shape = needed_capital(confidence) + 0.25, (seen.shape[0], _SIZES.size)
+    counts = seen[:, None, :]
     low, high = np.zeros(shape), np.full(shape, LARGEST_EPSILON)
-    start = log_growth(np.zeros(shape), delta, _SIZES[None, :], counts)
-    for _ in range(32):
+    start = log_growth(np.zeros(shape), careful, _SIZES[None, :], counts)
+    for _ in range(24):
         middle = 0.5 * (low + high)
-        good = log_growth(middle, delta, _SIZES[None, :], counts) >= wanted
+        good = log_growth(middle, careful, _SIZES[None, :], counts) >= wanted
         low, high = np.where(good, middle, low), np.where(good, high, middle)
     # where nothing is refuted yet, the bet that grows most is the one to go on with
     hope = np.minimum(start, 0.0) - 1.0 + np.clip(start, 0.0, 30.0) / 31.0

@@ -1,8 +1,9 @@
 """From how often an event happened to a lower bound on epsilon that holds with stated confidence.
 
-A mechanism that is (ε, δ)-private has P(S) - e^ε Q(S) ≤ δ for every event S. We play it on both
-neighbours again and again, and bet against that inequality: a capital of 1 is multiplied by
-1 + stake · (1_S(first) - e^ε 1_S(second) - δ) for every pair of runs. If the inequality holds the
+A mechanism that is (ε, δ)-private has P(S) - e^ε Q(S) ≤ δ for every event S, also for events that
+happen to a degree between 0 and 1. We play it on both neighbours again and again, and bet against
+that inequality: a capital of 1 is multiplied by 1 + stake · (S(first) - e^ε S(second) - δ) for
+every pair of runs. If the inequality holds the
 expected capital never exceeds 1, whatever the mechanism is, so by Ville's inequality it reaches
 1/(1 - confidence) at any time, ever, with probability at most 1 - confidence (betting: Waudby-Smith
 and Ramdas, arXiv 2010.09686v7). Pairs must be independent of each other; the two runs *within* a
@@ -30,42 +31,69 @@ _TINY = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often an event happened in pairs of runs: in both, in one of them, in neither."""
+    """How often pairs of runs showed an event, to what degree.
 
-    both: int = 0
-    first_only: int = 0
-    second_only: int = 0
-    neither: int = 0
+    Degrees run from 0 (it did not happen) to 1 in equal steps: row = degree in the run on the first
+    neighbour, column = on the second. A plain event has two degrees.
+    """
+
+    table: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
-        if min(self.as_tuple()) < 0:
-            raise InvalidParameter("counts", self.as_tuple(), "numbers of at least 0")
+        sizes = {len(row) for row in self.table}
+        if sizes != {len(self.table)} or len(self.table) < 2:
+            raise InvalidParameter("counts", self.table, "a square table of two or more degrees")
+        if min(min(row) for row in self.table) < 0:
+            raise InvalidParameter("counts", self.table, "numbers of at least 0")
 
-    def as_tuple(self) -> tuple[int, int, int, int]:
-        """Both, first only, second only, neither."""
-        return self.both, self.first_only, self.second_only, self.neither
+    @staticmethod
+    def plain(both: int = 0, first_only: int = 0, second_only: int = 0, neither: int = 0) -> Counts:
+        """Of an event that happens or does not."""
+        return Counts(((neither, second_only), (first_only, both)))
+
+    @staticmethod
+    def of(first: NDArray[np.int64], second: NDArray[np.int64], steps: int) -> Counts:
+        """Count degrees, given as whole numbers from 0 to `steps`."""
+        size = steps + 1
+        seen = np.bincount(first * size + second, minlength=size * size).reshape(size, size)
+        return Counts(tuple(tuple(int(x) for x in row) for row in seen))
 
     @property
     def pairs(self) -> int:
-        return sum(self.as_tuple())
+        return sum(sum(row) for row in self.table)
 
     @property
     def first(self) -> int:
-        return self.both + self.first_only
+        """Runs on the first neighbour with a degree of at least a half."""
+        half = len(self.table) // 2
+        return sum(sum(row) for row in self.table[half:])
 
     @property
     def second(self) -> int:
-        return self.both + self.second_only
+        half = len(self.table) // 2
+        return sum(sum(row[half:]) for row in self.table)
+
+    @property
+    def flat(self) -> FloatArray:
+        """The table row by row."""
+        return np.array(self.table, dtype=np.float64).ravel()
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(*(a + b for a, b in zip(self.as_tuple(), other.as_tuple(), strict=True)))
+        rows = zip(self.table, other.table, strict=True)
+        return Counts(
+            tuple(tuple(a + b for a, b in zip(one, two, strict=True)) for one, two in rows)
+        )
 
-    @staticmethod
-    def of(first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Counts:
-        """Count an event that happened in these runs."""
-        both = int(np.count_nonzero(first & second))
-        one, other = int(np.count_nonzero(first)), int(np.count_nonzero(second))
-        return Counts(both, one - both, other - both, first.size - one - other + both)
+
+def degrees(cells: int) -> tuple[FloatArray, FloatArray]:
+    """Degree on the first and on the second neighbour in each cell of a flat table.
+
+    >>> degrees(4)[0].tolist(), degrees(4)[1].tolist()
+    ([0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 0.0, 1.0])
+    """
+    size = math.isqrt(cells)
+    scale = np.arange(size) / (size - 1)
+    return np.repeat(scale, size), np.tile(scale, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,27 +119,28 @@ class Stakes:
 
 
 def log_growth(
-    epsilon: FloatArray | float, delta: float, size: FloatArray | float, counts: FloatArray
+    epsilon: FloatArray | float,
+    delta: FloatArray | float,
+    size: FloatArray | float,
+    counts: FloatArray,
 ) -> FloatArray:
-    """Log capital of one stake; the counts' last axis is (both, first, second, neither).
+    """Log capital of one stake; the counts' last axis is a flat table of degrees.
 
     A capital that could become negative is worth nothing: minus infinity.
     """
     power = np.exp(np.asarray(epsilon, dtype=np.float64))
-    gains = (1.0 - power, np.ones_like(power), -power, np.zeros_like(power))
     total = np.zeros(np.broadcast_shapes(power.shape, np.shape(size), counts.shape[:-1]))
     alive = size * (power + delta) <= 1.0 - _TINY
-    for place, gain in enumerate(gains):
-        factor = np.where(alive, size * (gain - delta), 0.0)
-        total = total + counts[..., place] * np.log1p(factor)
+    for cell, (one, other) in enumerate(zip(*degrees(counts.shape[-1]), strict=True)):
+        if counts[..., cell].any():
+            factor = np.where(alive, size * (one - power * other - delta), 0.0)
+            total = total + counts[..., cell] * np.log1p(factor)
     return np.where(alive, total, -np.inf)
 
 
 def log_evidence(counts: Counts, epsilon: float, delta: float, stakes: Stakes) -> float:
     """Log of the capital won against "the mechanism is (epsilon, delta)-private"."""
-    growth = log_growth(
-        epsilon, delta, np.array(stakes.sizes), np.array(counts.as_tuple(), dtype=np.float64)
-    )
+    growth = log_growth(epsilon, delta, np.array(stakes.sizes), counts.flat)
     with np.errstate(divide="ignore"):
         return float(np.logaddexp.reduce(growth + np.log(np.array(stakes.shares))))
 
@@ -121,7 +150,7 @@ def lower_epsilon(counts: Counts, delta: float, confidence: float, stakes: Stake
 
     The capital falls as epsilon grows, so one bet refutes all smaller epsilons at once.
 
-    >>> lower_epsilon(Counts(0, 900, 0, 100), 1e-3, 0.99, Stakes.around(0.005)) > 4
+    >>> lower_epsilon(Counts.plain(0, 900, 0, 100), 1e-3, 0.99, Stakes.around(0.005)) > 4
     True
     """
     wanted = needed_capital(confidence)
@@ -148,7 +177,7 @@ def needed_capital(confidence: float) -> float:
 def clopper_pearson_epsilon(counts: Counts, delta: float, confidence: float) -> float:
     """The classical bound, for a number of pairs fixed in advance; ignores the pairing.
 
-    >>> clopper_pearson_epsilon(Counts(0, 900, 0, 100), 1e-3, 0.99) > 4
+    >>> clopper_pearson_epsilon(Counts.plain(0, 900, 0, 100), 1e-3, 0.99) > 4
     True
     """
     from scipy import stats

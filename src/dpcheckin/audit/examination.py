@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ class Finding:
 
     @property
     def clopper_pearson(self) -> float:
-        """The classical bound on the same runs, for comparison."""
+        """The classical bound on the same runs and event (without a slope), for comparison."""
         return evidence.clopper_pearson_epsilon(self.counts, self.delta, self.confidence)
 
     def __str__(self) -> str:
@@ -132,13 +132,7 @@ class Finding:
             "pairs": self.pairs,
             "pilot_pairs": self.pilot_pairs,
             "event": {**asdict(self.event), "text": str(self.event)},
-            "counts": dict(
-                zip(
-                    ("both", "first_only", "second_only", "neither"),
-                    self.counts.as_tuple(),
-                    strict=True,
-                )
-            ),
+            "counts": [list(row) for row in self.counts.table],
             "seconds": self.seconds,
             "seed": self.seed,
         }
@@ -152,7 +146,7 @@ class _State:
     choice: Choice
     pilot_pairs: int
     next_block: int
-    counts: Counts = field(default_factory=Counts)
+    counts: Counts | None = None
     seconds: float = 0.0
 
     def save(self, path: Path, fingerprint: str) -> None:
@@ -173,7 +167,7 @@ class _State:
                 Choice(Event(**chosen["event"]), stakes, float(chosen["promised"])),
                 int(read["pilot_pairs"]),
                 int(read["next_block"]),
-                Counts(**read["counts"]),
+                read["counts"] and Counts(tuple(tuple(row) for row in read["counts"]["table"])),
                 float(read["seconds"]),
             )
         except FileNotFoundError:
@@ -216,7 +210,7 @@ def examine(
             runs = min(runs, clock.left(workers))
             jobs = [(check, state.seed, block, runs, state.choice.event) for block in blocks]
             for counts in play(_counted, jobs):
-                state.counts += counts
+                state.counts = counts if state.counts is None else state.counts + counts
             state.next_block += workers
             clock.spend(workers * runs)
             state.seconds = before + time.perf_counter() - began
@@ -285,16 +279,17 @@ def _pilot(check: Check, seed: int, clock: _Clock, play: _Play, workers: int) ->
 
 def _finding(check: Check, state: _State) -> Finding:
     stakes = state.choice.stakes
+    counts = state.counts or Counts.plain()
     return Finding(
         name=check.name,
         claimed=check.epsilon,
         delta=check.delta,
         confidence=check.confidence,
-        lower=evidence.lower_epsilon(state.counts, check.delta, check.confidence, stakes),
-        log_evidence=evidence.log_evidence(state.counts, check.epsilon, check.delta, stakes),
-        pairs=state.counts.pairs,
+        lower=evidence.lower_epsilon(counts, check.delta, check.confidence, stakes),
+        log_evidence=evidence.log_evidence(counts, check.epsilon, check.delta, stakes),
+        pairs=counts.pairs,
         pilot_pairs=state.pilot_pairs,
-        counts=state.counts,
+        counts=counts,
         event=state.choice.event,
         stakes=stakes,
         seconds=state.seconds,

@@ -100,8 +100,9 @@ class Simulated(System):
         t: int,
     ) -> RoundBatches:
         sizes = np.array([len(c) for c in cohorts], dtype=np.int64)
-        values = data.values(np.concatenate(cohorts), which, t)
-        reports = self.randomized(values, self.noise(seed, t))
+        clients = np.concatenate(cohorts)
+        reports = self.randomized(data.values(clients, which, t), self.noise(seed, t))
+        reports, sizes = self.delivered(reports, clients, sizes)
         if self.plan.reveals is Reveals.SUM:
             ends = np.concatenate([[0.0], np.cumsum(reports[:, 0])])
             places = np.concatenate([[0], np.cumsum(sizes)])
@@ -125,6 +126,12 @@ class Simulated(System):
         """One report for each value."""
         reports: NDArray[Any] = self.randomizer.randomize(values, source)  # type: ignore[attr-defined]
         return reports
+
+    def delivered(
+        self, reports: NDArray[Any], clients: IntArray, sizes: IntArray
+    ) -> tuple[NDArray[Any], IntArray]:
+        """What reaches the shuffler: every report once."""
+        return reports, sizes
 
     def shuffled(
         self, reports: NDArray[Any], sizes: IntArray, generator: np.random.Generator

@@ -1,7 +1,8 @@
 """`dpcheckin audit`: attack the running code and report a lower bound on epsilon.
 
 This file holds the command's arguments, its progress bar and what it prints; the attacks are in
-`dpcheckin.audit`. Exit code 0: the claim stands. 1: it is violated. 2: bad input.
+`dpcheckin.audit`. Exit code 0: the claim stands (with --mutants: all were caught). 1: it is
+violated. 2: bad input.
 """
 
 from __future__ import annotations
@@ -19,44 +20,64 @@ import typer
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpcheckin.audit.examination import Check, Finding, Progress
+    from dpcheckin.audit.examination import Progress
+    from dpcheckin.audit.requests import Request
 
-_SYSTEM, _COST = "What is audited", "Budget and output"
+_SYSTEM, _COST, _TABLES = "What is audited", "Budget and output", "Tables for the documentation"
 
 
 def audit(
-    protocol: Annotated[
+    attack: Annotated[
         str,
+        typer.Option(
+            help="released (batches), report (one report), training, one-run or service.",
+            rich_help_panel=_SYSTEM,
+        ),
+    ] = "released",
+    protocol: Annotated[
+        str | None,
         typer.Option(
             help="shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in or "
             "random-check-in-fixed.",
             rich_help_panel=_SYSTEM,
         ),
-    ] = "shuffled-check-in",
+    ] = None,
     randomizer: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="binary, dary:K, gaussian:SIGMA, laplace, hemisphere:DIM or privunit:DIM.",
+            help="binary, dary:K, gaussian:SIGMA, laplace, hemisphere:DIM or privunit:DIM "
+            "(default dary:3).",
             rich_help_panel=_SYSTEM,
         ),
-    ] = "dary:3",
+    ] = None,
     population: Annotated[
-        int, typer.Option(help="Number of clients.", rich_help_panel=_SYSTEM)
-    ] = 1000,
+        int | None, typer.Option(help="Number of clients (1000).", rich_help_panel=_SYSTEM)
+    ] = None,
     rate: Annotated[
-        float, typer.Option(help="Probability of checking in.", rich_help_panel=_SYSTEM)
-    ] = 0.1,
+        float | None,
+        typer.Option(help="Probability of checking in (0.1).", rich_help_panel=_SYSTEM),
+    ] = None,
     local_epsilon: Annotated[
         float | None,
         typer.Option(help="Epsilon of one report (4; none for gaussian).", rich_help_panel=_SYSTEM),
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Number of rounds.", rich_help_panel=_SYSTEM)] = 1,
+    rounds: Annotated[
+        int | None, typer.Option(help="Number of rounds (1).", rich_help_panel=_SYSTEM)
+    ] = None,
     slots: Annotated[
         int | None, typer.Option(help="Slots of a random check-in window.", rich_help_panel=_SYSTEM)
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="Delta of claim and audit.", rich_help_panel=_SYSTEM)
-    ] = 1e-3,
+        float | None,
+        typer.Option(help="Delta of claim and audit (0.001).", rich_help_panel=_SYSTEM),
+    ] = None,
+    claim: Annotated[
+        str | None,
+        typer.Option(
+            help="A published figure: p1-table2-approach2, … ('list' lists them).",
+            rich_help_panel=_SYSTEM,
+        ),
+    ] = None,
     budget: Annotated[
         str,
         typer.Option(help="Time (30s, 10m, 2h) or pairs of runs.", rich_help_panel=_COST),
@@ -76,84 +97,175 @@ def audit(
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Add this budget to the audit in --out.", rich_help_panel=_COST
-        ),
+        typer.Option("--resume", help="Go on with the audit in --out.", rich_help_panel=_COST),
     ] = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_COST)
     ] = False,
+    mutants: Annotated[
+        bool,
+        typer.Option("--mutants", help="Audit broken systems.", rich_help_panel=_TABLES),
+    ] = False,
+    repetitions: Annotated[
+        int, typer.Option(help="Audits of each mutant.", rich_help_panel=_TABLES)
+    ] = 1,
+    tightness: Annotated[
+        bool,
+        typer.Option(
+            "--tightness",
+            help="Audited against certified, each cell within the budget.",
+            rich_help_panel=_TABLES,
+        ),
+    ] = False,
 ) -> None:
     """Attack the implementation; without arguments, one round of check-ins in half a minute."""
-    from dpcheckin.audit import plans
+    from dpcheckin.audit.requests import Request
 
-    if local_epsilon is None and not randomizer.startswith("gaussian"):
-        local_epsilon = 4.0
-    plan = plans.plan_named(
-        protocol, plans.randomizer_named(randomizer, local_epsilon), population, rate, rounds, slots
-    )
-    check = plans.check_plan(plan, delta, confidence)
-    finding = _examined(check, budget, seed, workers, out, resume)
-    _say([finding], out, json)
+    if mutants and tightness:
+        raise InvalidParameter("tightness", True, "left out with --mutants")
+    if mutants:
+        _mutants(repetitions, out, json)
+        return
+    if tightness:
+        _tightness(budget, confidence, workers, out, json)
+        return
+    if claim == "list":
+        from dpcheckin.audit.claims import claim_names
+
+        typer.echo("\n".join(claim_names()))
+        return
+    request = Request(
+        attack, protocol, randomizer, population, rate, local_epsilon, rounds, slots, delta,
+        confidence, claim,
+    )  # fmt: skip
+    if attack == "one-run":
+        _one_run(request, seed, out, json)
+        return
+    _examined(request, budget, seed, _workers(budget, workers), out, resume, json)
 
 
 def _examined(
-    check: Check, budget: str, seed: int | None, workers: int | None, out: Path | None, resume: bool
-) -> Finding:
+    request: Request,
+    budget: str,
+    seed: int | None,
+    workers: int,
+    out: Path | None,
+    resume: bool,
+    json: bool,
+) -> None:
     from dpcheckin.audit.budget import Budget
+    from dpcheckin.audit.claims import forecast
     from dpcheckin.audit.examination import examine
+    from dpcheckin.audit.picture import draw_findings
 
     allowed = Budget.parse(budget)
     if resume and out is None:
         raise InvalidParameter("resume", True, "used together with --out")
     if resume and seed is not None:
         raise InvalidParameter("seed", seed, "left out with --resume: the saved one goes on")
-    if workers is None:  # starting processes takes seconds
-        few = allowed.seconds is not None and allowed.seconds < 15
-        workers = 1 if few else min(2, os.cpu_count() or 1)
-    state = None if out is None else out / "state.json"
-    with _bar(check.name) as progress:
-        return examine(
-            check, allowed, seed=seed, workers=workers, progress=progress,
-            state_path=state, resume=resume,
+    check = request.check()
+    with _bar() as progress:
+        finding = examine(
+            check, allowed, seed=seed, workers=workers, progress=progress, resume=resume,
+            state_path=None if out is None else out / "state.json",
+            stop_when_refuted=request.claim is not None,
         )  # fmt: skip
-
-
-def _say(findings: list[Finding], out: Path | None, json: bool) -> None:
-    """Print, leave report and picture in the folder, and exit with 1 on a violation."""
-    report: dict[str, Any] = {
-        "findings": [f.to_json() for f in findings],
-        "refuted": any(f.refuted for f in findings),
-    }
+    report, words = finding.to_json(), f"{finding.name}\n{finding}"
+    if request.claim is not None:
+        report["claim"] = request.claim
+        if not finding.refuted:
+            needed = forecast(request.claimed().plan, finding)
+            report["pairs_needed"] = needed.pairs
+            words += f"\n{needed}"
     if out is not None:
-        from dpcheckin.audit.picture import draw_findings
+        draw_findings([finding], out / "audit.png")
+    _say(report, words, out, json)
 
+
+def _one_run(request: Request, seed: int | None, out: Path | None, json: bool) -> None:
+    from dpcheckin.audit.one_run import audit_one_run, default_one_run_plan
+
+    plan = request.sums_plan(default_one_run_plan())
+    delta = 1e-5 if request.delta is None else request.delta
+    finding = audit_one_run(plan, delta, request.confidence, seed=seed or 0)
+    _say(finding.to_json(), f"{finding.name}\n{finding}", out, json)
+
+
+def _say(report: dict[str, Any], words: str, out: Path | None, json: bool) -> None:
+    """Print, leave the report in the folder, and exit with 1 on a violation."""
+    if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "audit.json").write_text(json_format.dumps(report, indent=2), encoding="utf-8")
-        draw_findings(findings, out / "audit.png")
-    if json:
-        typer.echo(json_format.dumps(report))
-    else:
-        for f in findings:
-            typer.echo(f"{f.name}\n{f}")
-        if out is not None:
-            typer.echo(f"report and picture: {out / 'audit.json'}, {out / 'audit.png'}")
+        words += f"\nreport: {out / 'audit.json'}"
+    typer.echo(json_format.dumps(report) if json else words)
     if report["refuted"]:
         raise typer.Exit(1)
 
 
+def _mutants(repetitions: int, out: Path | None, json: bool) -> None:
+    """Exit code 1 when a mutant escaped or the honest system was flagged."""
+    from dataclasses import asdict
+
+    from dpcheckin.audit.mutant_table import markdown, measure
+
+    with _bar() as progress:
+        rows = measure(repetitions, None if out is None else out / "mutants.json", progress)
+    text = markdown(rows)
+    if out is not None:
+        (out / "mutants.md").write_text(text, encoding="utf-8")
+    typer.echo(json_format.dumps([asdict(row) for row in rows]) if json else text)
+    if any(row.caught < row.repetitions or row.flagged for row in rows):
+        raise typer.Exit(1)
+
+
+def _tightness(
+    budget: str, confidence: float, workers: int | None, out: Path | None, json: bool
+) -> None:
+    from dpcheckin.audit import tightness
+    from dpcheckin.audit.budget import Budget
+
+    if out is None:
+        raise InvalidParameter("out", None, "a folder: the figure takes long and is resumed there")
+    found = {}
+    with _bar() as progress:
+        for name, cells in (
+            ("one-round", tightness.one_round_cells()),
+            ("composed", tightness.composed_cells()),
+        ):
+            found[name] = tightness.audit_cells(
+                cells, Budget.parse(budget), out / "cells.json", confidence=confidence,
+                workers=_workers(budget, workers), progress=progress,
+            )  # fmt: skip
+            (out / f"{name}.md").write_text(tightness.markdown(found[name]), encoding="utf-8")
+    tightness.draw(found["one-round"], out / "audit-tightness.png")
+    everything = [*found["one-round"], *found["composed"]]
+    typer.echo(json_format.dumps(everything) if json else tightness.markdown(everything))
+    if any(result["refuted"] for result in everything):
+        raise typer.Exit(1)
+
+
+def _workers(budget: str, given: int | None) -> int:
+    from dpcheckin.audit.budget import Budget
+
+    if given is not None:
+        return given
+    seconds = Budget.parse(budget).seconds
+    if seconds is not None and seconds < 15:  # starting processes takes seconds
+        return 1
+    return min(2, os.cpu_count() or 1)
+
+
 @contextmanager
-def _bar(title: str) -> Iterator[Progress]:
+def _bar() -> Iterator[Progress]:
     """A progress bar on stderr, when somebody is looking."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
     console = Console(file=sys.stderr)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(title, total=1.0)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task("", total=1.0)
 
         def progress(share: float, words: str) -> None:
             bar.update(task, completed=share, description=words)
