@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json as json_format
+import os
 import sys
 import tempfile
 import time
@@ -44,11 +46,15 @@ def demo(
         epsilon_budget=epsilon_budget,
         store=store,
     )
-    if out is not None:
-        facts = _run(out, options, stay)
-    else:
-        with tempfile.TemporaryDirectory(prefix="dpcheckin-demo-") as folder:
-            facts = _run(Path(folder), options, stay)
+    # one disk plays hundreds of devices' disks here: their ledgers lie in memory where possible
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with (
+        tempfile.TemporaryDirectory(prefix="dpcheckin-demo-") as folder,
+        tempfile.TemporaryDirectory(prefix="dpcheckin-agents-", dir=memory) as ledgers,
+    ):
+        if out is None:
+            options = dataclasses.replace(options, client_state=ledgers)
+        facts = _run(out or Path(folder), options, stay)
     if json:
         print(json_format.dumps(facts))
         return

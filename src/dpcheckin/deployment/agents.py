@@ -102,6 +102,7 @@ async def run(spec: Specification) -> dict[str, Any]:
         verify=verify, timeout=timeout, limits=limits, trust_env=False
     ) as http:
         agents = agents_of(spec, http)
+        print(json.dumps({"event": "ready", "agents": len(agents)}), file=sys.stderr, flush=True)
         tasks = [asyncio.create_task(_one(agent)) for agent in agents]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

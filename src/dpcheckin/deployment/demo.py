@@ -17,7 +17,13 @@ from typing import Any
 import httpx
 
 from dpcheckin.deployment.agents import Specification
-from dpcheckin.deployment.processes import Party, start_agents, start_analyzer, start_shuffler
+from dpcheckin.deployment.processes import (
+    Party,
+    await_ready,
+    start_agents,
+    start_analyzer,
+    start_shuffler,
+)
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.settings import FILE
@@ -46,7 +52,10 @@ class DemoOptions:
     epsilon_budget: float = 9.0
     absent: float = 0.1
     """Share of the clients that may be missing before a round is void."""
-    minimum_batch: int = 20
+    minimum_batch: int | None = None
+    """Fewest reports of a round that counts; None: a third of the expected number."""
+    client_state: str | None = None
+    """Where the agents' ledgers lie; None: in the deployment's folder."""
     rotate_every: int = 10
     data: str = "digits"
     model: str = "small"
@@ -68,6 +77,13 @@ class DemoOptions:
         """The number the guarantee is stated for."""
         return max(2, int(self.clients * (1 - self.absent)))
 
+    @property
+    def fewest(self) -> int:
+        """The plan's minimum batch."""
+        if self.minimum_batch is not None:
+            return self.minimum_batch
+        return int(self.rate * self.population / 3)
+
     def randomizer_table(self) -> dict[str, Any]:
         if self.randomizer == "skellam":
             return {"name": "skellam", "noise_multiplier": self.noise_multiplier, "steps": 1024}
@@ -79,7 +95,7 @@ class DemoOptions:
         table: dict[str, Any] = {
             "protocol": self.protocol,
             "population": self.population,
-            "minimum_batch": self.minimum_batch,
+            "minimum_batch": self.fewest,
             "rounds": self.rounds,
             "delta": self.delta,
             "epsilon_budget": self.epsilon_budget,
@@ -119,8 +135,8 @@ class Deployment:
         self.start_shuffler()
         self._configure_analyzer()
         self._specify_agents(tokens)
-        self.start_analyzer()
         self.start_agents()
+        self.start_analyzer()
 
     def start_shuffler(self, port: int = 0) -> None:
         """Start (or start again, on its old port) the shuffler."""
@@ -133,11 +149,15 @@ class Deployment:
 
     def start_agents(self) -> None:
         """Start (or start again) all agents."""
-        self.agents = [self.start_agent_process(i) for i in range(self.options.processes)]
+        for i in range(self.options.processes):
+            self.agents.append(self.start_agent_process(i))
+        for party in self.agents:
+            await_ready(party)
 
     def start_agent_process(self, index: int) -> Party:
         """One process of agents."""
-        return start_agents(self._specification(index), self.folder / f"agents-{index}.log")
+        log = self.folder / f"agents-{index}.log"
+        return start_agents(self._specification(index), log, wait=False)
 
     @property
     def address(self) -> str:
@@ -211,7 +231,7 @@ class Deployment:
                 tokens=tokens[first : first + share],
                 first=first,
                 clients=len(tokens),
-                state=str(self.folder / "clients"),
+                state=options.client_state or str(self.folder / "clients"),
                 data=options.data,
                 model=options.model,
                 limits=limits,

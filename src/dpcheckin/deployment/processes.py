@@ -57,7 +57,7 @@ def start(
     log: Path,
     *,
     ready: str | None = "listening",
-    patience: float = 60.0,
+    patience: float = 240.0,
 ) -> Party:
     """Start a process and wait for its line `ready` (None: do not wait)."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
@@ -66,7 +66,7 @@ def start(
         process = subprocess.Popen(
             [str(argument) for argument in arguments],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=out,
             stderr=out,
             env=environment,
         )
@@ -117,11 +117,20 @@ def start_analyzer(folder: Path, port: int = 0) -> Party:
     )
 
 
-def start_agents(specification: Path, log: Path) -> Party:
+def start_agents(specification: Path, log: Path, *, wait: bool = True) -> Party:
     """Agents of one specification file in one process."""
     return start(
         "agents",
         [sys.executable, "-m", "dpcheckin.deployment.agents", specification],
         log,
-        ready=None,
+        ready="ready" if wait else None,
     )
+
+
+def await_ready(party: Party, patience: float = 240.0) -> None:
+    """Wait for agents that were started without waiting."""
+    limit = time.monotonic() + patience
+    while _event(party.log, 0, "ready") is None:
+        if party.process.poll() is not None or time.monotonic() > limit:
+            raise NotStarted(f"{party.name} did not start; see {party.log}")
+        time.sleep(0.05)

@@ -166,11 +166,13 @@ class OpeningKey:
         end = HEADER_BYTES + header.sealed_bytes
         if len(envelope) < end:
             raise Malformed("an envelope cut short")
-        raw = envelope[:HEADER_BYTES]
+        info = bound_to(plan_id, model_digest, envelope[:HEADER_BYTES])
+        return self.open_sealed(memoryview(envelope)[HEADER_BYTES:end], info)
+
+    def open_sealed(self, sealed: bytes | memoryview, info: bytes) -> bytes:
+        """The payload of a sealed part alone, given what it is bound to."""
         try:
-            return _SUITES[self.suite].decrypt(
-                envelope[HEADER_BYTES:end], self._key, _info(plan_id, model_digest, raw)
-            )
+            return _SUITES[self.suite].decrypt(sealed, self._key, info)
         except (InvalidTag, ValueError):
             raise Malformed("the seal does not open") from None
 
@@ -190,7 +192,7 @@ def _public_key(suite: int, raw: bytes) -> Any:
         raise Malformed(f"not a public key of suite {suite}") from None
 
 
-def _info(plan_id: bytes, model_digest: bytes, header: bytes) -> bytes:
+def bound_to(plan_id: bytes, model_digest: bytes, header: bytes) -> bytes:
     """What a sealed report is bound to; the header holds the round."""
     if len(plan_id) != 32 or len(model_digest) != 32:
         raise Malformed("plan id and model digest have 32 bytes each")
@@ -217,7 +219,7 @@ def seal(
     kind = TWO_SHARES if expected.share else REPORT
     header = Header(plan.suite, kind, round_number, key_id(public_key), expected.sealed).to_bytes()
     sealed = _SUITES[plan.suite].encrypt(
-        payload, _public_key(plan.suite, public_key), _info(plan.id, model_digest, header)
+        payload, _public_key(plan.suite, public_key), bound_to(plan.id, model_digest, header)
     )
     return header + sealed + share
 
@@ -260,12 +262,12 @@ def read_payload(plan: PlanDocument, payload: bytes) -> NDArray[Any]:
     if len(payload) < _PAYLOAD.size:
         raise Malformed("a payload cut short")
     encoding, dimension = _PAYLOAD.unpack_from(payload)
-    data = payload[_PAYLOAD.size :]
     expected = sizes(plan).sealed - _ENC_BYTES[plan.suite] - TAG_BYTES
     if (encoding, dimension, len(payload)) != (plan.encoding, plan.dimension, expected):
         raise Malformed("the payload is not of the plan's kind and dimension")
     if encoding == VECTOR:
-        return np.frombuffer(data, dtype="<f4")
+        return np.frombuffer(payload, dtype="<f4", offset=_PAYLOAD.size)
+    data = payload[_PAYLOAD.size :]
     if encoding == SHARES:
         return expand(data, dimension)
     (symbol,) = struct.unpack(">I", data)

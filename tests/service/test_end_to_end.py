@@ -1,0 +1,169 @@
+"""Shuffler, analyzer and agents as real processes train digits like the simulator does."""
+
+import dataclasses
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs torch")
+
+from dpcheckin.deployment.demo import DemoOptions, Deployment, follow, summary  # noqa: E402
+from dpcheckin.deployment.torch_tasks import make_module  # noqa: E402
+from dpcheckin.learning import (  # noqa: E402
+    ClientWork,
+    GroupedByOwner,
+    Settings,
+    Trainer,
+    load_dataset,
+)
+from dpcheckin.learning.losses import cross_entropy  # noqa: E402
+from dpcheckin.protocols import DistributedCheckIn, ShuffledCheckIn  # noqa: E402
+from dpcheckin.randomizers import PrivUnit, SkellamVector  # noqa: E402
+from dpcheckin.service.analyzer.daemon import LEDGER  # noqa: E402
+from dpcheckin.service.journal import Journal  # noqa: E402
+from dpcheckin.service.pricing import Price  # noqa: E402
+
+SMALL = DemoOptions(
+    clients=24,
+    processes=1,
+    rounds=3,
+    round_seconds=4.0,
+    rate=0.5,
+    absent=0.5,
+    local_epsilon=4.0,
+    epsilon_budget=100.0,
+    rotate_every=1,
+)
+WHOLE = DemoOptions(
+    clients=200,
+    processes=2,
+    rounds=10,
+    round_seconds=15.0,
+    rate=0.5,
+    local_epsilon=6.0,
+    epsilon_budget=60.0,
+    learning={"learning_rate": 2.0, "averaging": 0.5},
+)
+
+
+def play(folder: Path, options: DemoOptions) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Run it; the last snapshot and the summary."""
+    with Deployment(folder, options) as deployment:
+        deployment.start()
+        last = follow(deployment, lambda shot: None, patience=240.0)
+        metrics = httpx.get(deployment.page + "/metrics", trust_env=False).text
+        assert httpx.get(deployment.page + "/healthz", trust_env=False).text == "ok\n"
+        assert f"dpcheckin_analyzer_rounds_charged {last['spent']['charged']}" in metrics
+    with Journal(folder / "analyzer" / LEDGER) as journal:
+        charges = [entry.body for entry in journal][1:]
+    assert len(charges) == last["spent"]["charged"]
+    return last, summary(options, last, 0.0)
+
+
+def simulated(options: DemoOptions, seeds: int) -> list[float]:
+    """Accuracies of the same plan in the simulator: same data, model, steps; other chance."""
+    data = load_dataset("digits")
+    owners = np.arange(len(data.train_targets)) % options.clients
+    found = []
+    for seed in range(seeds):
+        module = make_module(options.model, data, 0)
+        size = sum(p.numel() for p in module.parameters())
+        plan: Any
+        if options.randomizer == "skellam":
+            noise = SkellamVector(options.noise_multiplier, size)
+            plan = DistributedCheckIn(options.clients, options.rate, options.rounds, noise)
+        else:
+            plan = ShuffledCheckIn(
+                options.clients,
+                options.rate,
+                options.rounds,
+                PrivUnit(options.local_epsilon, size, 1.0),
+            )
+        fleet = GroupedByOwner(data.train_inputs, data.train_targets, owners)
+        work = ClientWork(module, cross_entropy, fleet, plan.randomizer)
+        settings = Settings(**options.learning, seed=seed, evaluate_every=options.rounds)
+        outcome = Trainer(plan, work, settings, data.test_inputs, data.test_targets).run()
+        found.append(outcome.accuracy)
+    return found
+
+
+def assert_as_simulated(accuracy: float, options: DemoOptions) -> None:
+    others = simulated(options, 12)
+    mean, spread = statistics.mean(others), statistics.stdev(others)
+    print(f"deployed {accuracy:.3f}, simulated {mean:.3f} ± {spread:.3f}")
+    assert abs(accuracy - mean) < 4 * max(spread, 0.01)
+
+
+def test_a_small_deployment_trains_rotates_its_key_every_round_and_stops(tmp_path: Path) -> None:
+    last, facts = play(tmp_path, SMALL)
+    assert facts["released"] + facts["void"] == facts["rounds"]
+    assert facts["released"] >= 1
+    assert facts["dropped"] == 0
+    assert last["finished"] == "all 3 rounds of the plan have been charged"
+    json.dumps(facts)
+    # the figures are the accounting's for this plan
+    from dpcheckin.service.analyzer import state
+    from dpcheckin.service.documents import PlanDocument
+
+    kept = state.load(tmp_path / "analyzer")
+    assert kept is not None
+    price = Price(PlanDocument.from_object(kept.plan))
+    assert facts["epsilon"] == price.plan.guarantee(1e-5, 3).charge()
+    # clients' ledgers: nobody reported more often than rounds were open
+    ledgers = list((tmp_path / "clients").glob("*/client.ledger"))
+    assert len(ledgers) == 24
+    assert len(list((tmp_path / "analyzer" / "keys").iterdir())) == 1
+
+
+@pytest.mark.slow
+def test_200_agents_over_sqlite_learn_as_the_simulator_does(tmp_path: Path) -> None:
+    _, facts = play(tmp_path, WHOLE)
+    assert facts["released"] >= WHOLE.rounds - 1
+    assert_as_simulated(facts["accuracy"], WHOLE)
+
+
+@pytest.mark.slow
+def test_200_agents_over_postgresql_learn_as_the_simulator_does(
+    tmp_path: Path, postgres_address: str
+) -> None:
+    options = dataclasses.replace(WHOLE, store=postgres_address)
+    _, facts = play(tmp_path, options)
+    assert facts["released"] >= WHOLE.rounds - 1
+    assert_as_simulated(facts["accuracy"], WHOLE)
+
+
+@pytest.mark.slow
+def test_distributed_check_in_in_two_shares_learns_as_the_simulator_does(tmp_path: Path) -> None:
+    options = dataclasses.replace(
+        WHOLE,
+        clients=60,
+        processes=1,
+        protocol="distributed-check-in",
+        randomizer="skellam",
+        noise_multiplier=0.1,
+        epsilon_budget=1e6,
+        rounds=6,
+    )
+    _, facts = play(tmp_path, options)
+    assert_as_simulated(facts["accuracy"], options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("window", ["fixed", "averaged", "sliding"])
+def test_random_check_ins_run_on_the_same_services(tmp_path: Path, window: str) -> None:
+    options = dataclasses.replace(
+        SMALL, protocol=f"random-check-in-{window}", rounds=4, absent=0.5, local_epsilon=1.0
+    )
+    last, facts = play(tmp_path, options)
+    assert facts["released"] >= 1
+    assert facts["epsilon"] <= 1.001  # one report a client: never more than its local epsilon
+    if window != "averaged":
+        assert all(row["reports"] is None for row in last["rounds"])
+        assert all(row["opened"] == 1 for row in last["rounds"] if row["state"] == "released")
+    else:
+        assert sum(row["opened"] for row in last["rounds"] if "opened" in row) <= 24
