@@ -91,11 +91,17 @@ class LatticeCurve:
         return (value + m.steps * m.take * self._beyond(mass, threshold)) / m.scale
 
     def _reach_down(self, rise: float) -> None:
-        """Have as many nodes below zero as this epsilon asks for: the lower half grows with it."""
+        """Have as many nodes below zero as this epsilon asks for: the lower half grows with it.
+
+        Where ratios have no largest, the tails are cut by their weight already, and longer lattices
+        would only be given up for their length.
+        """
         lat = self._lattice
-        wanted = min(math.ceil(1.05 * (1.0 + rise) * lat.depth / lat.step), 4 * lat.top + 4)
+        growth = 1.0 + rise if math.isfinite(self._model.largest_ratio) else 1.0
+        wanted = min(math.ceil(1.05 * growth * lat.depth / lat.step), 4 * lat.top + 4)
         if wanted > self._bottom:
-            self._bottom = min(math.ceil(1.1 * wanted), 4 * lat.top + 4)
+            spare = 1.1 if rise > 0.0 else 1.0  # for the next epsilon
+            self._bottom = min(math.ceil(spare * wanted), 4 * lat.top + 4)
             self._indices = np.arange(-self._bottom, lat.top + 1)
             self._nodes = self._indices * lat.step
             self._tilts.clear()
