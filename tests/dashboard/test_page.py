@@ -314,6 +314,19 @@ def test_everything_can_be_done_without_a_mouse(desk: Desk) -> None:
     expect(page.locator("#runs")).to_be_visible()
 
 
+def test_a_steady_hand_on_a_slider_sees_the_figure_move(desk: Desk) -> None:
+    page = desk.open(SMALL + only_ours())
+    certified(page)
+    page.locator("#slide-rounds").focus()
+    seen = set()
+    for press in range(1500):  # without ever resting
+        page.keyboard.press("ArrowRight" if press % 200 < 100 else "ArrowLeft")
+        seen.add(page.locator("#epsilon").inner_text())
+        if len(seen) > 3:
+            break
+    assert len(seen) > 3
+
+
 def test_while_a_slider_moves_there_is_always_a_certified_figure(desk: Desk) -> None:
     """What is shown before the tight figure is a guarantee too: never below the tight one."""
     page = desk.open(SMALL + only_ours())

@@ -14,6 +14,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 KEPT = 4096
@@ -39,36 +40,36 @@ class Workers:
 
     def __init__(self, processes: int | None = None) -> None:
         count = processes or max(1, min(os.cpu_count() or 1, 4))
-        # a fresh interpreter each: forking a process that has threads is asking for trouble
-        context = multiprocessing.get_context("spawn")
-        self._soon = ProcessPoolExecutor(1, context, _begin, (False,))
-        self._later = ProcessPoolExecutor(count, context, _begin, (True,))
+        self._sizes = {"soon": 1, "later": count}
+        self._pools = {name: self._made(name) for name in self._sizes}
         self.width = count
         self._known: OrderedDict[Hashable, Any] = OrderedDict()
         self._asked: dict[Hashable, asyncio.Task[Any]] = {}
 
-    async def ready(self) -> None:
-        """Wait until a preview would be answered at once."""
-        await asyncio.wrap_future(self._soon.submit(_nothing))
+    def _made(self, pool: str) -> ProcessPoolExecutor:
+        # a fresh interpreter each: forking a process that has threads is asking for trouble
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self._sizes[pool], context, _begin, (pool == "later",))
 
     async def soon(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The answer, from the process that is kept free for this."""
-        return await self._ask(self._soon, function, arguments)
+        return await self._ask("soon", function, arguments)
 
     async def later(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The answer, whenever one of the other processes has time."""
-        return await self._ask(self._later, function, arguments)
+        return await self._ask("later", function, arguments)
 
     def close(self) -> None:
         """Stop the processes; what is being computed is thrown away."""
-        for pool in (self._soon, self._later):
-            running = list((getattr(pool, "_processes", None) or {}).values())
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in running:
+        for pool in self._pools.values():
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
                 process.terminate()
+            pool.shutdown(wait=True, cancel_futures=True)
+        # the pools own system-wide semaphores, which are given back with the last reference
+        self._pools.clear()
 
     async def _ask(
-        self, pool: ProcessPoolExecutor, function: Callable[..., Any], arguments: tuple[Any, ...]
+        self, pool: str, function: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> Any:
         key = (function.__name__, arguments)
         if key in self._known:
@@ -84,20 +85,23 @@ class Workers:
 
     async def _compute(
         self,
-        pool: ProcessPoolExecutor,
+        pool: str,
         key: Hashable,
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
     ) -> Any:
-        answer = await asyncio.wrap_future(pool.submit(function, *arguments))
+        used = self._pools[pool]
+        try:
+            answer = await asyncio.wrap_future(used.submit(function, *arguments))
+        except BrokenProcessPool:
+            # a worker was killed (out of memory, by hand): start afresh, and ask once more
+            if self._pools[pool] is used:
+                self._pools[pool] = self._made(pool)
+            answer = await asyncio.wrap_future(self._pools[pool].submit(function, *arguments))
         self._known[key] = answer
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
         return answer
-
-
-def _nothing() -> None:
-    """A question that costs nothing, to see whether a worker is up."""
 
 
 __all__ = ["Workers"]

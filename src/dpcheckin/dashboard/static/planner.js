@@ -108,13 +108,14 @@ export class Planner {
     $("status").textContent = text;
   }
 
-  // While one preview is on its way the next waits: the server never has two of ours to do.
+  // While one preview is on its way the next waits: the server never has two of ours to do. A
+  // figure that is on its way is waited for, or a steady hand on a slider would never see one.
   async #ask() {
     this.wanted = true;
-    if (this.asking) return this.preview_abort?.abort();
+    if (this.asking) return this.answered && this.preview_abort.abort();
     this.asking = true;
     while (this.wanted) {
-      this.wanted = false;
+      this.wanted = this.answered = false;
       this.preview_abort = new AbortController();
       try {
         await getLines("/api/preview", { ...this.fields.query(), over: this.over }, this.preview_abort.signal, (answer) => this.#previewed(answer));
@@ -127,14 +128,16 @@ export class Planner {
   }
 
   #previewed(answer) {
-    if (this.wanted) return;
-    if (answer.problem) {
-      if (!answer.line) this.#refused(answer);
-      return;
+    this.answered = true;
+    if (this.wanted) {
+      // the slider has moved on: show it as what it is, the figure of a moment ago
+      if (answer.epsilon) $("epsilon").textContent = answer.epsilon.text;
+      return this.preview_abort.abort();
     }
+    if (answer.problem) return answer.line ? undefined : this.#refused(answer);
     if (answer.epsilon) {
       this.#accepted();
-      if ($("status").dataset.state === "certified") return;
+      if ($("status").dataset.state === "certified") return undefined;
       $("epsilon").textContent = answer.epsilon.text;
       $("epsilon").dataset.stale = "false";
       this.here = { x: parse(this.state.get(this.axis)), y: answer.epsilon.value };
@@ -146,7 +149,7 @@ export class Planner {
       this.preview.push(answer);
       this.preview.sort((a, b) => a.x - b.x);
     }
-    this.#draw();
+    return this.#draw();
   }
 
   #rest() {

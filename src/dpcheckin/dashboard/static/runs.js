@@ -69,7 +69,7 @@ export class Runs {
         Object.assign(radio, { type: "radio", name: "run", value: run.name, checked: run.name === this.chosen });
         radio.addEventListener("change", () => this.state.set({ run: run.name }));
         name.textContent = run.name;
-        facts.textContent = `${run.state} · round ${grouped(run.round)} · ${percent(run.accuracy)} at ε ≤ ${run.epsilon}`;
+        facts.textContent = `${run.state} · round ${grouped(run.round)} · ${percent(run.accuracy)} at ε\u00a0≤\u00a0${run.epsilon}`;
         label.append(radio, name, facts);
         return label;
       }),
