@@ -22,7 +22,7 @@ from dpcheckin.service.shuffler.server import open_store
 from service.shuffler_world import CHARGE, Analyzer
 
 COMMAND = [sys.executable, "-c", "from dpcheckin.cli import main; main()"]
-_START_SECONDS = 60.0
+_START_SECONDS = 180.0  # on a busy machine; a second otherwise
 _DEV_LIMITS = {"REQUESTS_PER_SECOND": "100000", "BURST": "1000000"}
 
 
@@ -110,7 +110,12 @@ class ShufflerProcess:
                 command, stderr=log, env={**os.environ, **self._environment}, **more
             )
         if wait:
-            self.wait_until_up()
+            try:
+                self.wait_until_up()
+            except BaseException:
+                self.process.kill()
+                self.process.wait()
+                raise
         return self
 
     def wait_until_up(self) -> None:

@@ -11,6 +11,7 @@ old segments on a server configured as docs/operating.md says.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg
 
+from dpcheckin.service.shuffler import logs
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry, State
 from dpcheckin.service.shuffler.stores.base import (
@@ -155,8 +157,8 @@ class PostgresStore(Store):
             for statement in SCHEMA:
                 transaction.run(statement.format(**_TYPES))
             transaction.check_version()
-            fsync = transaction.one("SHOW fsync")
-            self.durable = fsync is not None and fsync[0] == "on"
+            if transaction.one("SHOW fsync") != ("on",):
+                logs.event("the database does not wait for its disk", level=logging.WARNING)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
@@ -266,9 +268,7 @@ class PostgresStore(Store):
                 connection.execute("SELECT pg_switch_wal()")
                 connection.execute("CHECKPOINT")
             except pg.InsufficientPrivilege:
-                self.cleans = False
-            else:
-                self.cleans = True
+                logs.event("destroyed reports stay in the database's log", level=logging.WARNING)
 
     def enroll(self, digests: Sequence[bytes]) -> list[bytes]:
         made = [os.urandom(16) for _ in digests]
