@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
 import math
 from itertools import pairwise, product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -180,13 +178,6 @@ def test_a_crowd_helps_and_stays_above_the_lower_bound() -> None:
     assert found[3] < 0.25 * found[0]
     with pytest.raises(InvalidParameter, match="others"):
         WindowRound(5, any_pure(1.0), others=-1)
-
-
-def test_the_page_runs() -> None:
-    """docs/random-check-ins.md."""
-    page = Path(__file__).parents[2] / "docs" / "random-check-ins.md"
-    failures, run = doctest.testfile(str(page), module_relative=False)
-    assert (failures, run > 0) == (0, True)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from documentation.blocks import PAGES, Block, Session, blocks, name_of
+from documentation.blocks import PAGES, ROOT, Block, Session, blocks, name_of
 
 MOST_NOT_RUN = 12
 
@@ -36,6 +36,15 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     with one_thread(page):
         for block in blocks(page):
             session.run(block)
+
+
+@pytest.mark.parametrize(
+    ("page", "least"), [("errata.md", 30), ("gaussian-reports.md", 4), ("random-check-ins.md", 3)]
+)
+def test_the_theory_pages_have_their_examples(page: str, least: int) -> None:
+    """So many statements are checked; a page whose examples went away would still run."""
+    found = [block for block in blocks(ROOT / "docs" / page) if block.language == "python"]
+    assert sum(block.text.count(">>> ") for block in found) >= least
 
 
 def test_few_blocks_are_excused_and_each_says_why() -> None:
