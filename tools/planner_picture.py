@@ -47,7 +47,7 @@ def main() -> None:
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=browser, args=FLAGS)
             page = chromium.new_page(
-                viewport={"width": 1280, "height": 1412},
+                viewport={"width": 1280, "height": 1372},
                 device_scale_factor=1.5,
                 color_scheme="dark" if options.dark else "light",
             )

@@ -2,11 +2,13 @@
 // A quick certified figure follows every movement; once the form rests, the tight figure and the
 // lines of the plot are asked for. Whatever is no longer wanted is called off.
 
+import { Aim } from "./aim.js";
 import { aborted, getJson, getLines } from "./api.js";
 import { explain, Legend, linesOf } from "./legend.js";
 import { grouped, parse, tick } from "./numbers.js";
 import { Plot } from "./plot.js";
 import { outward } from "./scale.js";
+import { tableOf } from "./table.js";
 import { Texts } from "./texts.js";
 
 const REST = 300; // milliseconds without a change after which the form is at rest
@@ -23,15 +25,21 @@ export class Planner {
     this.texts = new Texts();
     this.plot = new Plot($("plot"), $("tip"), {
       describe: (line, point) => [...explain(line.about).slice(0, 2), ["span", `ε = ${point.text} at ${TITLES[this.axis]} ${grouped(point.x)}`], ...explain(line.about).slice(3)],
-      pick: (y) => this.#aim(Number(y.toPrecision(3))),
+      pick: (y) => this.aim.at(Number(y.toPrecision(3))),
     });
     this.legend = new Legend($("legend"), {
       toggled: (key, on) => this.#toggle(key, on),
       pointed: (line, element) => this.#point(line, element),
     });
-    this.#aiming();
+    this.aim = new Aim(state, {
+      question: () => ({ ...this.fields.query(), over: this.over }),
+      start: () => this.here?.y,
+      titles: TITLES,
+      failed: (problem) => this.#offline(problem),
+    });
     state.onChange((changed) => this.#changed(changed));
     this.#changed(null);
+    if (state.get("target")) this.aim.ask();
   }
 
   get over() {
@@ -60,11 +68,8 @@ export class Planner {
       return this.#rest();
     }
     this.#forget();
-    if (!only(["over"])) {
-      this.#busy();
-      $("solved").textContent = "Click the plot at an ε, or type one: what may be chosen to meet it?";
-      $("use").hidden = true;
-    }
+    if (!only(["over"])) this.#busy();
+    this.aim.forget();
     this.#ask();
     return this.#rest();
   }
@@ -280,7 +285,8 @@ export class Planner {
     if (this.here) xs.push(this.here.x);
     const from = this.range?.from ?? Math.min(...xs);
     const to = this.range?.to ?? Math.max(...xs);
-    this.#table(shown);
+    $("table").replaceChildren(tableOf(TITLES[this.axis], shown, this.points));
+    this.#note();
     if (!(from < to)) return this.plot.clear();
     const ours = [...certified, ...this.preview, ...(this.here ? [this.here] : [])].map((p) => p.y).filter((y) => y > 0);
     const all = lines.flatMap((line) => line.points.map((p) => p.y)).filter((y) => y > 0).concat(ours);
@@ -302,95 +308,9 @@ export class Planner {
     return undefined;
   }
 
-  #table(shown) {
-    const xs = [...new Set(shown.flatMap((line) => (this.points.get(line.key) ?? []).map((p) => p.x)))].sort((a, b) => a - b);
-    const table = document.createElement("table");
-    const head = table.createTHead().insertRow();
-    const cell = (row, text, tag = "td") => {
-      const made = document.createElement(tag);
-      made.textContent = text;
-      row.append(made);
-    };
-    cell(head, TITLES[this.axis], "th");
-    for (const x of xs) cell(head, tick(x), "th");
-    const body = table.createTBody();
-    for (const line of shown) {
-      const row = body.insertRow();
-      cell(row, `${line.name} (${line.kind})`, "th");
-      const points = this.points.get(line.key) ?? [];
-      for (const x of xs) cell(row, points.find((p) => p.x === x)?.text ?? "");
-    }
-    $("table").replaceChildren(table);
-    const adverse = this.fields.relevant.has("colluding") && parse(this.state.get("colluding")) + parse(this.state.get("dropout")) > 0;
+  #note() {
+    const relevant = this.fields.relevant;
+    const adverse = ["colluding", "dropout"].some((name) => relevant.has(name) && parse(this.state.get(name)) > 0);
     $("legend-note").textContent = adverse ? "Published bounds know neither colluders nor dropouts: they are drawn without." : "";
-  }
-
-  // Inverse questions: a target from a click, the arrow keys or the field.
-  #aiming() {
-    const svg = $("plot");
-    svg.tabIndex = 0;
-    svg.setAttribute("role", "slider");
-    svg.setAttribute("aria-label", "Target ε: arrow keys move it, Enter asks what meets it");
-    svg.setAttribute("aria-orientation", "vertical");
-    svg.addEventListener("keydown", (event) => {
-      const step = { ArrowUp: 1.05, ArrowDown: 1 / 1.05, PageUp: 1.5, PageDown: 1 / 1.5 }[event.key];
-      if (event.key === "Enter" || event.key === " ") this.#solve();
-      else if (step) this.#target(Number(((parse(this.state.get("target")) || this.here?.y || 1) * step).toPrecision(3)));
-      else return;
-      event.preventDefault();
-    });
-    $("target").value = this.state.get("target");
-    $("target").addEventListener("input", () => this.state.set({ target: $("target").value.trim() }));
-    $("target").addEventListener("keydown", (event) => event.key === "Enter" && this.#solve());
-    $("ask").addEventListener("click", () => this.#solve());
-    $("use").addEventListener("click", () => this.state.set({ [this.solution.parameter]: String(this.solution.value) }));
-    if (this.state.get("target")) this.#solve();
-  }
-
-  #target(value) {
-    $("target").value = String(value);
-    this.state.set({ target: String(value) });
-    $("plot").setAttribute("aria-valuenow", value);
-    $("plot").setAttribute("aria-valuetext", `ε = ${value}`);
-  }
-
-  #aim(value) {
-    this.#target(value);
-    this.#solve();
-  }
-
-  async #solve() {
-    this.solve_abort?.abort();
-    this.solve_abort = new AbortController();
-    const { signal } = this.solve_abort;
-    $("use").hidden = true;
-    $("solved").textContent = "asking…";
-    const query = { ...this.fields.query(), over: this.over, target: this.state.get("target") };
-    try {
-      for (const quick of ["1", "0"]) {
-        const answer = await getJson("/api/solve", { ...query, quick }, signal);
-        if (signal.aborted) return;
-        this.#solved(answer);
-        if (answer.problem) return;
-      }
-    } catch (problem) {
-      if (!aborted(problem)) this.#offline(problem);
-    }
-  }
-
-  #solved(answer) {
-    const wrong = answer.field === "target";
-    $("target").toggleAttribute("aria-invalid", wrong);
-    if (wrong) $("target").setAttribute("aria-invalid", "true");
-    $("target-problem").hidden = !answer.problem;
-    $("target-problem").textContent = answer.problem ?? "";
-    if (answer.problem) return void ($("solved").textContent = "");
-    this.solution = answer;
-    const found = document.createElement("strong");
-    found.textContent = `${TITLES[answer.parameter]} ${answer.parameter === "population" ? "≥" : "≤"} ${grouped(answer.value)}`;
-    const rest = answer.exact ? `: then ε ≤ ${answer.epsilon.text}.` : `: then ε ≤ ${answer.epsilon.text}. Looking for the last digit…`;
-    $("solved").replaceChildren(found, rest);
-    $("use").hidden = false;
-    return undefined;
   }
 }
