@@ -9,6 +9,7 @@ from scipy import stats
 from dpcheckin.audit import Neighbours, PerClient, Simulated, check_plan, check_report
 from dpcheckin.audit.released import gathered
 from dpcheckin.audit.statistics import LikelihoodRatio, log_ratio, worst_neighbours
+from dpcheckin.audit.systems import CoinByCoin, heads
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn, SubsampledShuffle
 from dpcheckin.randomizers import (
@@ -25,21 +26,56 @@ THREE = DaryResponse(1.5, 3)
 PLANS = [ShuffledCheckIn(12, 0.3, 2, THREE), SubsampledShuffle(12, 4, 2, THREE)]
 
 
-@pytest.mark.parametrize("plan", [*PLANS, FullShuffle(6, 2, THREE)], ids=lambda p: p.describe())
-def test_the_fast_path_releases_batches_with_the_law_of_the_per_client_path(plan) -> None:
-    """Counts of (symbol, round) and numbers of reports agree by chi-square, on both datasets."""
+@pytest.mark.parametrize(
+    ("system", "plan"),
+    [
+        (CoinByCoin, PLANS[0]),
+        (Simulated, PLANS[0]),
+        (Simulated, PLANS[1]),
+        (Simulated, FullShuffle(6, 2, THREE)),
+    ],
+    ids=["coin by coin", "check-in", "subsample", "full"],
+)
+def test_the_fast_paths_release_batches_with_the_law_of_the_per_client_path(system, plan) -> None:
+    """Sizes of batches and counts of a symbol agree by chi-square, in both rounds and datasets."""
     data = worst_neighbours(THREE)
     for which in (0, 1):
-        fast = Simulated(plan).play(data, which, (3,), 3000)
-        slow = PerClient(plan).play(data, which, (4,), 700)
+        fast = system(plan).play(data, which, (3,), 3000)
+        slow = PerClient(plan).play(data, which, (4,), 500)
         for one, other in zip(fast, slow, strict=True):
-            table = [
-                np.bincount(b.total((b.reports == s).astype(float)).astype(int), minlength=9)[:9]
-                for b in (one, other)
-                for s in (0,)
-            ]
-            kept = np.array(table)[:, np.sum(table, axis=0) >= 20]
-            assert stats.chi2_contingency(kept).pvalue > 1e-4
+            for seen in (lambda b: b.sizes, lambda b: b.total((b.reports == 0).astype(float))):
+                counts = [np.bincount(seen(b).astype(int), minlength=13) for b in (one, other)]
+                kept = np.array(counts)[:, np.sum(counts, axis=0) >= 20]
+                if kept.shape[1] > 1:
+                    assert stats.chi2_contingency(kept).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
+def test_heads_are_independent_coins_whichever_way_they_are_found(rate: float) -> None:
+    """All patterns of four neighbouring coins have their product probabilities, by chi-square."""
+    coins = 400_000
+    shown = np.zeros(coins, dtype=int)
+    shown[heads(np.random.default_rng(5), coins, rate)] = 1
+    patterns = shown.reshape(-1, 4) @ [8, 4, 2, 1]
+    ones = np.array([bin(p).count("1") for p in range(16)])
+    expected = rate**ones * (1 - rate) ** (4 - ones) * (coins // 4)
+    seen = np.bincount(patterns, minlength=16)
+    often = expected >= 5
+    merged = [np.append(x[often], x[~often].sum()) for x in (seen, expected)]
+    kept = merged[1] > 0
+    assert stats.chisquare(merged[0][kept], merged[1][kept]).pvalue > 1e-4
+
+
+def test_rounds_have_coins_of_their_own() -> None:
+    """Who checks in to the first round says nothing about the second, on every path."""
+    plan = ShuffledCheckIn(2, 0.5, 2, DaryResponse(30.0, 3))
+    data = Neighbours(others=2, first=0, second=1)
+    for system in (CoinByCoin(plan), Simulated(plan)):
+        first, second = system.play(data, 0, (6,), 4000)
+        there = [b.total((b.reports == 0).astype(float)) > 0 for b in (first, second)]
+        table = [[np.sum((there[0] == a) & (there[1] == b)) for a in (0, 1)] for b in (0, 1)]
+        assert stats.chi2_contingency(table).pvalue > 1e-4
+        assert abs(there[0].mean() - 0.5) < 5 * 0.5 / math.sqrt(4000)
 
 
 @pytest.mark.parametrize("system", [Simulated, PerClient])

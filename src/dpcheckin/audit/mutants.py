@@ -8,8 +8,9 @@ can see, with how many runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from dpcheckin.audit.examination import Check
 from dpcheckin.audit.plans import check_plan, check_report
 from dpcheckin.audit.released import TARGET, IntArray, Neighbours, Released, RoundBatches
 from dpcheckin.audit.statistics import Differences, LikelihoodRatio
-from dpcheckin.audit.systems import OneReport, PerClient, Simulated
+from dpcheckin.audit.systems import CoinByCoin, OneReport, PerClient
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import (
     DaryResponse,
@@ -46,35 +47,35 @@ class Mutant:
     pairs: int
 
 
-class DoubledRate(Simulated):
+class DoubledRate(CoinByCoin):
     """Clients check in twice as often as they say."""
 
-    def participants(self, run: int, round_index: int) -> IntArray:
-        assert isinstance(self.plan, ShuffledCheckIn)
-        eager = replace(self.plan, rate=2 * self.plan.rate)
-        return eager.cohort(run, round_index).clients
+    def _drawn(
+        self, seed: tuple[int, ...], runs: Sequence[int]
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        eager = CoinByCoin(replace(self.plan, rate=2 * self.plan.rate))
+        return eager._drawn(seed, runs)
 
 
-class SameCoins(Simulated):
+class SameCoins(CoinByCoin):
     """The coin of the first round is used in all of them."""
 
-    def participants(self, run: int, round_index: int) -> IntArray:
-        return super().participants(run, 0)
+    def _drawn(
+        self, seed: tuple[int, ...], runs: Sequence[int]
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        return repeat(next(super()._drawn(seed, runs)), self.plan.rounds)
 
 
-class NoPermutation(Simulated):
+class NoPermutation(CoinByCoin):
     """Reports leave the shuffler as they came in, client by client."""
 
-    def participants(self, run: int, round_index: int) -> IntArray:
-        return np.sort(super().participants(run, round_index))
-
     def shuffled(
-        self, reports: NDArray[Any], sizes: IntArray, generator: np.random.Generator
-    ) -> tuple[NDArray[Any], IntArray]:
-        return reports, sizes
+        self, reports: NDArray[Any], sizes: IntArray, seed: tuple[int, ...]
+    ) -> NDArray[Any]:
+        return reports
 
 
-class SentTwice(Simulated):
+class SentTwice(CoinByCoin):
     """A client on a bad line repeats its report, and both copies are kept."""
 
     def delivered(
@@ -170,7 +171,7 @@ def _sensitivity() -> Mutant:
 _ROUNDS = ShuffledCheckIn(10, 0.4, 4, DaryResponse(2.0, 3))
 
 
-def _of(plan: ShuffledCheckIn, system: type[Simulated], delta: float) -> tuple[Check, Check]:
+def _of(plan: ShuffledCheckIn, system: type[CoinByCoin], delta: float) -> tuple[Check, Check]:
     honest = check_plan(plan, delta, CONFIDENCE)
     return replace(honest, system=system(plan)), honest
 
@@ -191,14 +192,14 @@ def _no_permutation() -> Mutant:
 def _sent_twice() -> Mutant:
     plan = ShuffledCheckIn(10, 0.5, 1, DaryResponse(2.0, 3))
     broken, honest = _of(plan, SentTwice, 0.1)
-    return Mutant("report sent twice", "a retry is kept beside the first", broken, honest, 8_000)
+    return Mutant("report sent twice", "a retry is kept beside the first", broken, honest, 12_000)
 
 
 def _same_coins() -> Mutant:
     plan = ShuffledCheckIn(20, 0.1, 6, DaryResponse(3.0, 3))
     broken, honest = _of(plan, SameCoins, 0.02)
     wrong = "who checks in once checks in always"
-    return Mutant("coin reused across rounds", wrong, broken, honest, 6_000)
+    return Mutant("coin reused across rounds", wrong, broken, honest, 8_000)
 
 
 def _half_ledger() -> Mutant:
@@ -211,7 +212,7 @@ def _half_ledger() -> Mutant:
 
 def _linked(system: type[PerClient]) -> tuple[Check, Check]:
     """The target's value moves one way and back, the others' stay: noise must hide that."""
-    plan = ShuffledCheckIn(6, 0.6, 2, Gaussian(2.0))
+    plan = ShuffledCheckIn(4, 0.6, 2, Gaussian(2.0))
     zero: list[Any] = [(0.0,), (0.0,)]
     there: list[Any] = [(1.0,), (-1.0,)]
     data = Neighbours(zero, there, there[::-1])

@@ -20,7 +20,7 @@ from dpcheckin.audit.statistics import (
     standard_statistics,
     worst_neighbours,
 )
-from dpcheckin.audit.systems import OneReport, Simulated, System
+from dpcheckin.audit.systems import CoinByCoin, OneReport, Simulated, System
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import (
     DistributedCheckIn,
@@ -147,9 +147,15 @@ def check_plan(
     data, statistics = attack_on(plan)
     claimed = plan.guarantee(delta).epsilon.upper if epsilon is None else epsilon
     name = f"{plan.describe()}; {plan.randomizer.describe()}; {rounds_text(plan.rounds)}"
-    return Check(
-        name, system or Simulated(plan), data, tuple(statistics), claimed, delta, confidence
-    )
+    system = system or default_system(plan)
+    return Check(name, system, data, tuple(statistics), claimed, delta, confidence)
+
+
+def default_system(plan: Plan) -> Simulated:
+    """The fastest way to play a plan with the package's own code."""
+    if not isinstance(plan, ShuffledCheckIn) or plan.lowest_rate is not None or plan.dropout:
+        return Simulated(plan)
+    return CoinByCoin(plan)
 
 
 def rounds_text(rounds: int) -> str:

@@ -2,7 +2,8 @@
 
 `Simulated` plays a plan with the package's own code: the plan's coins, the randomizer, a
 permutation; one run after the other for the coins, all clients of all runs at once for the
-randomizer, which is what its batch interface is for. `PerClient` plays the same plan one client at
+randomizer, which is what its batch interface is for. `CoinByCoin` flips the coins of many runs at
+once, too. `PerClient` plays the same plan one client at
 a time with a source of its own each, the way deployed clients do; slow, and the reference for the
 other. `BlackBox` takes any function that returns batches. Their steps are methods so that an
 audit can be tested on systems in which one step is wrong (`audit.mutants`).
@@ -11,8 +12,9 @@ audit can be tested on systems in which one step is wrong (`audit.mutants`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,10 @@ from numpy.typing import NDArray
 
 from dpcheckin.audit.released import IntArray, Neighbours, Released, RoundBatches, gathered
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols import Plan, Reveals
+from dpcheckin.protocols import Plan, Reveals, ShuffledCheckIn
 from dpcheckin.randomizers import Randomizer, RandomSource, SeededSource
 
-_NOISE, _PERMUTE, _RUNS = 51, 52, 53
+_NOISE, _PERMUTE, _RUNS, _COINS = 51, 52, 53, 54
 _BLOCK_WORK = 1_500_000  # reports, or their worth in coin flips, of one block
 _COIN_WORK = 700  # drawing one cohort costs about as much as randomizing so many reports
 
@@ -81,14 +83,24 @@ class Simulated(System):
     ) -> list[Released]:
         """Coins do not depend on the data, so they are drawn once for both neighbours."""
         run_seeds = [int(s) >> 1 for s in _sequence(*seed, _RUNS).generate_state(runs, np.uint64)]
-        count = self.plan.rounds
-        drawn = [[self.participants(run, t) for t in range(count)] for run in run_seeds]
+        drawn = self._drawn(seed, run_seeds)
         rounds: list[list[RoundBatches]] = [[] for _ in datasets]
+        for t in range(self.plan.rounds):
+            clients, sizes = next(drawn)
+            for released, which in zip(rounds, datasets, strict=True):
+                released.append(self._round(data, which, seed, run_seeds, clients, sizes, t))
+        return [tuple(released) for released in rounds]
+
+    def _drawn(
+        self, seed: tuple[int, ...], runs: Sequence[int]
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Round by round, who reports in each run: all runs end to end, and how many each has."""
+        count = self.plan.rounds
+        drawn = [[self.participants(run, t) for t in range(count)] for run in runs]
         for t in range(count):
             cohorts = [cohorts[t] for cohorts in drawn]
-            for released, which in zip(rounds, datasets, strict=True):
-                released.append(self._round(data, which, seed, run_seeds, cohorts, t))
-        return [tuple(released) for released in rounds]
+            sizes = np.array([len(c) for c in cohorts], dtype=np.int64)
+            yield np.concatenate(cohorts), sizes
 
     def _round(
         self,
@@ -96,11 +108,10 @@ class Simulated(System):
         which: int,
         seed: tuple[int, ...],
         runs: Sequence[int],
-        cohorts: Sequence[IntArray],
+        clients: IntArray,
+        sizes: IntArray,
         t: int,
     ) -> RoundBatches:
-        sizes = np.array([len(c) for c in cohorts], dtype=np.int64)
-        clients = np.concatenate(cohorts)
         reports = self.randomized(data.values(clients, which, t), self.noise(seed, t))
         reports, sizes = self.delivered(reports, clients, sizes)
         if self.plan.reveals is Reveals.SUM:
@@ -109,7 +120,7 @@ class Simulated(System):
             return RoundBatches(ends[places[1:]] - ends[places[:-1]], sizes, only_sums=True)
         if self.plan.reveals is Reveals.NAMED:
             return RoundBatches(reports, sizes)
-        return RoundBatches(*self.shuffled(reports, sizes, _generator(*seed, t, _PERMUTE)))
+        return RoundBatches(self.shuffled(reports, sizes, (*seed, t, _PERMUTE)), sizes)
 
     def participants(self, run: int, round_index: int) -> IntArray:
         """Who reports; the target is client 0, dummies are client -1."""
@@ -134,14 +145,54 @@ class Simulated(System):
         return reports, sizes
 
     def shuffled(
-        self, reports: NDArray[Any], sizes: IntArray, generator: np.random.Generator
-    ) -> tuple[NDArray[Any], IntArray]:
+        self, reports: NDArray[Any], sizes: IntArray, seed: tuple[int, ...]
+    ) -> NDArray[Any]:
         """Each run's reports in an order that says nothing."""
-        if sizes.size and (sizes == sizes[0]).all():
-            rows = np.arange(reports.shape[0]).reshape(sizes.size, -1)
-            return reports[generator.permuted(rows, axis=1).ravel()], sizes
-        keys = np.repeat(np.arange(sizes.size), sizes) + generator.random(len(reports))
-        return reports[np.argsort(keys)], sizes
+        return np.asarray(reports[_order(seed, sizes.tobytes())])
+
+
+@dataclass(frozen=True)
+class CoinByCoin(Simulated):
+    """Shuffled check-in with every client's coin flipped, those of many runs in one draw.
+
+    The plan draws how many check in and then who, run by run; here all coins of a block are one
+    long row of which the heads are found at once. The law is the same (tested).
+    """
+
+    plan: ShuffledCheckIn
+
+    def __post_init__(self) -> None:
+        if self.plan.lowest_rate is not None or self.plan.dropout:
+            raise InvalidParameter("plan", self.plan.describe(), "one rate and no dropout")
+
+    @property
+    def block(self) -> int:
+        work = 2 * self.plan.population * self.plan.rate + 30
+        return int(np.clip(_BLOCK_WORK // (self.plan.rounds * work), 16, 8192))
+
+    def _drawn(
+        self, seed: tuple[int, ...], runs: Sequence[int]
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        n = self.plan.population
+        for t in range(self.plan.rounds):
+            places = heads(_generator(*seed, t, _COINS), n * len(runs), self.plan.rate)
+            yield places % n, np.bincount(places // n, minlength=len(runs))
+
+
+def heads(generator: np.random.Generator, coins: int, rate: float) -> IntArray:
+    """Which of so many independent coins show heads.
+
+    When heads are rare the gaps between them are drawn instead, which are geometric.
+    """
+    if rate > 0.25:
+        return np.flatnonzero(generator.random(coins) < rate)
+    found, place = [], -1
+    while place < coins:
+        gaps = generator.geometric(rate, size=int(1.05 * rate * (coins - place)) + 10)
+        found.append(place + np.cumsum(gaps))
+        place = int(found[-1][-1])
+    places = np.concatenate(found)
+    return places[places < coins]
 
 
 @dataclass(frozen=True)
@@ -154,21 +205,21 @@ class PerClient(Simulated):
         which: int,
         seed: tuple[int, ...],
         runs: Sequence[int],
-        cohorts: Sequence[IntArray],
+        clients: IntArray,
+        sizes: IntArray,
         t: int,
     ) -> RoundBatches:
         batches = []
-        for run, clients in zip(runs, cohorts, strict=True):
+        for run, there in zip(runs, np.split(clients, np.cumsum(sizes)[:-1]), strict=True):
             reports = [
                 self.randomized(
-                    data.values(clients[i : i + 1], which, t), self.own_source(run, t, int(client))
+                    data.values(there[i : i + 1], which, t), self.own_source(run, t, int(client))
                 )
-                for i, client in enumerate(clients)
+                for i, client in enumerate(there)
             ]
-            sizes = np.array([len(reports)], dtype=np.int64)
+            size = np.array([len(reports)], dtype=np.int64)
             together = np.concatenate([self.no_report(data, which, t), *reports])
-            order = _generator(run, t, _PERMUTE)
-            batches.append([self.shuffled(together, sizes, order)[0]])
+            batches.append([self.shuffled(together, size, (run, t, _PERMUTE))])
         return gathered(batches)[0]
 
     def no_report(self, data: Neighbours, which: int, round_index: int) -> NDArray[Any]:
@@ -221,6 +272,17 @@ class BlackBox(System):
                 raise InvalidParameter("release", type(batches), "a sequence of arrays")
             played.append(batches)
         return gathered(played)
+
+
+@lru_cache(maxsize=2)
+def _order(seed: tuple[int, ...], sizes_as_bytes: bytes) -> IntArray:
+    """A uniformly random order within each run; kept, as the other neighbour uses it next."""
+    sizes = np.frombuffer(sizes_as_bytes, dtype=np.int64)
+    generator, total = _generator(*seed), int(sizes.sum())
+    if sizes.size and (sizes == sizes[0]).all():
+        rows = np.arange(total).reshape(sizes.size, -1)
+        return generator.permuted(rows, axis=1).ravel()
+    return np.argsort(np.repeat(np.arange(sizes.size), sizes) + generator.random(total))
 
 
 def _sequence(*seed: int) -> np.random.SeedSequence:
