@@ -148,6 +148,8 @@ def train(
     ] = False,
 ) -> None:
     """Train a model over a simulated fleet; without arguments, on digits in under a minute."""
+    from dpcheckin.accounting.kinds import rounded_up
+
     try:
         from dpcheckin.learning.runs import RunOptions, build
         from dpcheckin.learning.settings import Settings
@@ -202,10 +204,13 @@ def train(
         print(json_format.dumps(facts))
         return
     print(f"{facts['protocol']}; {facts['randomizer']}; {facts['rounds']} rounds")
-    print(f"test accuracy {100 * facts['accuracy']:.2f}%")
+    spent = rounded_up(facts["epsilon"])
+    print(f"test accuracy {100 * facts['accuracy']:.2f}% at ε ≤ {spent}, δ = {facts['delta']:g}")
     print(facts["statement"])
-    if out is not None:
-        print(f"log, report and model are in {out}")
+    if out is None:
+        print("nothing was kept; --out FOLDER keeps checkpoint, log, model and report")
+    else:
+        print(f"report: {out / 'report.html'} (log and model beside it)")
 
 
 def _run(trainer: Any, out: Path | None) -> dict[str, Any]:
