@@ -12,7 +12,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
-from dpcheckin.deployment.demo import DemoOptions, Deployment, follow, summary  # noqa: E402
+from dpcheckin.deployment.demo import (  # noqa: E402
+    DemoOptions,
+    Deployment,
+    follow,
+    summary,
+    with_time_enough,
+)
 from dpcheckin.deployment.torch_tasks import make_module  # noqa: E402
 from dpcheckin.learning import (  # noqa: E402
     ClientWork,
@@ -32,7 +38,7 @@ SMALL = DemoOptions(
     clients=24,
     processes=1,
     rounds=3,
-    round_seconds=4.0,
+    round_seconds=2.0,
     rate=0.5,
     absent=0.5,
     local_epsilon=4.0,
@@ -42,8 +48,8 @@ SMALL = DemoOptions(
 WHOLE = DemoOptions(
     clients=200,
     processes=2,
-    rounds=10,
-    round_seconds=15.0,
+    rounds=8,
+    round_seconds=3.0,
     rate=0.5,
     local_epsilon=6.0,
     epsilon_budget=60.0,
@@ -53,9 +59,10 @@ WHOLE = DemoOptions(
 
 def play(folder: Path, options: DemoOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run it; the last snapshot and the summary."""
+    options = with_time_enough(options)
     with Deployment(folder, options) as deployment:
         deployment.start()
-        last = follow(deployment, lambda shot: None, patience=240.0)
+        last = follow(deployment, lambda shot: None, patience=600.0)
         metrics = httpx.get(deployment.page + "/metrics", trust_env=False).text
         assert httpx.get(deployment.page + "/healthz", trust_env=False).text == "ok\n"
         assert f"dpcheckin_analyzer_rounds_charged {last['spent']['charged']}" in metrics

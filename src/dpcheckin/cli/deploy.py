@@ -15,9 +15,11 @@ import typer
 
 
 def demo(
-    clients: int = typer.Option(300, help="Client agents."),
-    rounds: int = typer.Option(30, help="Rounds of the plan."),
-    round_seconds: float = typer.Option(1.5, help="Length of a round."),
+    clients: int = typer.Option(250, help="Client agents."),
+    rounds: int = typer.Option(20, help="Rounds of the plan."),
+    round_seconds: float | None = typer.Option(
+        None, help="Length of a round (default: 2.5, longer when the machine is busy)."
+    ),
     protocol: str = typer.Option(
         "shuffled-check-in",
         help="shuffled-check-in, distributed-check-in, random-check-in-fixed, -averaged, -sliding.",
@@ -32,12 +34,12 @@ def demo(
     json: bool = typer.Option(False, "--json", help="Print the end of the run as JSON."),
 ) -> None:
     """Start shuffler, analyzer and client agents on loopback, train on digits, stop by itself."""
-    from dpcheckin.deployment.demo import DemoOptions
+    from dpcheckin.deployment.demo import DemoOptions, with_time_enough
 
     options = DemoOptions(
         clients=clients,
         rounds=rounds,
-        round_seconds=round_seconds,
+        round_seconds=round_seconds or 2.5,
         protocol=protocol,
         rate=rate,
         randomizer="skellam" if protocol == "distributed-check-in" else "privunit",
@@ -46,6 +48,8 @@ def demo(
         epsilon_budget=epsilon_budget,
         store=store,
     )
+    if round_seconds is None:
+        options = with_time_enough(options)
     # one disk plays hundreds of devices' disks here: their ledgers lie in memory where possible
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with (

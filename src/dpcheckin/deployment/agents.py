@@ -31,6 +31,8 @@ from dpcheckin.service.pricing import Price
 
 log = logging.getLogger("dpcheckin.client")
 
+_CONNECTIONS = 6
+
 
 @dataclass(frozen=True)
 class Specification:
@@ -92,15 +94,23 @@ def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
     return made
 
 
+class FewAtOnce(httpx.AsyncClient):
+    """Hundreds of agents on a few connections: the pool's own queue is slow when it is long."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(limits=httpx.Limits(max_connections=_CONNECTIONS), **options)
+        self._gate = asyncio.Semaphore(_CONNECTIONS)
+
+    async def send(self, request: httpx.Request, **options: Any) -> httpx.Response:
+        async with self._gate:
+            return await super().send(request, **options)
+
+
 async def run(spec: Specification) -> dict[str, Any]:
     """Run the agents until SIGTERM, or until all of them refuse to go on."""
     authority = None if spec.authority is None else Path(spec.authority)
     verify: Any = tls.client_context(authority) if spec.shuffler.startswith("https") else True
-    limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
-    timeout = httpx.Timeout(30.0, pool=None)
-    async with httpx.AsyncClient(
-        verify=verify, timeout=timeout, limits=limits, trust_env=False
-    ) as http:
+    async with FewAtOnce(verify=verify, timeout=30.0, trust_env=False) as http:
         agents = agents_of(spec, http)
         print(json.dumps({"event": "ready", "agents": len(agents)}), file=sys.stderr, flush=True)
         tasks = [asyncio.create_task(_one(agent)) for agent in agents]

@@ -91,7 +91,9 @@ def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
         return model
     if name == "small":
         return small_network(int(torch.tensor(shape).prod()), classes)
-    raise InvalidParameter("model", name, "auto, papers-cnn, papers-cnn-relu or small")
+    if name == "linear":
+        return nn.Sequential(nn.Flatten(), nn.Linear(int(torch.tensor(shape).prod()), classes))
+    raise InvalidParameter("model", name, "auto, papers-cnn, papers-cnn-relu, small or linear")
 
 
 def count_parameters(module: nn.Module) -> int:
