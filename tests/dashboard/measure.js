@@ -37,7 +37,7 @@
   // visible things that cover one another without one being inside the other, and cut texts
   overlaps: () => {
     const shown = (e) => e.checkVisibility({ visibilityProperty: true }) && e.getBoundingClientRect().width > 0;
-    const wanted = "h1, h2, label:not(:has(input)), .field input, select, button, .about, .chip, .figure, .sentence, .entry, .note, pre, summary, .plot-frame, .facts div, .brand, .choices label, #runs-list label";
+    const wanted = "h1, h2, label:not(:has(input)), input:not([type=checkbox], [type=radio]), select, button, .about, .problem, .chip, .figure, .sentence, .aim p, .entry, .note, pre, summary, .plot-frame, .facts div, .brand, .choices label, #runs-list label";
     const things = [...document.querySelectorAll(wanted)].filter(shown).filter((e) => !e.matches(".skip"));
     const bad = [];
     const say = (e) => (e.id || e.className || e.tagName) + ":" + (e.textContent || "").trim().slice(0, 20);

@@ -48,13 +48,31 @@ def test_the_planner_is_readable_and_nothing_overlaps(desk: Desk, phone: bool, d
     readable(page)
 
 
-@pytest.mark.parametrize("width", [320, 600, 861, 1024, 1920])
-def test_nothing_overlaps_in_between(desk: Desk, width: int) -> None:
+def test_nothing_overlaps_in_between(desk: Desk) -> None:
     page = desk.open(SMALL + only_ours())
     drawn(page)
-    page.set_viewport_size({"width": width, "height": 800})
-    page.wait_for_timeout(200)
-    tidy(page)
+    for width in (320, 600, 861, 1024, 1920):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_timeout(200)
+        tidy(page)
+
+
+def test_the_measures_notice_what_they_are_for(desk: Desk) -> None:
+    """Spoil the page on purpose: pale text, a label pushed onto another, ticks on one heap."""
+    page = desk.open(SMALL + only_ours())
+    drawn(page)
+    page.evaluate("document.querySelector('#caption').style.color = '#999'")
+    with pytest.raises(AssertionError, match="at δ"):
+        readable(page)
+    page.evaluate("document.querySelector('#plot text').setAttribute('x', 500)")
+    page.evaluate("document.querySelectorAll('#plot text')[1].setAttribute('x', 500)")
+    with pytest.raises(AssertionError):
+        tidy(page)
+    page.reload()
+    drawn(page)
+    page.evaluate("document.querySelector('#ask').style.marginLeft = '-90px'")
+    with pytest.raises(AssertionError, match="ask"):
+        tidy(page)
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
