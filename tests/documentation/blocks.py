@@ -8,7 +8,7 @@ What a page's author has to know (CONTRIBUTING.md says the same):
   With a ``$ `` before the command, the lines below it are its output and are compared; output that
   starts with ``dpcheckin:`` is an error on standard error, with exit code 2;
 * a ``text`` block after ``<!-- prints -->`` is what the Python block before it prints;
-* ``json``, ``yaml`` and ``toml`` blocks must parse; ``text`` is not code;
+* ``json``, ``yaml``, ``toml`` and ``ini`` blocks must parse; ``text`` is not code;
 * ``<!-- not run: reason -->`` above a block excuses it, with the reason.
 
 Spaces and line breaks do not count in a comparison, and ``...`` stands for anything.
@@ -16,6 +16,7 @@ Spaces and line breaks do not count in a comparison, and ``...`` stands for anyt
 
 from __future__ import annotations
 
+import configparser
 import contextlib
 import doctest
 import io
@@ -39,7 +40,12 @@ PAGES = sorted(
 
 LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMMANDS = {"console", "sh", "bash", "shell"}
-DATA = {"json": json.loads, "yaml": yaml.safe_load, "toml": tomllib.loads}
+DATA = {
+    "json": json.loads,
+    "yaml": yaml.safe_load,
+    "toml": tomllib.loads,
+    "ini": lambda text: configparser.ConfigParser(strict=False).read_string(text),
+}
 PROSE = {"text", ""}
 
 _FENCE = re.compile(r"^( *)(`{3,}|~{3,}) *([\w+-]*)[^\n`]*$")

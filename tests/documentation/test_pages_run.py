@@ -11,7 +11,7 @@ import pytest
 
 from documentation.blocks import PAGES, ROOT, Block, Session, blocks, name_of
 
-MOST_NOT_RUN = 15
+MOST_NOT_RUN = 20
 
 
 @contextlib.contextmanager
