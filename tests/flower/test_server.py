@@ -166,7 +166,6 @@ def test_a_shuffler_that_does_not_know_us_is_refused(tmp_path):
         check_shuffler(settings)  # and the right token is welcome
     finally:
         party.stop()
-        party.process.stdout.close()
 
 
 def test_plain_http_to_a_far_shuffler_is_refused(tmp_path):

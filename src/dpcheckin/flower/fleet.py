@@ -8,6 +8,7 @@ loopback interface, telemetry and update checks are off, and only what was start
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.deployment.demo import DemoOptions, Deployment
-from dpcheckin.deployment.processes import NotStarted, Party
+from dpcheckin.deployment.processes import NotStarted, Party, await_ready
 from dpcheckin.errors import ServiceError
 from dpcheckin.flower.quiet import environment
 from dpcheckin.flower.server import FOLDER, RESULT
@@ -109,7 +110,7 @@ class FlowerFleet(Deployment):
         log = self.folder / f"{name}.log"
         own = environment(
             FLWR_HOME=str(self.folder / "flwr"),
-            FLWR_SUPEREXEC_TASK_POLL_INTERVAL="0.1",
+            FLWR_SUPEREXEC_TASK_POLL_INTERVAL="0.3",
             DPCHECKIN_QUIET_SECONDS=str(self._quiet),
             OMP_NUM_THREADS="1",
             PYTHONUNBUFFERED="1",
@@ -181,3 +182,52 @@ class FlowerFleet(Deployment):
             said = (done.stderr or done.stdout).strip().splitlines()[-1:]
             raise RunFailed(f"flwr {arguments[0]}: {' '.join(said)[:300]}") from None
         return found
+
+
+class SimulatedFleet(FlowerFleet):
+    """The same with virtual nodes: Flower's simulation engine instead of SuperLink and SuperNodes.
+
+    Shuffler and agents are as real as ever; `options.processes` is the number of virtual nodes, and
+    one process holds the agents of all of them.
+    """
+
+    def start_analyzer(self) -> None:
+        """The analyzer runs in the ServerApp, and the engine starts the nodes."""
+
+    def start_agents(self) -> None:
+        command = [sys.executable, "-m", "dpcheckin.flower.host"]
+        for index in range(self.options.processes):
+            command += [str(self._specification(index)), str(self.box(index))]
+        self.agents = [self._start("agents", command)]
+        await_ready(self.agents[0])
+
+    def simulate(self, workers: int = 2) -> dict[str, Any]:
+        """Run the plan on the engine; the analyzer's last snapshot."""
+        from flwr.app import Context
+        from flwr.serverapp import Grid, ServerApp
+        from flwr.simulation import run_simulation
+
+        from dpcheckin.flower.doorbell import ENVIRONMENT, make_doorbell
+        from dpcheckin.flower.server import check_in
+
+        os.environ.update(environment())
+        os.environ[ENVIRONMENT] = str(self.folder / "mailboxes" / "{node}")
+        found: list[dict[str, Any]] = []
+
+        def main(grid: Grid, context: Context) -> None:
+            found.append(check_in(grid, {FOLDER: str(self.analyzer_folder)}))
+
+        server = ServerApp()
+        server.main()(main)
+        run_simulation(
+            server_app=server,
+            client_app=make_doorbell(),
+            num_supernodes=self.options.processes,
+            backend_config={
+                "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
+                "init_args": {"num_cpus": workers, "include_dashboard": False},
+            },
+        )
+        if not found:
+            raise RunFailed("the simulation ended without a result")
+        return found[0]

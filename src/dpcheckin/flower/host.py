@@ -10,6 +10,7 @@ same whatever the coin will say.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
@@ -178,6 +179,9 @@ async def _run_files(pairs: Sequence[tuple[Path, Path]], timing: Timing) -> None
         agents = agents_of(spec, http)
         opened.append((http, agents))
         hosts.append(Host(agents, Mailbox(box), delivered, timing))
+        Mailbox(box).make()
+    count = sum(len(agents) for _, agents in opened)
+    print(json.dumps({"event": "ready", "agents": count}), file=sys.stderr, flush=True)
     try:
         await run_hosts(hosts)
     finally:

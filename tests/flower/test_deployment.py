@@ -1,0 +1,140 @@
+"""The whole thing on loopback: SuperLink, three SuperNodes, their agents, shuffler and analyzer.
+
+One fleet is started for the file, because starting it takes longer than a test. Nothing is faked:
+`flwr run` ships the example app, Flower starts a process per message, agents are woken through
+their mailboxes and reports go through the shuffler.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
+
+from dpcheckin.deployment.demo import DemoOptions
+from dpcheckin.flower.fleet import FlowerFleet, RunFailed
+from dpcheckin.flower.quiet import OFF
+from dpcheckin.service.analyzer.settings import read_settings
+from dpcheckin.service.ledger import Ledger
+from dpcheckin.service.pricing import Price
+from flower.pace import round_seconds
+
+APP = Path(__file__).parents[2] / "examples" / "flower"
+QUIET = 1.0
+PATIENCE = 600.0
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """Run the example; after the first release one SuperNode of three is killed."""
+    options = DemoOptions(
+        clients=180,
+        processes=3,
+        rate=0.5,
+        rounds=4,
+        round_seconds=round_seconds(QUIET),
+        local_epsilon=8.0,
+        epsilon_budget=60.0,
+        absent=0.5,
+        minimum_batch=10,
+        rotate_every=2,
+        learning={"learning_rate": 4.0, "averaging": 0.0, "schedule": "constant"},
+    )
+    folder = tmp_path_factory.mktemp("fleet")
+    facts = {}
+    with FlowerFleet(folder, options, quiet_seconds=QUIET) as fleet:
+        fleet.start()
+        with pytest.raises(RunFailed, match="finished:failed"):
+            fleet.wait(fleet.submit(APP, {}), PATIENCE)
+        facts["refusal"] = (folder / "superlink.log").read_text(errors="replace")
+        run = fleet.submit(APP)
+        victim = fleet.nodes[0].process
+
+        def watch(released):
+            if released >= 1 and victim.poll() is None:
+                os.kill(victim.pid, signal.SIGKILL)
+                victim.wait()
+                facts["killed_after"] = fleet.settled()
+
+        facts["result"] = fleet.wait(run, PATIENCE, watch)
+        facts["environments"] = [
+            Path(f"/proc/{party.process.pid}/environ").read_bytes().decode().split("\0")
+            for party in (fleet.superlink, *fleet.nodes[1:], *fleet.agents)
+        ]
+    facts["options"], facts["folder"] = options, folder
+    return facts
+
+
+def test_digits_are_learned_through_flower(played):
+    """All rounds of the plan were released, and the model is far better than guessing."""
+    result = played["result"]
+    released = [row for row in result["rounds"] if row["state"] == "released"]
+    assert len(released) == 4
+    assert all(row["opened"] > 0 and row["dropped"] == 0 for row in released)
+    assert result["metrics"]["accuracy"] > 0.4
+
+
+def test_a_killed_node_neither_stalls_the_run_nor_voids_the_guarantee(played):
+    """Rounds went on with the clients that were left, of whom there were enough for the plan."""
+    before = {row["round"] for row in played["killed_after"] if row["state"] == "released"}
+    rows = played["result"]["rounds"]
+    after = [r for r in rows if r["state"] == "released" and r["round"] not in before]
+    assert before and after, "nothing was released on one side of the kill: it proves nothing"
+    floor = played["options"].population
+    assert all(row["present"] >= floor for row in rows if row["state"] == "released")
+    # the round in which the node died may still have been attended by its agents
+    assert all(row["present"] <= 120 for row in after[1:])
+    length = played["options"].round_seconds
+    gaps = [b["closed"] - a["closed"] for a, b in pairwise(rows)]
+    assert all(gap < 2 * length + 10 for gap in gaps), "rounds close by the clock"
+
+
+def test_the_ledger_holds_exactly_what_was_released(played):
+    """Every released round was charged once, before its batch was claimed, within the budget."""
+    folder = played["folder"] / "analyzer"
+    checkpoint = played["result"]
+    dimension = 2410
+    plan = read_settings(folder).plan_document(dimension)
+    from dpcheckin.service.analyzer import state
+    from dpcheckin.service.documents import PlanDocument
+
+    kept = PlanDocument.from_object(state.load(folder).plan)
+    assert kept.population == plan.population == played["options"].population
+    with Ledger(folder / "privacy.ledger", Price(kept)) as ledger:
+        charged = [body["round"] for body in ledger.history()]
+        spent = ledger.spent
+    paid = [r["round"] for r in checkpoint["rounds"] if r["state"] in ("released", "void by batch")]
+    assert charged == paid
+    assert spent.epsilon == checkpoint["spent"]["epsilon"] <= played["options"].epsilon_budget
+
+
+def test_the_model_travelled_through_flower(played):
+    """Every node that is alive was rung each round with the model of that round in the ring."""
+    rings = played["result"]["rings"]
+    assert max(told["nodes"] for told in rings) == 3 and sum(told["replies"] for told in rings) > 0
+    assert all(told["errors"] == 0 or told["nodes"] == 3 for told in rings)
+    shuffled = (played["folder"] / "shuffler" / "shuffler.log").read_text()
+    assert "round closed" in shuffled
+
+
+def test_without_a_shuffler_the_run_is_refused_in_words(played):
+    assert "analyzer-folder is not set" in played["refusal"]
+    assert "NoShuffler" in played["refusal"]
+
+
+def test_nothing_we_start_phones_home(played):
+    for found in played["environments"]:
+        assert {f"{name}={value}" for name, value in OFF.items()} <= set(found)
+
+
+def test_the_result_is_in_the_analyzers_folder(played):
+    stored = json.loads((played["folder"] / "analyzer" / "flower.json").read_text())
+    assert stored == played["result"] and stored["statement"]
+    assert time.time() > stored["rounds"][-1]["closed"]
