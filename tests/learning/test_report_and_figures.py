@@ -1,13 +1,14 @@
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
 
 from dpcheckin.cli.training_figures import NAMES
-from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters
-from dpcheckin.learning.figures import FIGURES, run_figure
+from dpcheckin.errors import DatasetMissing, InvalidParameter
+from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters, load_dataset
+from dpcheckin.learning.figures import FIGURES, TrainingFigure, run_figure
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import FrozenFeatures, build_model
 from dpcheckin.learning.report import write_report
@@ -35,13 +36,34 @@ def test_the_command_knows_every_figure():
 def test_a_figure_is_played_and_drawn(tmp_path):
     results = run_figure("p3-figure6", tmp_path, quick=True)
     assert set(results) == {"linear schedule", "P3's steps"}
-    assert (tmp_path / "p3-figure6" / "p3-figure6.png").exists()
+    assert (tmp_path / "p3-figure6-quick" / "p3-figure6.png").exists()
     again = run_figure("p3-figure6", tmp_path, quick=True)  # finished runs are not played again
     assert {k: v["accuracy"] for k, v in again.items()} == {
         k: v["accuracy"] for k, v in results.items()
     }
     with pytest.raises(InvalidParameter, match="figure"):
         run_figure("p9-figure1", tmp_path)
+
+
+def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
+    """CIFAR-10 may not be there: the rest is played, and the summary says what is not."""
+
+    def missing(name, data_dir=None):
+        if name.startswith("cifar"):
+            raise DatasetMissing(f"{name} is nowhere")
+        return load_dataset("digits")
+
+    short = replace(FIGURES["p3-figure6"].runs["linear schedule"], data="mnist", model="small")
+    short = replace(short, rounds=2, rate=0.1)
+    both = {"here": short, "not here": replace(short, data="cifar10")}
+    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("two runs", both, 1.0))
+    monkeypatch.setattr("dpcheckin.learning.runs.load_dataset", missing)
+    results = run_figure("p1-figure6", tmp_path)
+    assert results["here"]["rounds"] == 2
+    assert results["not here"] == {"left_out": "cifar10 is nowhere"}
+    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("one", {"x": both["not here"]}, 1.0))
+    with pytest.raises(DatasetMissing, match="cifar10"):
+        run_figure("p1-figure6", tmp_path / "other")
 
 
 def test_a_private_head_on_public_features():
