@@ -85,7 +85,7 @@ def test_every_command_that_is_only_mentioned_exists_with_its_options(page: Path
 
 # --- the interface --------------------------------------------------------------------------
 
-LAYERS = ("accounting", "randomizers", "protocols", "learning")
+LAYERS = ("accounting", "randomizers", "protocols", "learning", "audit")
 
 
 @pytest.mark.parametrize("layer", LAYERS)
