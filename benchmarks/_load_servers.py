@@ -20,7 +20,7 @@ import uvicorn
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-FLOORS = ("bare-sink", "bare-sqlite")
+FLOORS = ("bare-sink", "bare-keep", "bare-sqlite")
 OURS = ("memory", "sqlite", "postgres")
 
 
@@ -43,6 +43,20 @@ async def bare_sink(scope: Any, receive: Any, send: Any) -> None:
         }
     )
     await send({"type": "http.response.body", "body": b"{}"})
+
+
+_kept: list[bytes] = []
+
+
+async def bare_keep(scope: Any, receive: Any, send: Any) -> None:
+    """The same, but what was read stays in memory, as reports of an open round must."""
+
+    async def kept() -> Any:
+        message = await receive()
+        _kept.append(message.get("body", b""))
+        return message
+
+    await bare_sink(scope, kept, send)
 
 
 def bare_sqlite(folder: Path) -> Any:
@@ -91,12 +105,11 @@ def bare_sqlite(folder: Path) -> Any:
 
 def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
     """The shuffler as it is served, with rounds that stay open and limits out of the way."""
-    from service.shuffler_world import Analyzer
-
     from dpcheckin.service.credentials import token_digest
     from dpcheckin.service.shuffler import server
     from dpcheckin.service.shuffler.limits import Limits
     from dpcheckin.service.shuffler.settings import Settings
+    from service.shuffler_world import Analyzer
 
     address = {
         "memory": "memory:",
@@ -121,10 +134,17 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
         },
     )
     analyzer.publish(front.core)
-    now = time.time()
-    front.core.publish_model(__import__("hashlib").sha256(b"m").digest(), b"m")
-    front.core.open_round(0, analyzer.signed_round(0, now, now + 86400))
-    (folder / "envelope").write_bytes(analyzer.report(0, 7))
+    later = 0.0
+    front.core.clock = lambda: time.time() + later
+    analyzer.open(front.core, 0, seconds=60.0)
+    if kind == "memory":  # not the first round of its life: memory has been used before
+        body = analyzer.report(0, 7)
+        for number in range(clients):
+            front.core.accept([front.core.examine(number.to_bytes(16), 0, body)])
+    later = 120.0
+    front.core.tick()
+    analyzer.open(front.core, 1, seconds=86400.0)
+    (folder / "envelope").write_bytes(analyzer.report(1, 7))
     public, admin = server.listen("127.0.0.1", port), server.listen("127.0.0.1", 0)
     with asyncio.Runner(loop_factory=server._loop_factory()) as runner:
         print("ready", flush=True)
@@ -134,7 +154,8 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
 def floor(kind: str, folder: Path, port: int, size: int) -> None:
     """One of the bare floors."""
     (folder / "envelope").write_bytes(os.urandom(size))
-    app = bare_sink if kind == "bare-sink" else bare_sqlite(folder)
+    plain = {"bare-sink": bare_sink, "bare-keep": bare_keep}
+    app = plain[kind] if kind in plain else bare_sqlite(folder)
     config = uvicorn.Config(
         app,
         port=port,
@@ -142,7 +163,7 @@ def floor(kind: str, folder: Path, port: int, size: int) -> None:
         http="httptools",
         log_config=None,
         access_log=False,
-        lifespan="off" if kind == "bare-sink" else "on",
+        lifespan="off" if kind in plain else "on",
     )
     print("ready", flush=True)
     uvicorn.Server(config).run()

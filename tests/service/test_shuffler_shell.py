@@ -22,6 +22,7 @@ from dpcheckin.service.shuffler.limits import Buckets, Budget, Limits
 from dpcheckin.service.shuffler.metrics import Metrics
 from dpcheckin.service.shuffler.records import Submission
 from dpcheckin.service.shuffler.routes import admin_app, shuffler_app
+from dpcheckin.service.shuffler.stores.arena import Arena, Pool
 from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
@@ -588,3 +589,25 @@ def test_a_batch_that_is_not_complete_is_not_passed_off_as_one() -> None:
     store._batches[1].order.pop()
     with pytest.raises(StorageFailure, match="no longer complete"):
         list(core.batch(0).chunks)
+
+
+# --- memory ---------------------------------------------------------------------------------
+
+
+def test_large_bodies_are_wiped_and_their_memory_is_used_again() -> None:
+    pool = Pool()
+    arena = Arena(pool)
+    bodies = [
+        bytes([i]) * size for i, size in enumerate((10, 40_000, 30 << 20, 40 << 20, 70 << 20))
+    ]
+    places = [arena.keep(body) for body in bodies]
+    assert [arena.read(place) for place in places] == bodies
+    first = arena._pieces[0]
+    assert first[:5] == bytes([1]) * 5
+    arena.wipe()
+    assert not any(first[: 31 << 20])
+    again = Arena(pool)
+    again.keep(bodies[2])
+    again.keep(bodies[3])
+    assert first in again._pieces
+    assert len(pool._free) == 0

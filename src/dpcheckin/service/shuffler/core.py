@@ -64,8 +64,8 @@ class Shuffler(Publishing, Releasing):
 
     def accept(self, submissions: Sequence[Submission]) -> list[Problem | None]:
         """Take many at once, durably; None for each that was taken, else why it was not."""
-        answers: list[Problem | None] = [Problem.ROUND_CLOSED] * len(submissions)
         now = self.clock()
+        answers: list[Problem | None] = [Problem.ROUND_CLOSED] * len(submissions)
         by_round: dict[int, list[int]] = {}
         for place, submission in enumerate(submissions):
             if now < submission.closes and submission.serial not in self.over:

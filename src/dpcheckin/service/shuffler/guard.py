@@ -99,18 +99,12 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         super().on_message_begin()
 
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self._count(len(name) + len(value))
-        super().on_header(name, value)
-
-    def _count(self, size: int) -> None:
-        self._header_bytes += size
-        if self._header_bytes > LARGEST_HEADERS:
-            raise ValueError("headers too large")  # the parser turns it into a bad request
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._began is not None and not self._in_body:  # the header is not complete yet
+            self._header_bytes += len(data)
+            if self._header_bytes > LARGEST_HEADERS:
+                self.send_400_response("")
 
     def on_headers_complete(self) -> None:
         self._in_body = True

@@ -14,16 +14,18 @@ import numpy as np
 
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry, PlanRecord, RoundRecord, State
+from dpcheckin.service.shuffler.stores.arena import Arena, Place, Pool
 from dpcheckin.service.shuffler.stores.base import IdCollision, Store, Taken, Transaction
 
 
 class _Batch:
     """Reports and attendance of one round."""
 
-    def __init__(self) -> None:
+    def __init__(self, pool: Pool) -> None:
         self.present: set[bytes] = set()
         self.seen: set[bytes] = set()
-        self.reports: dict[int, bytes] = {}
+        self.reports: dict[int, Place] = {}
+        self.arena = Arena(pool)
         self.order: list[int] = []
 
 
@@ -46,9 +48,10 @@ class _State:
 
 
 class _MemoryTransaction(Transaction):
-    def __init__(self, state: _State, batches: dict[int, _Batch]) -> None:
+    def __init__(self, state: _State, batches: dict[int, _Batch], pool: Pool) -> None:
         self._state = state
         self._batches = batches
+        self._pool = pool
 
     def plan(self) -> PlanRecord | None:
         current = self._state.current
@@ -103,7 +106,7 @@ class _MemoryTransaction(Transaction):
     def add_round(self, record: RoundRecord) -> None:
         serial = len(self._state.rounds) + 1
         self._state.rounds[serial] = dataclasses.replace(record, serial=serial)
-        self._batches[serial] = _Batch()
+        self._batches[serial] = _Batch(self._pool)
 
     def change_round(self, serial: int, **changes: Any) -> None:
         self._state.rounds[serial] = dataclasses.replace(self._state.rounds[serial], **changes)
@@ -127,6 +130,7 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._pool = Pool()
         self._state = _State()
         self._batches: dict[int, _Batch] = {}
         self._clients: dict[bytes, bytes] = {}
@@ -136,7 +140,7 @@ class MemoryStore(Store):
     def transaction(self) -> Iterator[Transaction]:
         with self._lock:
             copy = self._state.copy()
-            yield _MemoryTransaction(copy, self._batches)
+            yield _MemoryTransaction(copy, self._batches, self._pool)
             self._state = copy
 
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
@@ -144,7 +148,7 @@ class MemoryStore(Store):
             if self._state.rounds[serial].state is not State.OPEN:
                 return [Taken.CLOSED] * len(entries)
             batch = self._batches[serial]
-            seen, reports = batch.seen, batch.reports
+            seen, reports, keep = batch.seen, batch.reports, batch.arena.keep
             outcome = []
             for _, report, _ in entries:
                 if report in reports:
@@ -155,7 +159,7 @@ class MemoryStore(Store):
                     continue
                 seen.add(client)
                 if body is not None:
-                    reports[report] = body
+                    reports[report] = keep(body)
                 outcome.append(Taken.YES)
             return outcome
 
@@ -174,18 +178,21 @@ class MemoryStore(Store):
         return np.array(sorted(self._batches[serial].reports), dtype=np.int64)
 
     def each_body(self, serial: int, at_once: int) -> Iterator[list[bytes]]:
-        bodies = iter(self._batches[serial].reports.values())
-        while chunk := list(islice(bodies, at_once)):
+        batch = self._batches[serial]
+        places = iter(batch.reports.values())
+        while chunk := [batch.arena.read(place) for place in islice(places, at_once)]:
             yield chunk
 
     def released(self, serial: int, start: int, count: int) -> list[bytes]:
         with self._lock:
             batch = self._batches[serial]
-            return [batch.reports[i] for i in batch.order[start : start + count]]
+            wanted = batch.order[start : start + count]
+            return [batch.arena.read(batch.reports[i]) for i in wanted]
 
     def purge(self, serial: int, at_once: int) -> bool:
         with self._lock:
-            self._batches[serial] = _Batch()
+            self._batches[serial].arena.wipe()
+            self._batches[serial] = _Batch(self._pool)
             return True
 
     def clean(self) -> None:
