@@ -246,6 +246,10 @@ def test_a_thousand_million_clients(desk: Desk) -> None:
     certified(page)
     page.fill("#field-population", "1,000,000,000")
     expect(page.locator("#slide-population")).to_have_js_property("value", "600")
+    page.keyboard.press("Tab")
+    field = page.locator("#field-population")
+    assert field.input_value() == "1,000,000,000"
+    assert field.evaluate("e => e.scrollWidth <= e.clientWidth")  # all of it can be read
     wanted = compose([(CheckInRound(10**9, 0.05, any_pure(1.0)), 50)]).epsilon(1e-5)
     assert certified(page) == rounded_up(wanted.upper)
     drawn(page)
