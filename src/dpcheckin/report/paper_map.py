@@ -7,11 +7,11 @@ the mechanisms and protocols say which section of which paper they implement.
 
 from __future__ import annotations
 
+import ast
 import inspect
-import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from importlib import import_module
+from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -80,27 +80,26 @@ def _place(function: FunctionType) -> str:
 
 
 def citations() -> list[tuple[str, list[str]]]:
-    """Public classes and functions whose docstring cites a paper, with what they cite."""
+    """Modules, public classes and functions whose docstring cites a paper, with what they cite.
+
+    Source is parsed, not imported: some layers need libraries that need not be installed.
+    """
     out = []
-    for layer in _LAYERS:
-        package = import_module(f"dpcheckin.{layer}")
-        for found in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
-            if found.ispkg:
-                continue
-            module = import_module(f"{package.__name__}.{found.name}")
-            own = (
-                (name, member)
-                for name, member in vars(module).items()
-                if not name.startswith("_")
-                and inspect.isroutine(member) | inspect.isclass(member)
-                and getattr(member, "__module__", None) == module.__name__
-            )
-            everything: list[tuple[str, Any]] = [("", module), *own]
-            for name, member in everything:
-                cited = dict.fromkeys(_cited(member.__doc__))
-                if cited:
-                    place = module.__name__.removeprefix("dpcheckin.") + (name and f".{name}")
-                    out.append((place, list(cited)))
+    package = Path(__file__).parents[1]
+    for file in (file for layer in _LAYERS for file in sorted((package / layer).glob("*.py"))):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        place = f"{file.parent.name}.{file.stem}".removesuffix(".__init__")
+        public = [
+            (f"{place}.{node.name}", node)
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+        ]
+        documented: list[tuple[str, ast.Module | ast.FunctionDef | ast.ClassDef]]
+        documented = [(place, tree), *public]
+        for name, node in documented:
+            cited = dict.fromkeys(_cited(ast.get_docstring(node)))
+            if cited:
+                out.append((name, list(cited)))
     return out
 
 
