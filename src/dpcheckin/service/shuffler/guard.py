@@ -107,6 +107,11 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.send_400_response("")
 
     def on_headers_complete(self) -> None:
+        size = len(self.url)
+        for name, value in self.headers:
+            size += len(name) + len(value)
+        if size > LARGEST_HEADERS:
+            raise ValueError("headers too large")  # the parser turns it into a bad request
         self._in_body = True
         super().on_headers_complete()
 
