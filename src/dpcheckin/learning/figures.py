@@ -149,7 +149,7 @@ FIGURES: dict[str, TrainingFigure] = {
 
 
 def _quickly(options: RunOptions) -> RunOptions:
-    learning = replace(options.settings, evaluate_every=5, checkpoint_every=10)
+    learning = replace(options.settings, evaluate_every=10, checkpoint_every=10)
     population = None if options.population is None else 10**7
     rate = options.rate if population else max(options.rate, 0.05)
     return replace(
