@@ -1,6 +1,6 @@
 """One run on Flower's simulation engine, with everything its operator could log.
 
-    python tests/flower/simulated_run.py FOLDER [ROUNDS]
+    python tests/flower/simulated_run.py FOLDER ROUNDS ROUND_SECONDS
 
 Forty virtual nodes with one client each. The engine measures every call of a ClientApp; this script
 writes each measured time, the size of the reply and whether it was an error to FOLDER/seen.json,
@@ -52,13 +52,13 @@ def logged(process: Any) -> Any:
 def main() -> None:
     """Play it."""
     folder = Path(sys.argv[1])
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 50
+    rounds, seconds = int(sys.argv[2]), float(sys.argv[3])
     options = DemoOptions(
         clients=40,
         processes=40,
         rate=0.35,
         rounds=rounds,
-        round_seconds=1.6,
+        round_seconds=seconds,
         local_epsilon=8.0,
         epsilon_budget=400.0,
         absent=0.25,
@@ -67,7 +67,7 @@ def main() -> None:
         learning={"learning_rate": 1.5, "averaging": 0.9},
     )
     RayBackend.process_message = logged(RayBackend.process_message)
-    with SimulatedFleet(folder, options, quiet_seconds=0.4) as fleet:
+    with SimulatedFleet(folder, options, quiet_seconds=seconds / 4) as fleet:
         fleet.start()
         result = fleet.simulate()
     (folder / "seen.json").write_text(json.dumps(SEEN))

@@ -1,8 +1,9 @@
 """The whole thing on loopback: SuperLink, three SuperNodes, their agents, shuffler and analyzer.
 
-One fleet is started for the file, because starting it takes longer than a test. Nothing is faked:
-`flwr run` ships the example app, Flower starts a process per message, agents are woken through
-their mailboxes and reports go through the shuffler.
+One test with several checks, because the fleet takes longer to start than to check, and tests of
+one file may run in several processes. Nothing is faked: `flwr run` ships the example app, Flower
+starts a process per message, agents are woken through their mailboxes and reports go through the
+shuffler.
 """
 
 from __future__ import annotations
@@ -31,8 +32,7 @@ QUIET = 1.0
 PATIENCE = 600.0
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory):
+def play(folder):
     """Run the example; after the first release one SuperNode of three is killed."""
     options = DemoOptions(
         clients=180,
@@ -40,14 +40,13 @@ def played(tmp_path_factory):
         rate=0.5,
         rounds=4,
         round_seconds=round_seconds(QUIET),
-        local_epsilon=8.0,
-        epsilon_budget=60.0,
+        local_epsilon=12.0,
+        epsilon_budget=100.0,
         absent=0.5,
         minimum_batch=10,
         rotate_every=2,
-        learning={"learning_rate": 4.0, "averaging": 0.0, "schedule": "constant"},
+        learning={"learning_rate": 3.0, "averaging": 0.5},
     )
-    folder = tmp_path_factory.mktemp("fleet")
     facts = {}
     with FlowerFleet(folder, options, quiet_seconds=QUIET) as fleet:
         fleet.start()
@@ -72,7 +71,7 @@ def played(tmp_path_factory):
     return facts
 
 
-def test_digits_are_learned_through_flower(played):
+def check_digits_are_learned_through_flower(played):
     """All rounds of the plan were released, and the model is far better than guessing."""
     result = played["result"]
     released = [row for row in result["rounds"] if row["state"] == "released"]
@@ -81,7 +80,7 @@ def test_digits_are_learned_through_flower(played):
     assert result["metrics"]["accuracy"] > 0.4
 
 
-def test_a_killed_node_neither_stalls_the_run_nor_voids_the_guarantee(played):
+def check_a_killed_node_neither_stalls_the_run_nor_voids_the_guarantee(played):
     """Rounds went on with the clients that were left, of whom there were enough for the plan."""
     before = {row["round"] for row in played["killed_after"] if row["state"] == "released"}
     rows = played["result"]["rounds"]
@@ -96,7 +95,7 @@ def test_a_killed_node_neither_stalls_the_run_nor_voids_the_guarantee(played):
     assert all(gap < 2 * length + 10 for gap in gaps), "rounds close by the clock"
 
 
-def test_the_ledger_holds_exactly_what_was_released(played):
+def check_the_ledger_holds_exactly_what_was_released(played):
     """Every released round was charged once, before its batch was claimed, within the budget."""
     folder = played["folder"] / "analyzer"
     checkpoint = played["result"]
@@ -115,7 +114,7 @@ def test_the_ledger_holds_exactly_what_was_released(played):
     assert spent.epsilon == checkpoint["spent"]["epsilon"] <= played["options"].epsilon_budget
 
 
-def test_the_model_travelled_through_flower(played):
+def check_the_model_travelled_through_flower(played):
     """Every node that is alive was rung each round with the model of that round in the ring."""
     rings = played["result"]["rings"]
     assert max(told["nodes"] for told in rings) == 3 and sum(told["replies"] for told in rings) > 0
@@ -124,17 +123,29 @@ def test_the_model_travelled_through_flower(played):
     assert "round closed" in shuffled
 
 
-def test_without_a_shuffler_the_run_is_refused_in_words(played):
+def check_without_a_shuffler_the_run_is_refused_in_words(played):
     assert "analyzer-folder is not set" in played["refusal"]
     assert "NoShuffler" in played["refusal"]
 
 
-def test_nothing_we_start_phones_home(played):
+def check_nothing_we_start_phones_home(played):
     for found in played["environments"]:
         assert {f"{name}={value}" for name, value in OFF.items()} <= set(found)
 
 
-def test_the_result_is_in_the_analyzers_folder(played):
+def check_the_result_is_in_the_analyzers_folder(played):
     stored = json.loads((played["folder"] / "analyzer" / "flower.json").read_text())
     assert stored == played["result"] and stored["statement"]
     assert time.time() > stored["rounds"][-1]["closed"]
+
+
+def test_a_fleet_on_flower_trains_through_the_shuffler(tmp_path):
+    """Refused without a shuffler, then four rounds, one SuperNode killed after the first."""
+    played = play(tmp_path)
+    check_digits_are_learned_through_flower(played)
+    check_a_killed_node_neither_stalls_the_run_nor_voids_the_guarantee(played)
+    check_the_ledger_holds_exactly_what_was_released(played)
+    check_the_model_travelled_through_flower(played)
+    check_without_a_shuffler_the_run_is_refused_in_words(played)
+    check_nothing_we_start_phones_home(played)
+    check_the_result_is_in_the_analyzers_folder(played)

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 
 from flwr.app import ConfigRecord, Error, Message, RecordDict
+from flwr.common.constant import ErrorCode
 
 from dpcheckin.deployment.demo import toml
 from dpcheckin.deployment.processes import start_shuffler
@@ -23,6 +24,9 @@ from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
 @pytest.fixture(autouse=True)
 def in_a_run(a_flower_task):
     """Messages can only be made where Flower runs an app."""
+
+
+FAILED = ErrorCode.CLIENT_APP_RAISED_EXCEPTION
 
 
 class FakeGrid:
@@ -44,8 +48,8 @@ class FakeGrid:
         return [r for r in self.replies if r.metadata.reply_to_message_id in wanted]
 
 
-def reply_to(message, number, error=False):
-    body = Error(code=1, reason="no agent") if error else RecordDict({"a": ConfigRecord({})})
+def reply_to(message, number, code=None):
+    body = RecordDict({"a": ConfigRecord({})}) if code is None else Error(code, reason="no agent")
     made = Message(body, reply_to=message)
     made.metadata.__dict__["_reply_to_message_id"] = number
     return made
@@ -78,10 +82,23 @@ def test_replies_and_errors_are_counted_and_decide_nothing():
     messenger = Messenger(grid, now=lambda: 0.0)
     messenger.ring("0", Ring(b"r", b"m"), closes=5.0)
     (sent,) = grid.pushed
-    grid.replies = [reply_to(sent[0], "1-1"), reply_to(sent[1], "1-2", error=True)]
+    grid.replies = [reply_to(sent[0], "1-1"), reply_to(sent[1], "1-2", FAILED)]
     messenger.ring("1", Ring(b"r", b"m"), closes=9.0)
     assert (messenger.told[0].replies, messenger.told[0].errors) == (2, 1)
     assert messenger.told[1].nodes == 3
+
+
+def test_what_the_superlink_puts_in_the_place_of_a_late_reply_is_none():
+    grid = FakeGrid([1, 2])
+    messenger = Messenger(grid, now=lambda: 0.0)
+    messenger.ring("0", Ring(b"r", b"m"), closes=5.0)
+    (sent,) = grid.pushed
+    late = [ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE]
+    grid.replies = [
+        reply_to(m, f"1-{i}", c) for i, (m, c) in enumerate(zip(sent, late, strict=True), 1)
+    ]
+    messenger.collect()
+    assert (messenger.told[0].replies, messenger.told[0].errors) == (0, 0)
 
 
 def test_an_empty_grid_is_no_error():

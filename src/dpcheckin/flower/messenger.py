@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from dpcheckin.flower.doorbell import RECORD
@@ -25,6 +26,13 @@ _AFTER = 5.0
 Little, because a ring whose time is over is not delivered any more: a node that was slow once gets
 the ring of the present round next, and not the backlog.
 """
+
+_NO_REPLY = (
+    ErrorCode.NODE_UNAVAILABLE,
+    ErrorCode.MESSAGE_UNAVAILABLE,
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE,
+)
+"""Made by the SuperLink in the place of a reply that did not come, or came too late."""
 
 
 @dataclass
@@ -74,9 +82,10 @@ class Messenger:
             return
         for reply in self._grid.pull_messages(list(self._waiting)):
             told = self._waiting.pop(reply.metadata.reply_to_message_id, None)
-            if told is None:
+            if told is None or (reply.has_error() and reply.error.code in _NO_REPLY):
                 continue
             told.replies += 1
             if reply.has_error():
                 told.errors += 1
-                log.warning("round %s: a node cannot ring: %s", told.group, reply.error.reason)
+                if told.errors == 1:
+                    log.warning("round %s: a node cannot ring: %s", told.group, reply.error.reason)

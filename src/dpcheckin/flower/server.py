@@ -24,6 +24,7 @@ from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.flower.mailbox import Ring
 from dpcheckin.flower.messenger import Messenger
 from dpcheckin.service import tls
+from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.remote import Shuffler
@@ -64,6 +65,11 @@ class RingingShuffler(Shuffler):
         super().put_round(number, signed)
         found = RoundDocument.from_object(parse(signed)["document"])
         self._messenger.ring(str(number), Ring(signed, self._model), found.closes)
+
+    def status(self, number: int) -> Status | None:
+        """Asked when a round is over, which is also the time to look for replies."""
+        self._messenger.collect()
+        return super().status(number)
 
 
 def settings_for(run_config: Mapping[str, Any]) -> AnalyzerSettings:
