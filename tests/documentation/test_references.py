@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import warnings
 from collections.abc import Callable
@@ -44,6 +45,24 @@ def test_the_paper_map_knows_a_function_for_every_bound_that_can_be_computed() -
         for name in named:
             module, _, function = f"dpcheckin.{name}".rpartition(".")
             assert callable(getattr(import_module(module), function))
+
+
+def test_the_mnist_tutorial_promises_what_was_measured() -> None:
+    page = (ROOT / "docs" / "tutorials" / "mnist.md").read_text(encoding="utf-8")
+    found = json.loads((ROOT / "docs" / "results" / "mnist.json").read_text(encoding="utf-8"))
+    promised = re.findall(r"more than (\d+)% at ε < (\d)", page)
+    assert [budget for _, budget in promised] == ["1", "3"]
+    for accuracy, budget in promised:
+        run = found[f"eps{budget}"]
+        assert run["accuracy"] > float(accuracy) / 100
+        assert run["epsilon"] < float(budget)
+
+
+def test_the_flower_tutorial_shows_the_app_as_it_is() -> None:
+    shown = [b.text for b in blocks(ROOT / "docs" / "tutorials" / "flower.md") if b.not_run]
+    for name in ("client_app.py", "server_app.py"):
+        app = ROOT / "examples" / "flower" / "checkin_app" / name
+        assert app.read_text(encoding="utf-8") in shown
 
 
 # --- commands in running text ---------------------------------------------------------------
