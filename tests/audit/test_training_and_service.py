@@ -27,19 +27,19 @@ def test_models_give_the_sum_of_reports_back() -> None:
     """Hardly any noise: the sums are the clipped gradients of those who checked in."""
     from dpcheckin.audit.training import Canaries
 
-    plan = DistributedCheckIn(6, 0.5, 3, Gaussian(0.09))
+    plan = DistributedCheckIn(6, 0.5, 3, Gaussian(0.2))
     gradients = np.zeros((6, 2))
     gradients[:, 0], gradients[:, 1] = 3.0, 4.0  # norm 5, clipped to 1
     sums, counts = Canaries(plan, gradients).train(5)
     assert counts.tolist() == [len(plan.cohort(5, t).clients) for t in range(3)]
     expected = counts[:, None] * np.array([0.6, 0.8])
-    assert np.abs(sums - expected).max() < 6 * 0.09 * math.sqrt(6)
+    assert np.abs(sums - expected).max() < 6 * 0.2 * math.sqrt(6)
 
 
 def test_a_canary_in_the_gradient_shows_a_loss_below_the_certified_one() -> None:
     from dpcheckin.audit.training import check_training
 
-    found = examine(check_training(PLAN, 0.05), Budget(pairs=300), seed=2)
+    found = examine(check_training(PLAN, 0.05), Budget(pairs=160), seed=2)
     assert 0.0 < found.lower <= found.claimed
 
 
@@ -51,9 +51,9 @@ def test_skipped_clipping_is_seen_in_a_training_run() -> None:
     careless = DistributedCheckIn(8, 0.5, 2, Unclipped(1.0))
     honest = check_training(PLAN, 0.05)
     broken = replace(honest, system=TrainingRuns(careless, length=20.0))
-    assert examine(broken, Budget(pairs=300), seed=2, stop_when_refuted=True).refuted
+    assert examine(broken, Budget(pairs=160), seed=2, stop_when_refuted=True).refuted
     large = replace(honest, system=TrainingRuns(PLAN, length=20.0))
-    assert not examine(large, Budget(pairs=200), seed=2).refuted
+    assert not examine(large, Budget(pairs=80), seed=2).refuted
 
 
 # --- one run ------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ class Still:
     """A shuffler's chance that keeps the order."""
 
     def ids(self, count: int) -> list[int]:
-        return list(range(1, count + 1))
+        return [int(i) for i in np.random.default_rng().integers(2**63, size=count)]
 
     def permutation(self, count: int) -> np.ndarray:
         return np.arange(count)

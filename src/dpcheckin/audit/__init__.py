@@ -7,7 +7,8 @@ the system under audit really does. See docs/audit.md.
 
 from dpcheckin.audit.budget import Budget
 from dpcheckin.audit.evidence import Counts, Stakes, clopper_pearson_epsilon, lower_epsilon
-from dpcheckin.audit.examination import Check, Finding, examine
+from dpcheckin.audit.examination import Check, examine
+from dpcheckin.audit.finding import Finding
 from dpcheckin.audit.plans import check_plan, check_report, plan_named, randomizer_named
 from dpcheckin.audit.released import Neighbours, RoundBatches, gathered
 from dpcheckin.audit.systems import BlackBox, OneReport, PerClient, Simulated, System

@@ -11,10 +11,11 @@ import math
 import re
 from dataclasses import dataclass
 
-from dpcheckin.accounting import CheckInRound, Kind, Round, dary_response, lower_bound
+from dpcheckin.accounting import Kind, lower_bound
 from dpcheckin.accounting.published import PublishedBound, Setting, catalogue
 from dpcheckin.audit.evidence import Counts, degrees, needed_capital
-from dpcheckin.audit.examination import PILOT, Finding
+from dpcheckin.audit.examination import PILOT
+from dpcheckin.audit.finding import Finding
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols import FullShuffle, Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, Gaussian
@@ -153,7 +154,9 @@ def _variance(counts: Counts, epsilon: float) -> float:
 
 def _exact_delta(plan: Plan, epsilon: float, delta: float) -> float:
     """The delta at which the exact lower bound equals the claimed epsilon, by bisection."""
-    one = _round(plan)
+    if not isinstance(plan, ShuffledCheckIn | FullShuffle):
+        raise OutsideTheorem("a forecast needs shuffled reports")
+    one = plan.accounting_round()
     low, high = math.log(delta), 0.0
     if lower_bound([(one, plan.rounds)], delta).epsilon.lower <= epsilon:
         return delta
@@ -162,12 +165,3 @@ def _exact_delta(plan: Plan, epsilon: float, delta: float) -> float:
         at = lower_bound([(one, plan.rounds)], math.exp(middle)).epsilon.lower
         low, high = (middle, high) if at > epsilon else (low, middle)
     return math.exp(low)
-
-
-def _round(plan: Plan) -> Round:
-    if isinstance(plan, ShuffledCheckIn | FullShuffle):
-        return plan.accounting_round()
-    if isinstance(plan.randomizer, DaryResponse):
-        pair = dary_response(plan.randomizer.local_epsilon, plan.randomizer.symbols)
-        return CheckInRound(plan.population, 1.0, pair)
-    raise OutsideTheorem("a forecast needs shuffled reports")

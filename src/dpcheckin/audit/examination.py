@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.accounting.kinds import rounded_down, rounded_up
 from dpcheckin.audit import evidence
 from dpcheckin.audit.budget import Budget
 from dpcheckin.audit.choice import Choice, Event, choose
 from dpcheckin.audit.evidence import Counts, FloatArray, Stakes
+from dpcheckin.audit.finding import Finding
 from dpcheckin.audit.released import Neighbours
 from dpcheckin.audit.statistics import Statistic
 from dpcheckin.audit.systems import System
@@ -75,67 +75,6 @@ class Check:
         (statistic,) = [s for s in self.statistics if s.name == event.statistic]
         scores = replace(self, statistics=(statistic,)).scores(seed, block, runs)
         return event.count(*scores[event.statistic])
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What an audit has shown: with the stated confidence, epsilon is at least `lower`."""
-
-    name: str
-    claimed: float
-    delta: float
-    confidence: float
-    lower: float
-    log_evidence: float
-    pairs: int
-    pilot_pairs: int
-    counts: Counts
-    event: Event
-    stakes: Stakes
-    seconds: float
-    seed: int
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim is violated, at the stated confidence."""
-        return self.log_evidence >= evidence.needed_capital(self.confidence)
-
-    @property
-    def ratio(self) -> float:
-        """Audited lower bound over claimed epsilon."""
-        return self.lower / self.claimed if self.claimed > 0 else math.nan
-
-    @property
-    def clopper_pearson(self) -> float:
-        """The classical bound on the same runs and event (without a slope), for comparison."""
-        return evidence.clopper_pearson_epsilon(self.counts, self.delta, self.confidence)
-
-    def __str__(self) -> str:
-        verdict = "The claim is VIOLATED." if self.refuted else "The claim is not violated."
-        return (
-            f"Claimed: epsilon ≤ {rounded_up(self.claimed)} at delta = {self.delta:g}. Audited: "
-            f"epsilon ≥ {rounded_down(self.lower)} with {100 * self.confidence:g}% "
-            f"confidence, from {self.pairs:,} pairs of runs (event: {self.event}). {verdict}"
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """A plain object for JSON."""
-        return {
-            "name": self.name,
-            "claimed_epsilon": self.claimed if math.isfinite(self.claimed) else None,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "lower_bound": self.lower,
-            "clopper_pearson": self.clopper_pearson,
-            "refuted": self.refuted,
-            "log_evidence": self.log_evidence if math.isfinite(self.log_evidence) else None,
-            "pairs": self.pairs,
-            "pilot_pairs": self.pilot_pairs,
-            "event": {**asdict(self.event), "text": str(self.event)},
-            "counts": [list(row) for row in self.counts.table],
-            "seconds": self.seconds,
-            "seed": self.seed,
-        }
 
 
 @dataclass
@@ -191,8 +130,13 @@ def examine(
     state_path: Path | None = None,
     resume: bool = False,
     stop_when_refuted: bool = False,
+    planned: int | None = None,
 ) -> Finding:
-    """Audit one claim within a budget; `resume` adds the budget to what was saved before."""
+    """Audit one claim within a budget; `resume` adds the budget to what was saved before.
+
+    The stakes suit the pairs that this budget buys; when more sessions are to follow, `planned` is
+    the number of pairs in all of them.
+    """
     fingerprint, began = check.fingerprint(), time.perf_counter()
     with _players(workers) as play:
         clock = _Clock(budget, began, progress)
@@ -202,7 +146,7 @@ def examine(
             state = _State.load(state_path, fingerprint)
         else:
             fresh = secrets.randbits(48) if seed is None else seed
-            state = _pilot(check, fresh, clock, play, workers)
+            state = _pilot(check, fresh, clock, play, workers, planned)
         before, saved = state.seconds, time.perf_counter()
         runs = check.system.block
         while not clock.over():
@@ -259,7 +203,9 @@ class _Clock:
         return max(1, round(self._used * (1.0 - share) / share))
 
 
-def _pilot(check: Check, seed: int, clock: _Clock, play: _Play, workers: int) -> _State:
+def _pilot(
+    check: Check, seed: int, clock: _Clock, play: _Play, workers: int, planned: int | None
+) -> _State:
     parts: list[dict[str, tuple[FloatArray, FloatArray]]] = []
     block, pairs = 0, 0
     while (clock.share() < PILOT and pairs < _LARGEST_PILOT) or not parts:
@@ -273,7 +219,8 @@ def _pilot(check: Check, seed: int, clock: _Clock, play: _Play, workers: int) ->
         name: tuple(np.concatenate([part[name][side] for part in parts]) for side in (0, 1))
         for name in parts[0]
     }
-    chosen = choose(scores, clock.to_come(), check.delta, check.confidence)  # type: ignore[arg-type]
+    to_come = max(clock.to_come(), (planned or 0) - pairs)
+    chosen = choose(scores, to_come, check.delta, check.confidence)  # type: ignore[arg-type]
     return _State(seed, chosen, pairs, block)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpcheckin.audit.examination import Finding
+from dpcheckin.audit.finding import Finding
 
 _CLAIM, _SHOWN, _BAD = "black", "#1f77b4", "#d62728"
 

@@ -208,6 +208,17 @@ class WindowRatio(Statistic):
 
 
 @dataclass(frozen=True)
+class MeanReport(Statistic):
+    """Largest mean report of any round; supposes nothing about clipping, so it misses none."""
+
+    name = "largest mean report"
+
+    def scores(self, released: Released) -> FloatArray:
+        means = [b.reports / np.maximum(b.sizes, 1) for b in released if b.only_sums]
+        return np.asarray(np.round(np.max(means, axis=0), _DIGITS))
+
+
+@dataclass(frozen=True)
 class Place(Statistic):
     """What the report in one place of the first batch says about the target."""
 

@@ -47,15 +47,16 @@ class Cell:
         )
 
 
-def _delta(response: str, population: int) -> float:
+def _delta(response: str, population: int, local_epsilon: float) -> float:
     """Binary response comes near its bound in large crowds only for small deltas."""
-    return 1e-4 if (response, population) == ("binary", 1000) else 1e-3
+    far = (response, population) == ("binary", 1000) and local_epsilon <= 2
+    return 1e-4 if far else 1e-3
 
 
 def one_round_cells() -> list[Cell]:
     """Every response, population, rate and local epsilon, one round."""
     return [
-        Cell(r, n, g, e, delta=_delta(r, n))
+        Cell(r, n, g, e, delta=_delta(r, n, e))
         for r in _RESPONSES
         for n in _POPULATIONS
         for e in _EPSILONS
@@ -172,8 +173,9 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
             place.plot(x, lower, "o:", color=colour, label=f"audited, γ = {rate:g}")
         place.set_yscale("log")
         name = {"binary": "binary response", "dary:3": "3-ary response"}[response]
-        delta = _delta(response, population)
-        title = f"{name}, n = {population}, {rounds_text(1)}, δ = {delta:g}"
+        deltas = sorted({_delta(response, population, e) for e in _EPSILONS})
+        said = " and ".join(f"{delta:g}" for delta in deltas)
+        title = f"{name}, n = {population}, {rounds_text(1)}, δ = {said}"
         place.set_title(title, fontsize=9)
         place.grid(alpha=0.3)
     for place in axes[-1]:
