@@ -80,8 +80,7 @@ def test_random_check_ins_beat_the_closed_form():
     plan = RandomCheckIns(2000, 1000, LDP)
     closed = math.expm1(1.0) * math.sqrt(2 * math.e * math.log(1e5) / 1000)
     closed += math.e * math.expm1(1.0) ** 2 / 2000
-    chosen = -math.expm1(2000 * math.log1p(-1e-3)) / 2
-    low = lower_bound([(WindowRound(1000, LDP.pair, chosen), 1)], 1e-5).epsilon.lower
+    low = lower_bound([(WindowRound(1000, LDP.pair, others=1999), 1)], 1e-5).epsilon.lower
     assert low < plan.epsilon(1e-5).upper < closed / 6
 
 

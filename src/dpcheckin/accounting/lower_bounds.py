@@ -187,7 +187,8 @@ def _seats(one: Round) -> tuple[int, float, float, float]:
     if isinstance(one, SubsampleRound):  # colluders who say nothing are one case of colluding
         return one.cohort, float(one.population - one.cohort), float(one.population), 1.0
     if isinstance(one, WindowRound):
-        places, scale = one.elapsed or one.slots, one.slots / one.check_in_probability
+        # others and dummies hold one value; who of a slot's clients was taken is not told
+        places, scale = one.elapsed or one.slots, one.slots / one.standing
         return places, scale - places, scale, 1.0
     if isinstance(one, LocalRound):
         return 1, 0.0, 1.0, one.rate

@@ -87,6 +87,13 @@ class WindowRound(Round):
     def participation(self) -> float:
         return self.check_in_probability
 
+    @property
+    def standing(self) -> float:
+        """Probability that a client's report stands in some slot: p E 1/(1 + others in it)."""
+        clients, rate = 1 + (self.others or 0), self.check_in_probability / self.slots
+        filled = -math.expm1(clients * math.log1p(-rate)) if rate < 1.0 else 1.0
+        return min(filled * self.slots / clients, self.check_in_probability)
+
     def assumptions(self) -> tuple[str, ...]:
         said = [
             f"each client reports in at most one of {self.slots} slots, chosen by itself",

@@ -5,7 +5,6 @@ The command ``dpcheckin compare`` prints what is computed here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -176,14 +175,7 @@ def _ours(s: Setting) -> list[Line]:
 
 
 def _bad_case(one: Round, s: Setting) -> Round:
-    """The round whose lower bound is exact: of a slot's clients only one, chosen evenly, reports.
-
-    The theorem for windows gives the target its slot for sure; among n clients it is chosen with
-    probability E 1/(1 + others in the slot), and those others hold what the dummies hold.
-    """
-    if not isinstance(one, WindowRound):
-        return one
-    candidates = one.slots if s.protocol == "random-check-in-sliding" else s.population
-    rate = one.check_in_probability / one.slots
-    filled = -math.expm1(candidates * math.log1p(-rate)) if rate < 1.0 else 1.0
-    return WindowRound(one.slots, one.pair, min(filled * one.slots / candidates, 1.0))
+    """A sliding window's slots are open to as many clients as there are slots."""
+    if isinstance(one, WindowRound) and s.protocol == "random-check-in-sliding":
+        return replace(one, others=one.slots - 1)
+    return one
