@@ -1,12 +1,26 @@
+import json
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+from dpcheckin.accounting.kinds import rounded_up
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "training.md").read_text()
 
 
 def test_every_option_on_the_page_exists():
-    """Options named in the table are options of the command."""
-    source = Path(__file__).resolve().parents[2] / "src" / "dpcheckin" / "cli" / "train.py"
+    """Options named on the page are options of the command, or of `reproduce`."""
+    source = ROOT / "src" / "dpcheckin" / "cli" / "train.py"
     known = set(re.findall(r"^    (\w+): Annotated", source.read_text(), re.M))
-    named = {o.replace("-", "_") for o in re.findall(r"`--([a-z-]+)", PAGE.read_text())}
-    assert named - known == {"cpu_time"}  # the benchmark's own
+    named = {o.replace("-", "_") for o in re.findall(r"`--([a-z-]+)", PAGE)}
+    assert named - known == {"list", "quick"}
+
+
+def test_the_results_on_the_page_are_those_of_the_runs():
+    """Every run has its row, accuracy and epsilon as its report gave them."""
+    rows = [line for line in PAGE.splitlines() if line.startswith("|")]
+    results = json.loads((ROOT / "docs" / "results" / "mnist.json").read_text())
+    assert results
+    for name, run in results.items():
+        shown = f"| {100 * run['accuracy']:.2f}% | {rounded_up(run['epsilon'])} |"
+        assert any(shown in row for row in rows), f"{name}: {shown}"
