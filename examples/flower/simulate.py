@@ -15,11 +15,11 @@ from dpcheckin.flower.fleet import SimulatedFleet
 
 
 def main() -> None:
-    """Forty nodes with one client each, thirty rounds."""
+    """Twenty-four nodes with one client each, thirty rounds."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "simulated-fleet")
     options = DemoOptions(
-        clients=40,
-        processes=40,
+        clients=24,
+        processes=24,
         rate=0.35,
         rounds=30,
         round_seconds=2.0,

@@ -2,7 +2,7 @@
 
     python tests/flower/simulated_run.py FOLDER ROUNDS ROUND_SECONDS
 
-Forty virtual nodes with one client each. The engine measures every call of a ClientApp; this script
+24 virtual nodes with one client each. The engine measures every call of a ClientApp; this script
 writes each measured time, the size of the reply and whether it was an error to FOLDER/seen.json,
 and the analyzer's snapshot to FOLDER/result.json.
 """
@@ -54,8 +54,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
     rounds, seconds = int(sys.argv[2]), float(sys.argv[3])
     options = DemoOptions(
-        clients=40,
-        processes=40,
+        clients=24,
+        processes=24,
         rate=0.35,
         rounds=rounds,
         round_seconds=seconds,

@@ -1,7 +1,7 @@
 """On Flower's simulation engine: it learns, and its operator cannot tell who checked in.
 
-Fifty rounds of forty virtual nodes give two thousand observations of reply size, measured run time
-and error, of which about a third belong to clients that checked in (their own ledgers say which).
+Fifty rounds of 24 virtual nodes give about 1,200 observations of reply size, measured run time and
+error, of which about a third belong to clients that checked in (their own ledgers say which).
 Test: permutation of these labels within nodes, rank sums, four features, level 0.01 in all
 (`dpcheckin.flower.observations`). Power: the smallest delay that it would find with probability 0.9
 is computed from the observed times, must be well within their own spread, and is found when it is
@@ -11,6 +11,7 @@ put in.
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -29,19 +30,26 @@ from flower.pace import starting_seconds
 
 SCRIPT = Path(__file__).with_name("simulated_run.py")
 ROUNDS = 50
+PATIENCE = 1500.0
 
 
 def play(folder):
     """Run the script; its result, and what the operator saw with the owners' labels."""
-    seconds = max(1.2, 0.4 * starting_seconds())
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), str(folder), str(ROUNDS), str(seconds)],
-        env=environment(OMP_NUM_THREADS="1"),
-        capture_output=True,
-        text=True,
-        timeout=1500,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
+    seconds = max(1.5, 0.5 * starting_seconds())
+    with open(folder / "run.log", "wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(SCRIPT), str(folder), str(ROUNDS), str(seconds)],
+            env=environment(OMP_NUM_THREADS="1"),
+            stdout=out,
+            stderr=out,
+        )
+        try:
+            code = process.wait(PATIENCE)
+        finally:
+            if process.poll() is None:  # let it stop what it started
+                process.send_signal(signal.SIGINT)
+                process.wait(60)
+    assert code == 0, (folder / "run.log").read_text(errors="replace")[-2000:]
     result = json.loads((folder / "result.json").read_text())
     seen = json.loads((folder / "seen.json").read_text())
     return result, observations(folder, seen)
@@ -80,7 +88,7 @@ def check_digits_are_learned_on_the_engine(played):
 def check_the_operator_cannot_tell_who_checked_in(played):
     """Reply sizes, run times, their spread and errors differ no more than chance has it."""
     _, seen = played
-    assert len({one.round for one in seen}) >= 50 and len(seen) >= 1500
+    assert len({one.round for one in seen}) >= 50 and len(seen) >= 900
     verdict = examine(seen, level=0.01)
     assert not verdict.leaks, verdict
     assert len({one.size for one in seen}) == 1 and not any(one.error for one in seen)
