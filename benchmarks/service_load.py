@@ -160,7 +160,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--small", type=int, default=100_000, help="small reports; 0: none")
-    parser.add_argument("--only", choices=["sqlite", "memory"], help="one comparison only")
+    parser.add_argument("--only", choices=["sqlite", "memory", "small"], help="one part only")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a target is missed")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
@@ -184,7 +184,7 @@ def main() -> None:
             flush=True,
         )
     found["side_by_side"] = rows
-    if given.small:
+    if given.small and given.only in (None, "small"):
         small = many_small("sqlite", given.small, given.connections)
         found["small"] = small
         print(
