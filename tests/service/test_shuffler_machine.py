@@ -162,6 +162,19 @@ class Machine(RuleBasedStateMachine):
         last = self.last
         return last is not None and last.state == "open" and self.clock.now >= last.closes - 10
 
+    @rule(there=st.integers(2, 4), reporting=st.integers(1, 3))
+    def a_whole_round_passes(self, there: int, reporting: int) -> None:
+        """Makes the later parts of a round's life as likely as the earlier ones."""
+        before = self.last
+        self.a_round_is_opened()
+        if self.last is before:
+            return
+        for who in range(there):
+            self.a_client_is_present(who)
+        for who in range(reporting):
+            self.a_client_sends(who, cover=False)
+        self.time_passes(10.0)
+
     @precondition(lambda self: self.rounds)
     @rule(who=CLIENTS, cover=st.booleans())
     def a_client_sends(self, who: int, cover: bool) -> None:
