@@ -143,10 +143,11 @@ class FlowerFleet(Deployment):
             raise RunFailed(f"flwr run: {answer.get('error-message', answer)}")
         return str(answer["run-id"])
 
-    def status(self, run: str) -> str:
-        """What Flower says about a run, such as `running` or `finished:completed`."""
+    def status(self, run: str) -> tuple[str, str]:
+        """What Flower says about a run: such as `running` or `finished:failed`, and why."""
         answer = self._flwr("list", CONNECTION, "--run-id", run, "--format", "json")
-        return str(answer["runs"][0]["status"])
+        found = answer["runs"][0]
+        return str(found["status"]), str(found.get("status-details", ""))
 
     def settled(self) -> list[dict[str, Any]]:
         """The rounds that are over, as the analyzer wrote them down."""
@@ -164,10 +165,10 @@ class FlowerFleet(Deployment):
             if time.monotonic() < asked + _ASK_EVERY:  # asking takes Flower a second of work
                 time.sleep(0.5)
                 continue
-            status, asked = self.status(run), time.monotonic()
+            (status, why), asked = self.status(run), time.monotonic()
             if status.startswith("finished"):
                 if status != "finished:completed":
-                    raise RunFailed(f"run {run} is {status}; see {self.folder / 'superlink.log'}")
+                    raise RunFailed(f"run {run} is {status}: {why}")
                 found: dict[str, Any] = json.loads((self.analyzer_folder / RESULT).read_text())
                 return found
         raise RunFailed(f"run {run} has not ended after {patience:g} seconds")
