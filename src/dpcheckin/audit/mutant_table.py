@@ -52,11 +52,6 @@ class Row:
         missed = self.repetitions - self.caught
         return float(stats.beta.ppf(0.05, self.caught, missed + 1))
 
-    @property
-    def used(self) -> float:
-        """Average share of the budget that went by before the mutant was caught."""
-        return self.pairs_used / max(self.repetitions * self.budget, 1)
-
     def repeat(self, mutant: Mutant) -> None:
         """One more audit of the broken system, and now and then of the honest one."""
         seed, budget = 1 + self.repetitions, Budget(pairs=mutant.pairs)
@@ -70,7 +65,7 @@ class Row:
         self.caught += found.refuted
         self.least_lower = min(self.least_lower, found.lower)
         self.pairs_used += found.pairs + found.pilot_pairs
-        self.event = str(found.event).rsplit(" ", 2)[0]
+        self.event = found.event.statistic
 
 
 def measure(
@@ -132,7 +127,7 @@ def markdown(rows: Sequence[Row]) -> str:
     )
     lines = [
         f"| {r.name} | {r.wrong} | {r.event} | {r.delta:g} | {rounded_up(r.claimed)} | "
-        f"{rounded_down(r.least_lower)} | {r.budget:,} ({r.used:.0%} used) | "
+        f"{rounded_down(r.least_lower)} | {r.budget:,} | "
         f"{r.caught} of {r.repetitions} | "
         f"{rounded_up(r.honest_claimed)} | {rounded_down(r.most_honest_lower)} | "
         f"{r.flagged} of {r.honest_repetitions} |\n"

@@ -7,6 +7,7 @@ an interrupted figure goes on where it stopped.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from dpcheckin.errors import InvalidParameter
 
 Progress = Callable[[float, str], None]
 
+AIM, COMPOSED_AIM = 0.7, 0.5  # of the certified epsilon, for one round and for many
 _RESPONSES = ("binary", "dary:3")
 _POPULATIONS = (100, 1000)
 _RATES = (0.1, 1.0)
@@ -144,9 +146,16 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
         lines.append(
             f"| {name} | {c['population']} | {c['rate']:g} | {c['local_epsilon']:g} | "
             f"{c['rounds']} | {c['delta']:g} | {rounded_up(claimed)} | {rounded_down(lower)} | "
-            f"{lower / claimed:.2f} | {result['pairs']:,} | {result['seconds']:.0f} |\n"
+            f"{_ratio(lower / claimed, c['rounds'])} | {result['pairs']:,} | "
+            f"{result['seconds']:.0f} |\n"
         )
     return "".join(lines)
+
+
+def _ratio(value: float, rounds: int) -> str:
+    """Two digits, rounded down; in italics what falls short of the aim."""
+    shown = f"{math.floor(100 * value) / 100:.2f}"
+    return shown if value >= (AIM if rounds == 1 else COMPOSED_AIM) else f"*{shown}*"
 
 
 def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
@@ -168,7 +177,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
             ]
             x = [r["cell"]["local_epsilon"] for r in found]
             certified = [r["claimed_epsilon"] for r in found]
-            place.plot(x, certified, color=colour, label=f"certified, γ = {rate:g}")
+            place.plot(x, certified, "_-", color=colour, label=f"certified, γ = {rate:g}")
             lower = [r["lower_bound"] for r in found]
             place.plot(x, lower, "o:", color=colour, label=f"audited, γ = {rate:g}")
         place.set_yscale("log")
