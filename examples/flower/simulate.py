@@ -3,8 +3,8 @@
     python simulate.py [FOLDER]
 
 Needs the extras `flower`, `learning` and `service`. The engine takes the place of SuperLink and
-SuperNodes; `python simulate.py` is therefore not a smaller version of the deployment, only a quicker
-one: agents, shuffler, analyzer and ledgers are those of a fleet.
+SuperNodes; `python simulate.py` is therefore not a smaller version of the deployment, only a
+quicker one: agents, shuffler, analyzer and ledgers are those of a fleet.
 """
 
 import sys
