@@ -43,7 +43,7 @@ def play(folder):
         local_epsilon=12.0,
         epsilon_budget=100.0,
         absent=0.5,
-        minimum_batch=10,
+        minimum_batch=0,
         rotate_every=2,
         learning={"learning_rate": 3.0, "averaging": 0.5},
     )
