@@ -141,6 +141,7 @@ def check_the_result_is_in_the_analyzers_folder(played):
     assert time.time() > stored["rounds"][-1]["closed"]
 
 
+@pytest.mark.slow
 def test_a_fleet_on_flower_trains_through_the_shuffler(tmp_path):
     """Refused without a shuffler, then four rounds, one SuperNode killed after the first."""
     played = play(tmp_path)

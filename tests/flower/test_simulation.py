@@ -105,6 +105,7 @@ def check_a_delay_well_within_the_noise_would_have_been_found(played):
     assert examine(leaky, level=0.01).leaks
 
 
+@pytest.mark.slow
 def test_fifty_rounds_on_the_engine_tell_its_operator_nothing(tmp_path):
     """One run, three checks: it learns, nothing differs beyond chance, and that says something."""
     played = play(tmp_path)
