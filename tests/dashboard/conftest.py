@@ -64,7 +64,8 @@ def server(runs: Path) -> Iterator[str]:
     assert "Traceback" not in complaints, complaints
 
 
-@pytest.fixture(scope="session")
+# Playwright keeps an event loop running for as long as it is open, and other modules want their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator["sync_api.Browser"]:
     path = chromium()
     if path is None:
