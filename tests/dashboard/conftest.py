@@ -64,7 +64,7 @@ def server(runs: Path) -> Iterator[str]:
     assert "Traceback" not in complaints, complaints
 
 
-# Playwright keeps an event loop running for as long as it is open, and other modules want their own.
+# Playwright keeps an event loop running while it is open, and other modules want their own.
 @pytest.fixture(scope="module")
 def browser() -> Iterator["sync_api.Browser"]:
     path = chromium()
