@@ -190,6 +190,19 @@ def test_statement() -> None:
     assert any("blanket" in reason for reason in full.basis)
 
 
+def test_a_cohort_drawn_by_a_traitor_is_no_protection() -> None:
+    """One's own coin stays random when the shuffler colludes; its draw of the cohort does not."""
+    delta, pair = 1e-5, any_pure(1.0)
+    always = compose([(LocalRound(pair, 1.0), 20)]).epsilon(delta).upper
+    sometimes = compose([(LocalRound(pair, 0.05), 20)]).epsilon(delta).upper
+    drawn = guarantee([(SubsampleRound(1000, 50, pair), 20)], delta)
+    own = guarantee([(CheckInRound(1000, 0.05, pair), 20)], delta)
+    assert drawn.local is not None and drawn.local.epsilon == always
+    assert own.local is not None and own.local.epsilon == sometimes < always
+    # towards an analyzer alone the draw is as good as the coins
+    assert drawn.epsilon.upper < sometimes
+
+
 def test_only_a_guarantee_is_charged() -> None:
     least = lower_bound([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], 1e-4)
     assert least.kind is Kind.LOWER_BOUND

@@ -146,9 +146,12 @@ def guarantee(rounds: Sequence[tuple[Round, int]] | Composition, delta: float) -
             f"delta = {delta:g} cannot be reached by any epsilon: mass without counterpart or "
             "rounds in which every client reports exceed it; raise delta or lower the rate"
         )
-    local = local_guarantee([(one.pair, one.participation, n) for one, n in run.rounds], delta)
-    # what holds without the shuffler holds with it
-    upper = min(epsilon.upper, local.epsilon)
+    seen = [(one.pair, one.participation, n) for one, n in run.rounds]
+    exposed = [(one.pair, one.participation_in_bad_hands, n) for one, n in run.rounds]
+    local = local_guarantee(exposed, delta)
+    # what holds without the permutation holds with it
+    unshuffled = local if exposed == seen else local_guarantee(seen, delta)
+    upper = min(epsilon.upper, unshuffled.epsilon)
     epsilon = Bracket(min(epsilon.lower, upper), upper)
     assumptions: dict[str, None] = {}
     basis = {EMPTY_SEAT: None}

@@ -54,6 +54,12 @@ class Round(ABC):
     def participation(self) -> float:
         """Probability that a given client reports in this round."""
 
+    @property
+    def participation_in_bad_hands(self) -> float:
+        """The same when the party in the middle works for the analyzer: a coin of one's own stays
+        as it is, a draw made by that party can fall on anybody it likes."""
+        return self.participation
+
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
         """What must hold for the curve to be a guarantee."""
@@ -257,6 +263,10 @@ class SubsampleRound(_CrowdRound):
     @property
     def participation(self) -> float:
         return self.cohort / self.population
+
+    @property
+    def participation_in_bad_hands(self) -> float:
+        return 1.0 if self.cohort else 0.0
 
     def assumptions(self) -> tuple[str, ...]:
         return (
