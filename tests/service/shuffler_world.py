@@ -56,7 +56,9 @@ class Analyzer:
 
     @classmethod
     def of(cls, **changes: Any) -> Analyzer:
-        value = wire_vectors.plan_object(nonce=os.urandom(16).hex(), **changes)
+        """A plan without cover, in which `attend` is all it takes to be counted."""
+        given = {"nonce": os.urandom(16).hex(), "cover": False, **changes}
+        value = wire_vectors.plan_object(**given)
         plan = PlanDocument.from_object(value)
         return cls(plan, envelope.OpeningKey(plan.suite, envelope.new_private_key(plan.suite)))
 

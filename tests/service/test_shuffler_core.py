@@ -277,6 +277,24 @@ def test_a_round_with_too_few_present_is_void_and_its_count_is_not_told(
     assert core.find(0).purged
 
 
+@pytest.mark.parametrize("covers", [1, 2])
+def test_with_covers_only_those_whose_envelope_came_in_time_are_counted(
+    core: Shuffler, clock: Clock, covers: int
+) -> None:
+    """Six fetch the round, three or four envelopes arrive: reports that were lost hide nobody."""
+    analyzer = Analyzer.of(population=4, minimum_batch=0, rounds=3, cover=True)
+    analyzer.publish(core)
+    analyzer.open(core, 0)
+    attend(core, 6)
+    send(core, analyzer, 0, 0, 1)
+    for who in range(2, 2 + covers):
+        assert core.accept([core.examine(client(who), 0, analyzer.cover(0))]) == [None]
+    clock.now += 10
+    void = {"state": "void", "present": 3, "reports": None, "reason": "population"}
+    whole = {"state": "closed", "present": 4, "reports": 2, "reason": None}
+    assert core.status(0) == (void if covers == 1 else whole)
+
+
 def test_a_round_with_too_few_reports_is_void_and_counts_as_charged(
     opened: Shuffler, analyzer: Analyzer, clock: Clock
 ) -> None:

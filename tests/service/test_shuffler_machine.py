@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -38,15 +39,20 @@ CLIENTS = st.integers(0, 4)
 class ModelRound:
     """What is known of a round from outside."""
 
-    def __init__(self, number: int, closes: float) -> None:
-        self.number, self.closes = number, closes
-        self.present: set[int] = set()
+    def __init__(self, number: int, closes: float, cover: bool) -> None:
+        self.number, self.closes, self.cover = number, closes, cover
+        self.fetched: set[int] = set()
         self.served: set[int] = set()
         self.reports: set[int] = set()
         self.state = "open"
         self.reason: str | None = None
         self.charge: bytes | None = None
         self.batch: bytes | None = None
+
+    @property
+    def present(self) -> set[int]:
+        """With covers everybody sends: then only who has sent in time was there."""
+        return self.served if self.cover else self.fetched
 
     def close(self) -> None:
         if len(self.present) < POPULATION:
@@ -78,10 +84,15 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.clock = Clock()
         self.stores: list[Store] = []
-        self.analyzer = Analyzer.of(population=POPULATION, minimum_batch=MINIMUM, rounds=ROUNDS)
         self.cores = [core_over(self.open_store(), self.clock, seed) for seed in range(2)]
         self.turn = 0
         self.rounds: dict[int, ModelRound] = {}
+
+    @initialize(cover=st.booleans())
+    def a_plan_is_published(self, cover: bool) -> None:
+        self.analyzer = Analyzer.of(
+            population=POPULATION, minimum_batch=MINIMUM, rounds=ROUNDS, cover=cover
+        )
         self.analyzer.publish(self.core)
 
     def open_store(self) -> Store:
@@ -143,7 +154,9 @@ class Machine(RuleBasedStateMachine):
             assert problem is Problem.PLAN_EXHAUSTED
         else:
             assert problem is None
-            self.rounds[number] = ModelRound(number, self.clock.now + 10)
+            self.rounds[number] = ModelRound(
+                number, self.clock.now + 10, self.analyzer.plan.cover
+            )
 
     @rule(who=CLIENTS)
     def a_client_is_present(self, who: int) -> None:
@@ -155,7 +168,7 @@ class Machine(RuleBasedStateMachine):
         assert problem is None
         assert core.mark_present(core.current().serial, [client(who)])
         assert self.last is not None
-        self.last.present.add(who)
+        self.last.fetched.add(who)
 
     def _takes(self) -> bool:
         """Is the last round open at this moment of the clock?"""
@@ -173,6 +186,9 @@ class Machine(RuleBasedStateMachine):
             self.a_client_is_present(who)
         for who in range(reporting):
             self.a_client_sends(who, cover=False)
+        if self.analyzer.plan.cover:
+            for who in range(reporting, there):
+                self.a_client_sends(who, cover=True)
         self.time_passes(10.0)
 
     @precondition(lambda self: self.rounds)

@@ -48,6 +48,16 @@ class RoundRecord:
     purged: bool = False
 
 
+class Counts(NamedTuple):
+    """What a round came to; how many, never who."""
+
+    fetched: int
+    """Clients who fetched the round."""
+    served: int
+    """Clients of whom an envelope was taken, a report or a cover."""
+    reports: int
+
+
 class Submission(NamedTuple):
     """An envelope that has been looked at; a cover has no body."""
 

@@ -146,8 +146,11 @@ class Rounds:
         self.over.add(record.serial)
         # First the state, which keeps further reports out, then the counts.
         transaction.change_round(record.serial, state=State.CLOSED)
-        present, held = transaction.counts(record.serial)
-        plan = self.current_plan(transaction)
+        found, plan = transaction.counts(record.serial), self.current_plan(transaction)
+        # Where everybody sends an envelope, only those whose envelope was taken in time are there:
+        # a report that was lost on the way hides nobody. Both kinds of envelope are lost alike, so
+        # this count too is decided without the coins.
+        present, held = found.served if plan.cover else found.fetched, found.reports
         # of a slot one report is released, a dummy if need be: how many there were is secret
         state, reason, reports = State.CLOSED, None, 1 if plan.keeps_one else held
         told: int | None = reports

@@ -76,6 +76,8 @@ class Routes:
     async def get_round(self, request: Request) -> Response:
         client = self.front.client(request.scope)
         record = self.core.current()
+        if self.core.planned().plan.cover:  # who is there is told by the envelopes
+            return reply(record.document)
         serial, here = self.front.here
         if serial != record.serial:
             here = set()

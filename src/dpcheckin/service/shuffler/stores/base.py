@@ -18,7 +18,7 @@ from typing import Any
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Entry, PlanRecord, RoundRecord, State
+from dpcheckin.service.shuffler.records import Counts, Entry, PlanRecord, RoundRecord, State
 
 
 class StorageFailure(ServiceError):
@@ -109,8 +109,8 @@ class Transaction(ABC):
         """Set fields of a round, and keep reports from being accepted into it meanwhile."""
 
     @abstractmethod
-    def counts(self, serial: int) -> tuple[int, int]:
-        """Clients present and reports held."""
+    def counts(self, serial: int) -> Counts:
+        """Clients who fetched the round, clients served, reports held."""
 
     @abstractmethod
     def forget_attendance(self, serial: int) -> None:

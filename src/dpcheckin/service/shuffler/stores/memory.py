@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Entry, PlanRecord, RoundRecord, State
+from dpcheckin.service.shuffler.records import Counts, Entry, PlanRecord, RoundRecord, State
 from dpcheckin.service.shuffler.stores.arena import Arena, Place, Pool
 from dpcheckin.service.shuffler.stores.base import IdCollision, Store, Taken, Transaction
 
@@ -111,9 +111,9 @@ class _MemoryTransaction(Transaction):
     def change_round(self, serial: int, **changes: Any) -> None:
         self._state.rounds[serial] = dataclasses.replace(self._state.rounds[serial], **changes)
 
-    def counts(self, serial: int) -> tuple[int, int]:
+    def counts(self, serial: int) -> Counts:
         batch = self._batches[serial]
-        return len(batch.present), len(batch.reports)
+        return Counts(len(batch.present), len(batch.seen), len(batch.reports))
 
     def forget_attendance(self, serial: int) -> None:
         self._batches[serial].present.clear()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import PlanRecord, RoundRecord, State
+from dpcheckin.service.shuffler.records import Counts, PlanRecord, RoundRecord, State
 from dpcheckin.service.shuffler.stores.base import StorageFailure, Transaction
 
 SCHEMA_VERSION = "1"
@@ -195,13 +195,12 @@ class SqlTransaction(Transaction):
         setting = ", ".join(f"{name} = ?" for name in changes)
         self.run(f"UPDATE rounds SET {setting} WHERE serial = ?", *values, serial)
 
-    def counts(self, serial: int) -> tuple[int, int]:
-        row = self.one(
-            f"SELECT (SELECT count(*) FROM present_{serial}), "
-            f"(SELECT count(*) FROM reports_{serial})"
-        )
-        assert row is not None
-        return int(row[0]), int(row[1])
+    def counts(self, serial: int) -> Counts:
+        found = [
+            self.one(f"SELECT count(*) FROM {name}_{serial}")
+            for name in ("present", "seen", "reports")
+        ]
+        return Counts(*(int(row[0]) for row in found if row is not None))
 
     def forget_attendance(self, serial: int) -> None:
         for name in ATTENDANCE:
