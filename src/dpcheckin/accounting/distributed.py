@@ -172,6 +172,20 @@ def theorem_4_rdp(
 ) -> RenyiCurve:
     """P1 Theorem 4 (arXiv 2206.03151v2) with the k = 0 term it omits: a guarantee."""
     _check(noise_multiplier, sensitivity)
+
+    def gaussian(reports: float, orders: FloatArray) -> FloatArray:
+        return orders * sensitivity**2 / (2.0 * reports * noise_multiplier**2)
+
+    return summed_rdp(population, rate, gaussian)
+
+
+def summed_rdp(
+    population: int, rate: float, of_sum: Callable[[float, FloatArray], FloatArray]
+) -> RenyiCurve:
+    """Rényi loss of a sum whose number of reports is seen: sampled, then mixed over that number.
+
+    ``of_sum(reports, orders)`` bounds the loss when the noise of so many reports is in the sum.
+    """
     counts = visible_counts(population, rate)
     orders = np.arange(2.0, MAX_ORDER + 1.0)
     total = np.full(orders.size, -np.inf)
@@ -181,16 +195,14 @@ def theorem_4_rdp(
         if high <= 0.0:
             total = np.logaddexp(total, math.log(weight))
             continue
-        base = RenyiCurve(
-            orders, orders * sensitivity**2 / (2.0 * max(low, 1.0) * noise_multiplier**2)
-        )
+        base = RenyiCurve(orders, of_sum(max(low, 1.0), orders))
         one = wang_subsampled(base, high / population, math.inf)
         total = np.logaddexp(total, math.log(weight) + (orders - 1.0) * one.epsilons)
     # Outside the groups: not sampled at all, with one report or with the most of the groups.
-    pairs = orders * (orders - 1.0) * sensitivity**2 / (2.0 * noise_multiplier**2)
     for tail, fewest in ((counts.tail_below, 1.0), (counts.tail_above, float(counts.high[-1]))):
         if tail > 0.0:
-            total = np.logaddexp(total, math.log(tail) + pairs / fewest)
+            worst = (orders - 1.0) * of_sum(fewest, orders)
+            total = np.logaddexp(total, math.log(tail) + worst)
     return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
 
 

@@ -20,7 +20,6 @@ from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.check_in_alone import visible_counts
 from dpcheckin.accounting.curve_composition import Curve
 from dpcheckin.accounting.rdp_conversion import RenyiCurve
-from dpcheckin.accounting.subsampled_shuffle import wang_subsampled
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 FloatArray = NDArray[np.float64]
@@ -90,23 +89,9 @@ def vector_rdp(
     _check(variance, math.inf)
     if not (l1 > 0.0 and l2 > 0.0):
         raise InvalidParameter("l1, l2", (l1, l2), "positive sensitivities")
-    counts = visible_counts(population, rate)
-    orders = np.arange(2.0, distributed.MAX_ORDER + 1.0)
-    total = np.full(orders.size, -np.inf)
-    for low, high, weight in zip(counts.low, counts.high, counts.probability, strict=True):
-        if weight <= 0.0:
-            continue
-        if high <= 0.0:
-            total = np.logaddexp(total, math.log(weight))
-            continue
-        base = RenyiCurve(orders, sum_rdp(orders, max(low, 1.0) * variance, l1, l2))
-        one = wang_subsampled(base, high / population, math.inf)
-        total = np.logaddexp(total, math.log(weight) + (orders - 1.0) * one.epsilons)
-    for tail, fewest in ((counts.tail_below, 1.0), (counts.tail_above, float(counts.high[-1]))):
-        if tail > 0.0:
-            worst = (orders - 1.0) * sum_rdp(orders, fewest * variance, l1, l2)
-            total = np.logaddexp(total, math.log(tail) + worst)
-    return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
+    return distributed.summed_rdp(
+        population, rate, lambda reports, orders: sum_rdp(orders, reports * variance, l1, l2)
+    )
 
 
 def vector_epsilon(
