@@ -94,6 +94,8 @@ class _Run:
 
     def until_over(self, opened: Any) -> str:
         signal.signal(signal.SIGHUP, lambda *_: self._analyzer.rotate_now.set())
+        # the web server stops at this signal, and raises it again when it has: an end like others
+        signal.signal(signal.SIGTERM, lambda *_: self._analyzer.stop.set())
         self._thread.start()
         try:
             asyncio.run(self._server.serve([opened]))

@@ -8,7 +8,9 @@ moment. Retries carry the same bytes. Nothing secret is logged: neither token, n
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -112,7 +114,8 @@ class Daemon:
             page = await self._get("/v1/plan", missing=Problem.NOT_FOUND)
             if page is None:
                 return None
-            agent.read_plan(page)
+            joined = agent.read_plan(page)
+            log.info("taking part", extra={"fields": {"plan": joined.id}})
         agent.check_budget()
         body = await self._get("/v1/round", missing=Problem.NO_ROUND)
         if body is None:
@@ -192,16 +195,20 @@ class Daemon:
 
 
 def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
-    """Run one agent until it is interrupted or refuses; the ledger's folder is made if needed."""
+    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed."""
     Path(config.state).mkdir(parents=True, exist_ok=True)
 
     async def work() -> Counts:
         async with http_client(config) as http:
             daemon = Daemon(config, task, http)
-            try:
-                await daemon.run()
-            finally:
-                daemon.close()
+            held.callback(daemon.close)
+            working = asyncio.create_task(daemon.run())
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)
+            await asyncio.wait([working])
+            if not working.cancelled():
+                working.result()  # raises why this client will not go on
             return daemon.counts
 
-    return asyncio.run(work())
+    # the ledger is given back last: a thread may still be writing down the round
+    with contextlib.ExitStack() as held:
+        return asyncio.run(work())
