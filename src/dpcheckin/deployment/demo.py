@@ -265,6 +265,24 @@ def toml(tables: dict[str, dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+class RoundsLost(ServiceError):
+    """Too many rounds were void: their envelopes do not arrive in time."""
+
+
+def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
+    """Raise `RoundsLost` when more rounds are void by population than the plan has rounds.
+
+    Nothing is spent on them, so the run would go on for ever without learning anything.
+    """
+    there = [row["present"] for row in rows if row["state"] == "void by population"]
+    if len(there) > options.rounds + 5:
+        raise RoundsLost(
+            f"{len(there)} of {len(rows)} rounds lost reports and are void: {min(there)} to "
+            f"{max(there)} clients were there in time, the plan needs {options.population}. "
+            f"Rounds of {options.round_seconds:g} seconds are too short for this machine now"
+        )
+
+
 def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dict[str, Any]:
     """Watch until the analyzer is done; its last snapshot."""
     assert deployment.analyzer is not None
@@ -277,6 +295,7 @@ def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dic
             watch(found)
             if found["finished"] is not None:
                 return last
+            check_arrivals(deployment.options, found["rounds"])
         if last and len(last["rounds"]) != settled:
             settled, moved = len(last["rounds"]), time.monotonic()
         if time.monotonic() - moved > patience:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,8 +47,9 @@ from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.problems import Malformed
 from dpcheckin.service.shares import SumOfShares, make_shares
 
-_CARRY = 32
+_CARRY = 64
 _PAYLOAD_HEAD = 5
+_CACHE_LINE = 64
 
 
 def make_envelope(
@@ -129,37 +131,37 @@ class BatchReader:
         self._shares: SumOfShares | None = None
         self._vectors: _Vectors | None = None
         self._symbols: Counter[int] = Counter()
+        self._take: Callable[[bytes], None] = self._take_symbol
         if isinstance(self._randomizer, SkellamVector):
             if shuffler_sum is None:
                 raise Malformed("a batch of shares begins with the shuffler's sum")
             self._shares = SumOfShares(self._randomizer, shuffler_sum)
+            self._take = self._take_share
         elif isinstance(self._randomizer, VectorRandomizer):
             self._vectors = _Vectors(self._randomizer, plan.dimension)
+            self._take = self._vectors.take
 
     def add(self, envelope: bytes) -> None:
         """One envelope; what cannot be used is counted and forgotten."""
         try:
-            self._take(self._opened(envelope))
+            if len(envelope) != self._size:
+                raise Malformed("not of the plan's size")
+            if not envelope.startswith(self._header):
+                raise Malformed("not a report of this round, sealed to its key")
+            payload = self._key.open_sealed(memoryview(envelope)[HEADER_BYTES:], self._info)
+            if not payload.startswith(self._head):
+                raise Malformed("the payload is not of the plan's kind and dimension")
+            self._take(payload)
             self.reports += 1
         except Malformed as problem:
             self.dropped[str(problem)] += 1
 
-    def _opened(self, envelope: bytes) -> bytes:
-        if len(envelope) != self._size:
-            raise Malformed("not of the plan's size")
-        if envelope[:HEADER_BYTES] != self._header:
-            raise Malformed("not a report of this round, sealed to its key")
-        return self._key.open_sealed(memoryview(envelope)[HEADER_BYTES:], self._info)
+    def _take_symbol(self, payload: bytes) -> None:
+        self._symbols[int(read_payload(self._plan, payload)[0])] += 1
 
-    def _take(self, payload: bytes) -> None:
-        if payload[:_PAYLOAD_HEAD] != self._head:
-            raise Malformed("the payload is not of the plan's kind and dimension")
-        if self._vectors is not None:
-            self._vectors.add(memoryview(payload)[_PAYLOAD_HEAD:])
-        elif self._shares is not None:
-            self._shares.add(payload[_PAYLOAD_HEAD:])
-        else:
-            self._symbols[int(read_payload(self._plan, payload)[0])] += 1
+    def _take_share(self, payload: bytes) -> None:
+        assert self._shares is not None
+        self._shares.add(payload[_PAYLOAD_HEAD:])
 
     def result(self) -> Decoded:
         """The sum, once all envelopes are in."""
@@ -177,6 +179,14 @@ class BatchReader:
         return self._randomizer.estimate(symbols)
 
 
+def _at_a_cache_line(size: int, kind: str) -> NDArray[Any]:
+    """Zeros that vector instructions can read without crossing from one cache line to the next."""
+    wanted = np.dtype(kind)
+    raw = np.zeros(size * wanted.itemsize + _CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % _CACHE_LINE
+    return raw[start : start + size * wanted.itemsize].view(wanted)
+
+
 class _Vectors:
     """Sums float32 reports, refusing those that no honest client could have sent.
 
@@ -187,9 +197,9 @@ class _Vectors:
 
     def __init__(self, randomizer: VectorRandomizer, dimension: int) -> None:
         self._randomizer = randomizer
-        self._row = np.zeros(dimension, "<f4")
+        self._row = _at_a_cache_line(dimension, "<f4")
         self._bytes = self._row.data.cast("B")
-        self._some = np.zeros(dimension, np.float32)
+        self._some = _at_a_cache_line(dimension, "f4")
         self._sum = np.zeros(dimension, np.float64)
         self._rows = 0
         if isinstance(randomizer, Gaussian):
@@ -199,12 +209,14 @@ class _Vectors:
         else:
             self._squares = (0.998, 1.002)
 
-    def add(self, floats: memoryview) -> None:
-        self._bytes[:] = floats  # aligned, and close at hand for the two passes that follow
+    def take(self, payload: bytes) -> None:
+        row, some = self._row, self._some
+        # aligned, and close at hand for the two passes that follow
+        self._bytes[:] = memoryview(payload)[_PAYLOAD_HEAD:]
         # BLAS itself: it neither warns of NaN nor of overflow, and both fail the comparison
-        if not self._squares[0] <= sdot(self._row, self._row) <= self._squares[1]:
+        if not self._squares[0] <= sdot(row, row) <= self._squares[1]:
             raise Malformed("not a vector this randomizer can report")
-        self._some += self._row
+        np.add(some, row, some)
         self._rows += 1
         if self._rows == _CARRY:
             self._carry()

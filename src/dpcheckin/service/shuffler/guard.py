@@ -81,6 +81,9 @@ class GuardedProtocol(HttpToolsProtocol):
     _in_body = False
     _address = ""
     _header_bytes = 0
+    _parts: list[bytes]
+    """Of a body that is not all there yet."""
+    _held = 0
 
     def connection_made(self, transport: Any) -> None:
         peer = transport.get_extra_info("peername")
@@ -97,6 +100,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._began = self.guard.monotonic()
         self._header_bytes = 0
+        self._parts, self._held = [], 0
         super().on_message_begin()
 
     def data_received(self, data: bytes) -> None:
@@ -117,15 +121,24 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         # A small body is handed over in one piece when it is all there: the web server's own way
-        # wakes the application for every part and copies each once more.
-        cycle = self.cycle
-        if len(cycle.body) + len(body) > WHOLE_BODY or cycle.response_complete:
-            super().on_body(body)
-        else:
-            cycle.body += body
+        # wakes the application for every part and copies each twice more.
+        self._parts.append(body)
+        self._held += len(body)
+        if self._held > WHOLE_BODY or self.cycle.response_complete:
+            self._hand_over(super().on_body)
+
+    def _hand_over(self, to: Callable[[bytes], None]) -> None:
+        parts, self._parts, self._held = self._parts, [], 0
+        to(b"".join(parts))
+
+    def _whole(self, body: bytes) -> None:
+        # the server hands out bytes(cycle.body), which for bytes are the same bytes, not a copy
+        self.cycle.body = body if not self.cycle.body else self.cycle.body + body
 
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
+        if self._parts:
+            self._hand_over(self._whole)
         super().on_message_complete()
 
     def overdue(self, now: float) -> bool:
