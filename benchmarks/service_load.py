@@ -6,8 +6,8 @@
 Durable accepted reports a second against a bare Starlette handler with a SQLite group commit, and
 in memory against a bare uvicorn sink (one that forgets the body at once, and one that keeps it),
 100 KB each; then one round of many small reports. Short runs of ours and of the floor alternate, so
-that a busy neighbour hurts both; the ratio is the median of those of neighbouring runs. The ratio of
-CPU times is shown beside it: it depends less on who else uses the machine.
+that a busy neighbour hurts both; the ratio is the median of those of neighbouring runs. The ratio
+of CPU times is shown beside it: it depends less on who else uses the machine.
 """
 
 from __future__ import annotations

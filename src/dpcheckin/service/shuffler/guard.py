@@ -132,8 +132,11 @@ class GuardedProtocol(HttpToolsProtocol):
         to(b"".join(parts))
 
     def _whole(self, body: bytes) -> None:
-        # the server hands out bytes(cycle.body), which for bytes are the same bytes, not a copy
-        self.cycle.body = body if not self.cycle.body else self.cycle.body + body
+        cycle = self.cycle
+        if cycle.body:  # the beginning was handed over, and waits to be read
+            cycle.body += body
+        else:  # the server hands out bytes(cycle.body): of bytes that is no copy
+            cycle.body = body  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
         self._began, self._in_body = None, False
