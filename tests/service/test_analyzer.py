@@ -1,6 +1,7 @@
 """The analyzer survives a crash at every single step, and nothing hostile in a batch stops it."""
 
 import os
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -292,10 +293,48 @@ def test_a_batch_cut_short_is_fetched_again(tmp_path: Path) -> None:
     assert [row["opened"] for row in world.kept.log] == [3] * 4
 
 
-def test_a_round_deleted_at_the_shuffler_is_given_up_but_stays_charged(tmp_path: Path) -> None:
+def test_a_round_deleted_at_the_shuffler_is_given_up_but_charged(tmp_path: Path) -> None:
     world = World(tmp_path, small_plan(), {0: Status("done", 120, 3)})
     world.run()
     assert world.kept.log[0]["state"] == "lost"
+    assert [body["round"] for body in world.charges()] == [0, 1, 2, 3]
+
+
+def put_back_in_time(world: World, number: int) -> Path:
+    """Let the run go on, and keep the folder as it was when this round was claimed."""
+    older = world.folder.parent / "older"
+
+    def copy(claimed: int, charge: str) -> None:
+        if claimed == number:
+            shutil.copytree(world.folder, older)
+
+    world.shuffler.on_claim = copy
+    world.run()
+    world.shuffler.on_claim = lambda claimed, charge: pytest.fail("claimed once more")
+    return older
+
+
+def test_a_folder_put_back_in_time_pays_for_the_rounds_it_has_forgotten(tmp_path: Path) -> None:
+    world = World(tmp_path / "folder", small_plan(), {})
+    older = put_back_in_time(world, 1)
+    before = world.charges()
+    shutil.rmtree(world.folder)
+    older.rename(world.folder)
+    assert len(world.charges()) == 2
+    assert world.run() == "all 4 rounds of the plan have been charged"
+    assert world.charges() == before
+    assert [row["state"] for row in world.kept.log] == ["released", "lost", "lost", "lost"]
+
+
+def test_a_ledger_put_back_in_time_under_its_checkpoint_is_refused(tmp_path: Path) -> None:
+    world = World(tmp_path / "folder", small_plan(), {})
+    older = put_back_in_time(world, 1)
+    for file in older.glob(f"{LEDGER}*"):  # with the note of how long it is
+        file.replace(world.folder / file.name)
+    with pytest.raises(core.LedgerBehind, match="round 2 is in the checkpoint and not in"):
+        world.analyzer()
+    with Journal(world.folder / LEDGER):  # it was given back
+        pass
 
 
 def test_stopping_while_a_round_is_open_is_clean(tmp_path: Path) -> None:
@@ -366,7 +405,7 @@ def test_the_band_holds_99_percent() -> None:
         (Status("claimed", 1, 1), Step.PAY_AND_COLLECT),
         (Status("void", 1, None, "population"), Step.SKIP),
         (Status("void", 1, 1, "batch"), Step.PAY_AND_SKIP),
-        (Status("done"), Step.GIVE_UP),
+        (Status("done"), Step.PAY_AND_GIVE_UP),
     ],
 )
 def test_the_next_step_follows_from_the_shufflers_answer(status: Status | None, step: Step) -> None:
@@ -585,12 +624,32 @@ def test_shares_add_up_and_a_bad_one_spoils_only_the_round() -> None:
     for one in sealed_reports[1:]:
         broken.add(one[:cut])
     broken.add(os.urandom(cut))
-    assert broken.result().total is None
-    assert broken.result().reports == 49
+    found = broken.result()
+    assert (found.total, found.reports, found.dropped) == (None, 49, 1)
+    assert found.spoiled == "of a dropped report the shuffler's share is in the sum"
     with pytest.raises(Malformed, match="begins with the shuffler's sum"):
         batch.reader()
     with pytest.raises(Malformed, match="dimension"):
         batch.reader(b"\0" * 8)
+
+
+@pytest.mark.parametrize("wrong", ["one coordinate", "another seed's share"])
+def test_a_share_that_is_not_the_other_half_is_found_out(wrong: str) -> None:
+    """Both parts are well formed, so each side takes its own; together they are no report."""
+    batch = Batch(plan("distributed-check-in", randomizer=SKELLAM))
+    sealed_reports = batch.seal(5)
+    cut = sizes(batch.plan).released
+    shares = np.array([np.frombuffer(e[cut:], dtype="<u4") for e in sealed_reports])
+    if wrong == "one coordinate":
+        shares[2, 7] ^= 1 << 30
+    else:
+        shares[2] = np.frombuffer(batch.seal(1)[0][cut:], dtype="<u4")
+    reader = batch.reader(shares.sum(axis=0, dtype=np.uint32).astype("<u4").tobytes())
+    for one in sealed_reports:
+        reader.add(one[:cut])
+    found = reader.result()
+    assert (found.total, found.reports, found.dropped) == (None, 5, 0)
+    assert found.spoiled is not None and "one was malformed" in found.spoiled
 
 
 @pytest.mark.parametrize("randomizer", [None, DARY], ids=["vector", "symbol"])

@@ -154,9 +154,7 @@ class Machine(RuleBasedStateMachine):
             assert problem is Problem.PLAN_EXHAUSTED
         else:
             assert problem is None
-            self.rounds[number] = ModelRound(
-                number, self.clock.now + 10, self.analyzer.plan.cover
-            )
+            self.rounds[number] = ModelRound(number, self.clock.now + 10, self.analyzer.plan.cover)
 
     @rule(who=CLIENTS)
     def a_client_is_present(self, who: int) -> None:

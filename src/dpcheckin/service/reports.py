@@ -2,8 +2,9 @@
 
 `make_envelope` is the client's half: randomize with secure chance, encode, seal. `BatchReader` is
 the analyzer's: open, check, decode, add up. Whatever is wrong with an envelope, it is counted and
-left out; one bad report never spoils a round of shuffled check-ins. (In a round of shares it does:
-the shuffler has added a share whose other half is missing. Such a round gives no estimate.)
+left out; one bad report never spoils a round of shuffled check-ins. In a round of shares it does:
+the shuffler has added a share whose other half is missing, or is not its other half. Both are found
+out, and such a round gives no estimate.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ class Decoded:
     dropped: int
     total: NDArray[np.float64] | None
     """Sum of the estimates (for symbols: estimated counts); None when there is nothing to use."""
+    spoiled: str | None = None
+    """Why the sum of a whole round of shares cannot be used."""
 
 
 class BatchReader:
@@ -165,13 +168,19 @@ class BatchReader:
 
     def result(self) -> Decoded:
         """The sum, once all envelopes are in."""
-        return Decoded(self.reports, sum(self.dropped.values()), self._total())
+        dropped = sum(self.dropped.values())
+        try:
+            return Decoded(self.reports, dropped, self._total())
+        except Malformed as problem:
+            return Decoded(self.reports, dropped, None, str(problem))
 
     def _total(self) -> NDArray[np.float64] | None:
+        if self._shares is not None and self.dropped:
+            raise Malformed("of a dropped report the shuffler's share is in the sum")
         if self.reports == 0:
             return None
         if self._shares is not None:
-            return None if self.dropped else self._shares.total()
+            return self._shares.total()
         if self._vectors is not None:
             return self._vectors.total()
         assert isinstance(self._randomizer, CategoryRandomizer)

@@ -8,6 +8,7 @@ analyzer sees seeds and one sum. What the sum gives away is priced in `protocols
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
@@ -33,13 +34,25 @@ class SumOfShares:
     def __init__(self, noise: SkellamVector, shuffler_sum: bytes) -> None:
         if len(shuffler_sum) != 4 * noise.dimension:
             raise Malformed("the shuffler's sum does not have the plan's dimension")
-        self._noise = noise
+        self._noise, self._reports = noise, 0
         self._total = np.frombuffer(shuffler_sum, dtype="<u4").astype(np.uint32)
 
     def add(self, seed: bytes) -> None:
         """One client's seed."""
         self._total += expand(seed, self._total.size)  # uint32 wraps around, as it should
+        self._reports += 1
 
     def total(self) -> NDArray[np.float64]:
-        """The sum of the clients' vectors, with the noise of all of them."""
-        return np.asarray(self._noise.estimate(self._total.astype(np.int64)), np.float64)
+        """The sum of the clients' vectors, with the noise of all of them.
+
+        Two parts that do not belong together add up to anything modulo 2^32: a vector longer than
+        clips and noise allow is no sum of honest reports, and raises `Malformed`.
+        """
+        noise, reports = self._noise, self._reports
+        total = np.asarray(noise.estimate(self._total.astype(np.int64)), np.float64)
+        longest = reports * math.sqrt(noise.largest_square)
+        # ‖noise‖ exceeds σ(√d + t) with probability about exp(-t²/2); twice that is never seen
+        longest += 2 * math.sqrt(reports * noise.variance) * (math.sqrt(noise.dimension) + 9.0)
+        if not float(np.linalg.norm(total)) <= longest * noise.clip / noise.steps:
+            raise Malformed("the sum is longer than honest shares can make it: one was malformed")
+        return total

@@ -126,6 +126,8 @@ class Board:
         dropped = sum(row.get("dropped", 0) for row in shot["rounds"])
         gauge("reports_opened_total", "Reports opened and used.", {"": opened}, "counter")
         gauge("reports_dropped_total", "Reports that could not be used.", {"": dropped}, "counter")
+        spoiled = sum(row.get("spoiled") is not None for row in shot["rounds"])
+        gauge("rounds_spoiled_total", "Sums that were of no use.", {"": spoiled}, "counter")
         gauge("rounds_charged", "Rounds in the ledger.", {"": spent["charged"]})
         gauge("rounds_allowed", "Rounds the budget pays for.", {"": spent["allowed"]})
         gauge("epsilon_budget", "The plan's budget.", {"": shot["plan"]["epsilon_budget"]})

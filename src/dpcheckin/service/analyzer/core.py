@@ -8,6 +8,7 @@ follows from the answer can be taken again without harm.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -31,7 +32,7 @@ class Step(Enum):
     SKIP = "skip"  # void by population: costs nothing
     PAY_AND_SKIP = "pay and skip"  # void by batch: its number of reports was seen
     PAY_AND_COLLECT = "pay and collect"  # closed or claimed: charge, claim, open, learn
-    GIVE_UP = "give up"  # deleted at the shuffler, and not in our checkpoint
+    PAY_AND_GIVE_UP = "pay and give up"  # taken and deleted, and not in our checkpoint
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,26 @@ def next_step(status: Status | None) -> Step:
         "open": Step.WAIT,
         "closed": Step.PAY_AND_COLLECT,
         "claimed": Step.PAY_AND_COLLECT,
-        "done": Step.GIVE_UP,
+        "done": Step.PAY_AND_GIVE_UP,
     }[status.state]
 
 
 class PlanChanged(ServiceError):
     """The checkpoint belongs to another plan than the one in the configuration."""
+
+
+class LedgerBehind(ServiceError):
+    """The ledger does not hold what the checkpoint says was paid for."""
+
+
+def check_ledger(state: AnalyzerState, charged: Callable[[int], bool]) -> None:
+    """Charges are written before checkpoints: a ledger that lacks one has been put back."""
+    for line in state.log:
+        if line["state"] in ("released", "void by batch", "lost") and not charged(line["round"]):
+            raise LedgerBehind(
+                f"round {line['round']} is in the checkpoint and not in the ledger: the ledger "
+                "is an older copy, and would spend the same budget twice"
+            )
 
 
 def begin(plan: PlanDocument, task: AnalyzerTask) -> AnalyzerState:

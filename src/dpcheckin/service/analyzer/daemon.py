@@ -84,6 +84,11 @@ class Analyzer:
         self._ring = KeyRing(folder / KEYS, self.plan.suite)
         self.board = Board(self.price)
         self.ledger = Ledger(folder / LEDGER, self.price)
+        try:
+            core.check_ledger(found, lambda number: self.ledger.charge_of(number) is not None)
+        except core.LedgerBehind:
+            self.ledger.close()
+            raise
         self._show()
 
     def close(self) -> None:
@@ -172,7 +177,10 @@ class Analyzer:
         elif step is Step.PAY_AND_SKIP:
             self.ledger.charge(number, Why.VOID)
             self._finish(self._state, status, "void by batch")
-        elif step is Step.GIVE_UP:
+        elif step is Step.PAY_AND_GIVE_UP:
+            # released to somebody who knew this folder's future: the folder was put back in time
+            log.error("round %d was released before; this folder is an older copy", number)
+            self.ledger.charge(number, Why.RELEASE)
             self._finish(self._state, status, "lost")
         else:
             self._collect(number, status)
@@ -194,6 +202,7 @@ class Analyzer:
             "released",
             opened=decoded.reports,
             dropped=decoded.dropped,
+            spoiled=decoded.spoiled,
             seconds=round(time.perf_counter() - began, 3),
             **{name: float(value) for name, value in learned.task.metrics.items()},
         )
@@ -225,7 +234,10 @@ class Analyzer:
                 reader.add(envelope)
         for why, count in reader.dropped.items():
             log.warning("round %d: %d reports dropped: %s", number, count, why)
-        return reader.result()
+        decoded = reader.result()
+        if decoded.spoiled is not None:
+            log.error("round %d teaches nothing: %s", number, decoded.spoiled)
+        return decoded
 
     def _pending(self) -> RoundDocument:
         assert self._state.pending is not None
