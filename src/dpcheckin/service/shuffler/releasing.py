@@ -15,7 +15,6 @@ from dpcheckin.service.canonical import parse
 from dpcheckin.service.documents import SHARES, KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.envelope import Sizes
 from dpcheckin.service.problems import Malformed, Problem, refuse
-from dpcheckin.service.reports import dummy_envelope
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.rounds import CHUNK_BYTES, Release, Rounds
@@ -77,6 +76,9 @@ class Releasing(Rounds):
 
         The analyzer must not learn that the slot was empty, or it would know who was missing.
         """
+        # imported here: randomizers bring all of accounting along, and few shufflers need any
+        from dpcheckin.service.reports import dummy_envelope
+
         found = read_signed(RoundDocument, parse(record.document), None)
         with self.store.transaction() as transaction:
             held = [parse(key) for key in transaction.keys(record.plan)]
