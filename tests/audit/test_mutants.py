@@ -79,7 +79,7 @@ def test_results_are_kept_and_taken_up(everyone: dict[str, Mutant], tmp_path) ->
     path = tmp_path / "mutants.json"
     measure(2, path, chosen=quick)
     (row,) = measure(3, path, chosen=quick)
-    assert (row.repetitions, row.caught, row.honest_repetitions) == (3, 3, 1)
+    assert (row.repetitions, row.caught, row.honest_repetitions) == (3, 3, 3)
     assert "| clipping skipped |" in markdown([row])
 
 

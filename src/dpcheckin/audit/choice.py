@@ -55,12 +55,15 @@ class Event:
         one, other = (first, second) if self.for_first else (second, first)
         return Counts.of(self._degrees(one), self._degrees(other), _STEPS if self.width else 1)
 
-    def _degrees(self, scores: FloatArray) -> NDArray[np.int64]:
+    def slope(self, scores: FloatArray) -> FloatArray:
+        """Degrees from 0 to 1 of scores."""
         beyond = scores - self.threshold if self.above else self.threshold - scores
         if not self.width:
-            return (beyond >= 0).astype(np.int64)
-        slope = np.clip(beyond / self.width + 0.5, 0.0, 1.0)
-        return np.rint(_STEPS * slope).astype(np.int64)
+            return (beyond >= 0).astype(np.float64)
+        return np.clip(beyond / self.width + 0.5, 0.0, 1.0)
+
+    def _degrees(self, scores: FloatArray) -> NDArray[np.int64]:
+        return np.rint((_STEPS if self.width else 1) * self.slope(scores)).astype(np.int64)
 
     def __str__(self) -> str:
         near = f" ± {self.width / 2:.2g}" if self.width else ""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from dpcheckin.accounting import Kind, lower_bound
 from dpcheckin.accounting.published import PublishedBound, Setting, catalogue
-from dpcheckin.audit.evidence import Counts, degrees, needed_capital
+from dpcheckin.audit.evidence import needed_capital
 from dpcheckin.audit.examination import PILOT
 from dpcheckin.audit.finding import Finding
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -138,18 +138,11 @@ def forecast(plan: Plan, finding: Finding) -> Forecast:
     excess = _exact_delta(plan, finding.claimed, finding.delta) - finding.delta
     if excess <= 0.0:
         return Forecast(None, None)
-    deviation = _variance(finding.counts, finding.claimed)
-    needed = 2 * needed_capital(finding.confidence) * deviation / excess**2 / (1 - PILOT)
+    variance = finding.counts.variance(finding.claimed)
+    needed = 2 * needed_capital(finding.confidence) * variance / excess**2 / (1 - PILOT)
     pairs = max(math.ceil(needed), 1)
     pace = (finding.pairs + finding.pilot_pairs) / max(finding.seconds, 1e-9)
     return Forecast(pairs, pairs / pace)
-
-
-def _variance(counts: Counts, epsilon: float) -> float:
-    """Of S(first) - e^ε S(second) over pairs."""
-    one, other = degrees(counts.flat.size)
-    gains, shares = one - math.exp(epsilon) * other, counts.flat / counts.pairs
-    return float((shares * (gains - (shares * gains).sum()) ** 2).sum())
 
 
 def _exact_delta(plan: Plan, epsilon: float, delta: float) -> float:

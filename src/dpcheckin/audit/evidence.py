@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,16 @@ class Counts:
     def flat(self) -> FloatArray:
         """The table row by row."""
         return np.array(self.table, dtype=np.float64).ravel()
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object for JSON."""
+        return {"table": [list(row) for row in self.table]}
+
+    def variance(self, epsilon: float) -> float:
+        """Of first - e^ε second over pairs."""
+        one, other = degrees(self.flat.size)
+        gains, shares = one - math.exp(epsilon) * other, self.flat / self.pairs
+        return float((shares * (gains - (shares * gains).sum()) ** 2).sum())
 
     def __add__(self, other: Counts) -> Counts:
         rows = zip(self.table, other.table, strict=True)

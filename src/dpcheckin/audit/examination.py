@@ -9,16 +9,11 @@ What systems, statistics and events are is said in the modules of those names.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +21,18 @@ import numpy as np
 
 from dpcheckin.audit import evidence
 from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.choice import Choice, Event, choose
-from dpcheckin.audit.evidence import Counts, FloatArray, Stakes
+from dpcheckin.audit.capital import Capital, epsilon_grid
+from dpcheckin.audit.choice import Choice, choose
+from dpcheckin.audit.evidence import Counts, FloatArray
 from dpcheckin.audit.finding import Finding
+from dpcheckin.audit.players import Players, players_for
 from dpcheckin.audit.released import Neighbours
+from dpcheckin.audit.state import State
 from dpcheckin.audit.statistics import Statistic
-from dpcheckin.audit.systems import System
+from dpcheckin.audit.systems import Simulated, System
+from dpcheckin.audit.turn_choice import choose_turns
+from dpcheckin.audit.turns import NAME as TURNS
+from dpcheckin.audit.turns import Turns, can_take_turns, play_in_turns
 from dpcheckin.errors import InvalidParameter
 
 Progress = Callable[[float, str], None]
@@ -39,12 +40,18 @@ Progress = Callable[[float, str], None]
 
 PILOT = 0.25
 _LARGEST_PILOT = 2_000_000
+_LARGEST_TURNS = 4_000_000  # runs, of all targets
+_TURNS_TO_ONE = 10
 _SAVE_EVERY = 2.0
 
 
 @dataclass(frozen=True)
 class Check:
-    """A claim about a system, and how to attack it."""
+    """A claim about a system, and how to attack it.
+
+    With `turns` every client is the target in turn; the statistics, which look at one target, are
+    tried in the pilot all the same.
+    """
 
     name: str
     system: System
@@ -53,8 +60,11 @@ class Check:
     epsilon: float
     delta: float
     confidence: float = 0.99
+    turns: bool = False
 
     def __post_init__(self) -> None:
+        if self.turns and not can_take_turns(self.system):
+            raise InvalidParameter("turns", True, "left out: this system cannot take turns")
         evidence.needed_capital(self.confidence)
         if not 0.0 <= self.epsilon <= math.inf:
             raise InvalidParameter("epsilon", self.epsilon, "a number of at least 0")
@@ -70,54 +80,22 @@ class Check:
         first, second = self.system.play_both(self.data, (seed, block), runs)
         return {s.name: (s.scores(first), s.scores(second)) for s in self.statistics}
 
-    def counted(self, seed: int, block: int, runs: int, event: Event) -> Counts:
+    def in_turns(self, seed: int, block: int, plays: int) -> tuple[Turns, Turns]:
+        """Play one block with every client as the target."""
+        assert isinstance(self.system, Simulated)
+        return play_in_turns(self.system, self.data, (seed, block), plays)
+
+    def counted(self, seed: int, block: int, runs: int, choice: Choice) -> Counts | Capital:
         """Play one block and count the event."""
+        event = choice.event
+        if event.statistic == TURNS:
+            means = [t.mean(event.slope(t.values)) for t in self.in_turns(seed, block, runs)]
+            one, other = means if event.for_first else means[::-1]
+            grid = epsilon_grid(self.epsilon, choice.promised)
+            return Capital.won(grid, choice.stakes, self.delta, one, other)
         (statistic,) = [s for s in self.statistics if s.name == event.statistic]
         scores = replace(self, statistics=(statistic,)).scores(seed, block, runs)
         return event.count(*scores[event.statistic])
-
-
-@dataclass
-class _State:
-    """Everything needed to go on."""
-
-    seed: int
-    choice: Choice
-    pilot_pairs: int
-    next_block: int
-    counts: Counts | None = None
-    seconds: float = 0.0
-
-    def save(self, path: Path, fingerprint: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        content = {"fingerprint": fingerprint, **asdict(self)}
-        fresh = path.with_suffix(".new")
-        fresh.write_text(json.dumps(content), encoding="utf-8")
-        os.replace(fresh, path)
-
-    @staticmethod
-    def load(path: Path, fingerprint: str) -> _State:
-        try:
-            read = json.loads(path.read_text(encoding="utf-8"))
-            chosen = read["choice"]
-            stakes = Stakes(*(tuple(chosen["stakes"][key]) for key in ("sizes", "shares")))
-            state = _State(
-                int(read["seed"]),
-                Choice(Event(**chosen["event"]), stakes, float(chosen["promised"])),
-                int(read["pilot_pairs"]),
-                int(read["next_block"]),
-                read["counts"] and Counts(tuple(tuple(row) for row in read["counts"]["table"])),
-                float(read["seconds"]),
-            )
-        except FileNotFoundError:
-            raise InvalidParameter("resume", str(path), "a folder with a saved audit") from None
-        except (KeyError, TypeError, ValueError) as problem:
-            raise InvalidParameter("resume", str(problem), "a state saved by an audit") from None
-        if read["fingerprint"] != fingerprint:
-            raise InvalidParameter(
-                "resume", str(path), "the state of an audit with the same options"
-            )
-        return state
 
 
 def examine(
@@ -138,26 +116,27 @@ def examine(
     the number of pairs in all of them.
     """
     fingerprint, began = check.fingerprint(), time.perf_counter()
-    with _players(workers) as play:
-        clock = _Clock(budget, began, progress)
+    with players_for(workers) as players:
+        clock = _Clock(budget, began, players, progress)
         if resume:
             if state_path is None:
                 raise InvalidParameter("resume", True, "used together with a folder")
-            state = _State.load(state_path, fingerprint)
+            state = State.load(state_path, fingerprint)
         else:
             fresh = secrets.randbits(48) if seed is None else seed
-            state = _pilot(check, fresh, clock, play, workers, planned)
-        before, saved = state.seconds, time.perf_counter()
+            state = _pilot(check, fresh, clock, players, planned)
+        before, cpu_before, saved = state.seconds, state.cpu_seconds, time.perf_counter()
         runs = check.system.block
         while not clock.over():
             blocks = [state.next_block + i for i in range(workers)]
             runs = min(runs, clock.left(workers))
-            jobs = [(check, state.seed, block, runs, state.choice.event) for block in blocks]
-            for counts in play(_counted, jobs):
+            jobs = [(check, state.seed, block, runs, state.choice) for block in blocks]
+            for counts in players.play(_counted, jobs):
                 state.counts = counts if state.counts is None else state.counts + counts
             state.next_block += workers
             clock.spend(workers * runs)
             state.seconds = before + time.perf_counter() - began
+            state.cpu_seconds = cpu_before + players.cpu_seconds()
             finding = _finding(check, state)
             clock.tell(f"epsilon ≥ {finding.lower:.4g}, {finding.pairs:,} pairs")
             if state_path and time.perf_counter() - saved > _SAVE_EVERY:
@@ -173,12 +152,15 @@ def examine(
 class _Clock:
     """Keeps the budget."""
 
-    def __init__(self, budget: Budget, began: float, progress: Progress) -> None:
+    def __init__(self, budget: Budget, began: float, players: Players, progress: Progress) -> None:
         self._budget, self._began, self._progress, self._used = budget, began, progress, 0
+        self._players = players
 
     def share(self) -> float:
         if self._budget.pairs is not None:
             return self._used / self._budget.pairs
+        if self._budget.cpu_seconds is not None:
+            return self._players.cpu_seconds() / self._budget.cpu_seconds
         assert self._budget.seconds is not None
         return (time.perf_counter() - self._began) / self._budget.seconds
 
@@ -203,37 +185,75 @@ class _Clock:
         return max(1, round(self._used * (1.0 - share) / share))
 
 
-def _pilot(
-    check: Check, seed: int, clock: _Clock, play: _Play, workers: int, planned: int | None
-) -> _State:
+def _pilot(check: Check, seed: int, clock: _Clock, players: Players, planned: int | None) -> State:
     parts: list[dict[str, tuple[FloatArray, FloatArray]]] = []
-    block, pairs = 0, 0
-    while (clock.share() < PILOT and pairs < _LARGEST_PILOT) or not parts:
+    turns: list[tuple[Turns, Turns]] = []
+    workers, block = players.workers, 0
+    single, plays, runs_kept = 0, 0, 0
+    while not parts or (
+        clock.share() < PILOT and single + plays < _LARGEST_PILOT and runs_kept < _LARGEST_TURNS
+    ):
+        # single targets are tried too, but where all can take turns they seldom show more
+        take_turns = check.turns and single * _TURNS_TO_ONE > plays
         # small blocks first: a slow system must not eat its whole budget in the pilot
-        runs = min(check.system.block, max(4, pairs // workers), clock.left(workers))
-        parts += play(_scored, [(check, seed, block + i, runs) for i in range(workers)])
-        block, pairs = block + workers, pairs + workers * runs
+        so_far = plays if take_turns else single
+        runs = min(check.system.block, max(4, so_far // workers), clock.left(workers))
+        jobs = [(check, seed, block + i, runs) for i in range(workers)]
+        if take_turns:
+            played = players.play(_played_in_turns, jobs)
+            turns += played
+            runs_kept += sum(side.values.size for pair in played for side in pair)
+            plays += workers * runs
+        else:
+            parts += players.play(_scored, jobs)
+            single += workers * runs
+        block += workers
         clock.spend(workers * runs)
         clock.tell("pilot")
     scores = {
         name: tuple(np.concatenate([part[name][side] for part in parts]) for side in (0, 1))
         for name in parts[0]
     }
-    to_come = max(clock.to_come(), (planned or 0) - pairs)
-    chosen = choose(scores, to_come, check.delta, check.confidence)  # type: ignore[arg-type]
-    return _State(seed, chosen, pairs, block)
+    to_come = max(clock.to_come(), (planned or 0) - single - plays)
+    return State(seed, _chosen(check, scores, turns, single, to_come), single + plays, block)
 
 
-def _finding(check: Check, state: _State) -> Finding:
+def _chosen(
+    check: Check, scores: Any, turns: list[tuple[Turns, Turns]], single: int, to_come: int
+) -> Choice:
+    """The event that promises most.
+
+    A single target is preferred only for what it shows in as few pairs as were tried: in so short
+    a pilot some event always looks good by luck, and many pairs to come make luck look certain.
+    """
+    if not turns:
+        return choose(scores, to_come, check.delta, check.confidence)
+    first, second = (Turns.joined([pair[side] for pair in turns]) for side in (0, 1))
+    of_all = choose_turns(first, second, to_come, check.delta, check.confidence)
+    of_one = choose(scores, single, check.delta, check.confidence)
+    if of_one.promised <= of_all.promised:
+        return of_all
+    return choose(scores, to_come, check.delta, check.confidence)
+
+
+def _finding(check: Check, state: State) -> Finding:
     stakes = state.choice.stakes
-    counts = state.counts or Counts.plain()
+    counts = Counts.plain() if state.counts is None else state.counts
+    if isinstance(counts, Capital):
+        wanted = evidence.needed_capital(check.confidence)
+        lower, won = (
+            counts.lower_epsilon(wanted, stakes), counts.log_evidence(check.epsilon, stakes),
+        )  # fmt: skip
+    else:
+        lower = evidence.lower_epsilon(counts, check.delta, check.confidence, stakes)
+        won = evidence.log_evidence(counts, check.epsilon, check.delta, stakes)
     return Finding(
         name=check.name,
         claimed=check.epsilon,
         delta=check.delta,
         confidence=check.confidence,
-        lower=evidence.lower_epsilon(counts, check.delta, check.confidence, stakes),
-        log_evidence=evidence.log_evidence(counts, check.epsilon, check.delta, stakes),
+        lower=lower,
+        log_evidence=won,
         pairs=counts.pairs,
         pilot_pairs=state.pilot_pairs,
         counts=counts,
@@ -241,32 +261,17 @@ def _finding(check: Check, state: _State) -> Finding:
         stakes=stakes,
         seconds=state.seconds,
         seed=state.seed,
+        cpu_seconds=state.cpu_seconds,
     )
-
-
-_Play = Callable[[Callable[..., Any], list[tuple[Any, ...]]], list[Any]]
 
 
 def _scored(check: Check, seed: int, block: int, runs: int) -> Any:
     return check.scores(seed, block, runs)
 
 
-def _counted(check: Check, seed: int, block: int, runs: int, event: Event) -> Counts:
-    return check.counted(seed, block, runs, event)
+def _played_in_turns(check: Check, seed: int, block: int, plays: int) -> Any:
+    return check.in_turns(seed, block, plays)
 
 
-@contextmanager
-def _players(workers: int) -> Iterator[_Play]:
-    """Run jobs here, or in worker processes."""
-    if workers < 1:
-        raise InvalidParameter("workers", workers, "at least 1")
-    if workers == 1:
-        yield lambda function, jobs: [function(*job) for job in jobs]
-        return
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-
-        def play(function: Callable[..., Any], jobs: list[tuple[Any, ...]]) -> list[Any]:
-            waiting: list[Future[Any]] = [pool.submit(function, *job) for job in jobs]
-            return [future.result() for future in waiting]
-
-        yield play
+def _counted(check: Check, seed: int, block: int, runs: int, choice: Choice) -> Any:
+    return check.counted(seed, block, runs, choice)

@@ -8,6 +8,7 @@ from typing import Any
 
 from dpcheckin.accounting.kinds import rounded_down, rounded_up
 from dpcheckin.audit import evidence
+from dpcheckin.audit.capital import Capital
 from dpcheckin.audit.choice import Event
 from dpcheckin.audit.evidence import Counts, Stakes
 
@@ -24,11 +25,12 @@ class Finding:
     log_evidence: float
     pairs: int
     pilot_pairs: int
-    counts: Counts
+    counts: Counts | Capital
     event: Event
     stakes: Stakes
     seconds: float
     seed: int
+    cpu_seconds: float = 0.0
 
     @property
     def refuted(self) -> bool:
@@ -41,17 +43,30 @@ class Finding:
         return self.lower / self.claimed if self.claimed > 0 else math.nan
 
     @property
-    def clopper_pearson(self) -> float:
-        """The classical bound on the same runs and event (without a slope), for comparison."""
+    def clopper_pearson(self) -> float | None:
+        """The classical bound on the same runs and event (without a slope), for comparison.
+
+        None when every client took its turn: it needs runs that are independent.
+        """
+        if isinstance(self.counts, Capital):
+            return None
         return evidence.clopper_pearson_epsilon(self.counts, self.delta, self.confidence)
 
     def __str__(self) -> str:
+        turns = isinstance(self.counts, Capital)
+        runs = "plays with every client as the target in turn" if turns else "pairs of runs"
         verdict = "The claim is VIOLATED." if self.refuted else "The claim is not violated."
         return (
             f"Claimed: epsilon ≤ {rounded_up(self.claimed)} at delta = {self.delta:g}. Audited: "
             f"epsilon ≥ {rounded_down(self.lower)} with {100 * self.confidence:g}% "
-            f"confidence, from {self.pairs:,} pairs of runs (event: {self.event}). {verdict}"
+            f"confidence, {self._share()}from {self.pairs:,} {runs} (event: {self.event}). "
+            f"{verdict}"
         )
+
+    def _share(self) -> str:
+        if not math.isfinite(self.ratio) or self.refuted:
+            return ""
+        return f"{math.floor(100 * self.ratio) / 100:.2f} of what is claimed, "
 
     def to_json(self) -> dict[str, Any]:
         """A plain object for JSON."""
@@ -64,10 +79,17 @@ class Finding:
             "clopper_pearson": self.clopper_pearson,
             "refuted": self.refuted,
             "log_evidence": self.log_evidence if math.isfinite(self.log_evidence) else None,
+            "ratio": self.ratio if math.isfinite(self.ratio) else None,
+            "every_client_in_turn": isinstance(self.counts, Capital),
             "pairs": self.pairs,
             "pilot_pairs": self.pilot_pairs,
             "event": {**asdict(self.event), "text": str(self.event)},
-            "counts": [list(row) for row in self.counts.table],
+            "counts": _counts_json(self.counts),
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
             "seed": self.seed,
         }
+
+
+def _counts_json(counts: Counts | Capital) -> list[list[int]] | None:
+    return None if isinstance(counts, Capital) else [list(row) for row in counts.table]

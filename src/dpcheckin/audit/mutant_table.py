@@ -20,8 +20,6 @@ from dpcheckin.errors import InvalidParameter
 
 Progress = Callable[[float, str], None]
 
-HONEST_EVERY = 3  # an honest system uses up its whole budget, a broken one is caught early
-
 
 @dataclass
 class Row:
@@ -53,10 +51,10 @@ class Row:
         return float(stats.beta.ppf(0.05, self.caught, missed + 1))
 
     def repeat(self, mutant: Mutant) -> None:
-        """One more audit of the broken system, and now and then of the honest one."""
+        """One more audit of the broken system, and one of the honest one if it is its turn."""
         seed, budget = 1 + self.repetitions, Budget(pairs=mutant.pairs)
         found = examine(mutant.broken, budget, seed=seed, stop_when_refuted=True)
-        if self.repetitions % HONEST_EVERY == 0:
+        if self.repetitions % mutant.honest_every == 0:
             clean = examine(mutant.honest, budget, seed=seed, stop_when_refuted=True)
             self.honest_repetitions += 1
             self.flagged += clean.refuted

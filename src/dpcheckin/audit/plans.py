@@ -20,7 +20,8 @@ from dpcheckin.audit.statistics import (
     standard_statistics,
     worst_neighbours,
 )
-from dpcheckin.audit.systems import CoinByCoin, OneReport, Simulated, System
+from dpcheckin.audit.systems import CoinByCoin, Everybody, OneReport, Simulated, System
+from dpcheckin.audit.turns import can_take_turns
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import (
     DistributedCheckIn,
@@ -140,22 +141,29 @@ def check_plan(
     *,
     epsilon: float | None = None,
     system: System | None = None,
+    turns: bool = False,
 ) -> Check:
-    """Attack a plan's certified epsilon, or a claimed one; `system` plays it (default: ours)."""
+    """Attack a plan's certified epsilon, or a claimed one; `system` plays it (default: ours).
+
+    With `turns`, every client is the target in turn wherever that is possible (`audit.turns`).
+    """
     if not 0.0 < delta < 1.0:
         raise InvalidParameter("delta", delta, "a number strictly between 0 and 1")
     data, statistics = attack_on(plan)
     claimed = plan.guarantee(delta).epsilon.upper if epsilon is None else epsilon
     name = f"{plan.describe()}; {plan.randomizer.describe()}; {rounds_text(plan.rounds)}"
     system = system or default_system(plan)
-    return Check(name, system, data, tuple(statistics), claimed, delta, confidence)
+    turns = turns and can_take_turns(system)
+    return Check(name, system, data, tuple(statistics), claimed, delta, confidence, turns)
 
 
 def default_system(plan: Plan) -> Simulated:
     """The fastest way to play a plan with the package's own code."""
-    if not isinstance(plan, ShuffledCheckIn) or plan.lowest_rate is not None or plan.dropout:
-        return Simulated(plan)
-    return CoinByCoin(plan)
+    if isinstance(plan, FullShuffle):
+        return Everybody(plan)
+    if isinstance(plan, ShuffledCheckIn) and plan.lowest_rate is None and not plan.dropout:
+        return CoinByCoin(plan)
+    return Simulated(plan)
 
 
 def rounds_text(rounds: int) -> str:

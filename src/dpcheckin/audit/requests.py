@@ -59,7 +59,7 @@ class Request:
                 raise InvalidParameter("attack", self.attack, "released, for a claim")
             claimed = self.claimed()
             return plans.check_plan(
-                claimed.plan, claimed.delta, self.confidence, epsilon=claimed.epsilon
+                claimed.plan, claimed.delta, self.confidence, epsilon=claimed.epsilon, turns=True
             )
         makers = {
             "released": self._released,
@@ -78,7 +78,7 @@ class Request:
             self.protocol or "shuffled-check-in", randomizer, _or(self.population, 1000),
             _or(self.rate, 0.1), _or(self.rounds, 1), self.slots,
         )  # fmt: skip
-        return plans.check_plan(plan, _or(self.delta, 1e-3), self.confidence)
+        return plans.check_plan(plan, _or(self.delta, 1e-3), self.confidence, turns=True)
 
     def _report(self) -> Check:
         self._refuse("--attack report", "protocol", "population", "rate", "rounds", "slots")

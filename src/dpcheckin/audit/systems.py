@@ -3,7 +3,7 @@
 `Simulated` plays a plan with the package's own code: the plan's coins, the randomizer, a
 permutation; one run after the other for the coins, all clients of all runs at once for the
 randomizer, which is what its batch interface is for. `CoinByCoin` flips the coins of many runs at
-once, too. `PerClient` plays the same plan one client at
+once, too, and `Everybody` needs none. `PerClient` plays the same plan one client at
 a time with a source of its own each, the way deployed clients do; slow, and the reference for the
 other. `BlackBox` takes any function that returns batches. Their steps are methods so that an
 audit can be tested on systems in which one step is wrong (`audit.mutants`).
@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.audit.released import IntArray, Neighbours, Released, RoundBatches, gathered
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols import Plan, Reveals, ShuffledCheckIn
+from dpcheckin.protocols import FullShuffle, Plan, Reveals, ShuffledCheckIn
 from dpcheckin.randomizers import Randomizer, RandomSource, SeededSource
 
 _NOISE, _PERMUTE, _RUNS, _COINS = 51, 52, 53, 54
@@ -82,7 +83,7 @@ class Simulated(System):
         self, data: Neighbours, datasets: Sequence[int], seed: tuple[int, ...], runs: int
     ) -> list[Released]:
         """Coins do not depend on the data, so they are drawn once for both neighbours."""
-        run_seeds = [int(s) >> 1 for s in _sequence(*seed, _RUNS).generate_state(runs, np.uint64)]
+        run_seeds = _run_seeds(seed, runs)
         drawn = self._drawn(seed, run_seeds)
         rounds: list[list[RoundBatches]] = [[] for _ in datasets]
         for t in range(self.plan.rounds):
@@ -91,10 +92,19 @@ class Simulated(System):
                 released.append(self._round(data, which, seed, run_seeds, clients, sizes, t))
         return [tuple(released) for released in rounds]
 
+    def drawn(self, seed: tuple[int, ...], runs: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Round by round, who reports in each run: all runs end to end, and how many each has."""
+        return self._drawn(seed, _run_seeds(seed, runs))
+
+    def released(
+        self, reports: NDArray[Any], sizes: IntArray, seed: tuple[int, ...], round_index: int
+    ) -> NDArray[Any]:
+        """What leaves the shuffler in one round of many runs."""
+        return self.shuffled(reports, sizes, (*seed, round_index, _PERMUTE))
+
     def _drawn(
         self, seed: tuple[int, ...], runs: Sequence[int]
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Round by round, who reports in each run: all runs end to end, and how many each has."""
         count = self.plan.rounds
         drawn = [[self.participants(run, t) for t in range(count)] for run in runs]
         for t in range(count):
@@ -120,7 +130,7 @@ class Simulated(System):
             return RoundBatches(ends[places[1:]] - ends[places[:-1]], sizes, only_sums=True)
         if self.plan.reveals is Reveals.NAMED:
             return RoundBatches(reports, sizes)
-        return RoundBatches(self.shuffled(reports, sizes, (*seed, t, _PERMUTE)), sizes)
+        return RoundBatches(self.released(reports, sizes, seed, t), sizes)
 
     def participants(self, run: int, round_index: int) -> IntArray:
         """Who reports; the target is client 0, dummies are client -1."""
@@ -179,6 +189,25 @@ class CoinByCoin(Simulated):
             yield places % n, np.bincount(places // n, minlength=len(runs))
 
 
+@dataclass(frozen=True)
+class Everybody(Simulated):
+    """A full shuffle: no coins, so there is nobody to draw."""
+
+    plan: FullShuffle
+
+    @property
+    def block(self) -> int:
+        work = 2 * self.plan.population + 30
+        return int(np.clip(_BLOCK_WORK // (self.plan.rounds * work), 16, 8192))
+
+    def _drawn(
+        self, seed: tuple[int, ...], runs: Sequence[int]
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        n = self.plan.population
+        everybody = np.tile(self.plan.cohort(0, 0).clients, len(runs))
+        return repeat((everybody, np.full(len(runs), n)), self.plan.rounds)
+
+
 def heads(generator: np.random.Generator, coins: int, rate: float) -> IntArray:
     """Which of so many independent coins show heads.
 
@@ -198,6 +227,10 @@ def heads(generator: np.random.Generator, coins: int, rate: float) -> IntArray:
 @dataclass(frozen=True)
 class PerClient(Simulated):
     """The same plan, client by client: every client asks a source of its own."""
+
+    @property
+    def block(self) -> int:
+        return 100
 
     def _round(
         self,
@@ -283,6 +316,10 @@ def _order(seed: tuple[int, ...], sizes_as_bytes: bytes) -> IntArray:
         rows = np.arange(total).reshape(sizes.size, -1)
         return generator.permuted(rows, axis=1).ravel()
     return np.argsort(np.repeat(np.arange(sizes.size), sizes) + generator.random(total))
+
+
+def _run_seeds(seed: tuple[int, ...], runs: int) -> list[int]:
+    return [int(s) >> 1 for s in _sequence(*seed, _RUNS).generate_state(runs, np.uint64)]
 
 
 def _sequence(*seed: int) -> np.random.SeedSequence:
