@@ -86,6 +86,17 @@ class Fleet:
         for party in reversed(self.parties.values()):
             party.stop()
 
+    def wait_for_a_release(self, patience: float = 120.0) -> None:
+        """The run goes on after everything that happened to it."""
+        began, limit = self._released(), time.monotonic() + patience
+        while self._released() <= began:
+            assert time.monotonic() < limit, "nothing is released any more"
+            time.sleep(0.2)
+
+    def _released(self) -> int:
+        kept = state.load(self.folder / "analyzer")  # replaced as a whole: can be read any time
+        return 0 if kept is None else sum(row["state"] == "released" for row in kept.log)
+
     # --- what is true -------------------------------------------------------------------------
 
     def check(self) -> int:
@@ -152,7 +163,7 @@ def run_with_kills(fleet: Fleet, kills: int, seed: int) -> None:
         elif victim == "agents" and progress:
             fleet.check_clients()
         fleet.start(victim)
-    time.sleep(6)
+    fleet.wait_for_a_release()
     fleet.kill("agents")
     fleet.kill("analyzer")
     progress.append(fleet.check())

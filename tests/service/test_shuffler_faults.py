@@ -1,4 +1,4 @@
-"""Faults, with real processes: kill -9, a full disk, a database that goes away, racing front ends.
+"""Faults, with real processes: kill -9, clocks, full disks, lost databases, racing front ends.
 
 What is promised: an acknowledged report is released exactly once or destroyed by rule, whatever
 happens in between; what was not acknowledged may be sent again; trouble is named and passes.
@@ -10,6 +10,7 @@ import contextlib
 import http.client
 import random
 import resource
+import sys
 import threading
 import time
 from collections import Counter
@@ -210,6 +211,59 @@ def test_a_crash_between_claim_and_delete_neither_loses_nor_repeats(tmp_path: Pa
         assert state(call, 0)["state"] == "done"
     finally:
         shuffler.stop()
+
+
+# --- a clock that jumps ---------------------------------------------------------------------
+
+_ANOTHER_CLOCK = """
+import sys, time
+from pathlib import Path
+system, file = time.time, Path(sys.argv.pop(1))
+time.time = lambda: system() + float(file.read_text())
+from dpcheckin.cli import main
+main()
+"""
+
+
+def test_a_clock_that_jumps_is_told_and_loses_nothing(tmp_path: Path) -> None:
+    """An hour back while a round is open, back to the right time, a day ahead, and back again."""
+    ahead = tmp_path / "seconds ahead"
+
+    def jump(seconds: float) -> None:
+        fresh = tmp_path / "fresh"
+        fresh.write_text(str(seconds))
+        fresh.replace(ahead)
+
+    jump(0.0)
+    program = [sys.executable, "-c", _ANOTHER_CLOCK, str(ahead)]
+    analyzer = Analyzer.of(population=3, minimum_batch=1, rounds=2)
+    with ShufflerProcess(tmp_path / "data", program=program) as shuffler:
+        tokens = shuffler.enroll(4)
+        shuffler.wait_for_clients(4)
+        call = shuffler.analyzer()
+        publish(call, analyzer)
+        open_round(call, analyzer, 0, 600.0)
+
+        def report(mark: int) -> Problem | None:
+            line = shuffler.caller(tokens[mark])
+            line.get("/v1/round")
+            return problem_in(line.put("/v1/rounds/0/report", analyzer.report(0, mark)).content)
+
+        assert report(0) is None
+        jump(-3600.0)
+        wait_until(lambda: shuffler.metrics()["clock_steps_back_total"] >= 1)
+        assert any(event["event"] == "clock set back" for event in shuffler.events())
+        assert report(1) is Problem.NO_ROUND  # it has not begun yet, and is not closed
+        jump(0.0)
+        assert [report(mark) for mark in (1, 2, 0)] == [None, None, Problem.DUPLICATE]
+        jump(86400.0)
+        wait_until(lambda: state(call, 0)["state"] == "closed")
+        jump(0.0)
+        assert report(3) is Problem.ROUND_CLOSED  # what is closed stays closed
+        assert sorted(analyzer.marks(take(call, 0))) == [0, 1, 2]
+        call.delete("/v1/rounds/0/batch").expect(200)
+        open_round(call, analyzer, 1, 600.0)
+        assert state(call, 1)["state"] == "open"
 
 
 # --- a full disk ----------------------------------------------------------------------------
