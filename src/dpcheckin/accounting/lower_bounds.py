@@ -95,12 +95,16 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
     reach = max(side.reach for side, _ in sides)
     resolution, longest = (400, 40_000) if all(s.explicit for s, _ in sides) else (40, 4000)
     fine = max(math.sqrt(variance) / resolution, reach / longest)
-    distributions: list[tuple[LossDistribution, int]] = []
+    # the two datasets in either order: which of the two is told from the other more surely depends
+    ways: tuple[list[tuple[LossDistribution, int]], ...] = ([], [])
     for side, n in sides:
         points = 2 * math.ceil((side.reach / fine + 2) / 2) + 1
         forward, backward = side.curves(fine, points)
-        distributions.append((loss.dominated(2 * fine, forward, backward), n))
-    return loss.compose(distributions, delta=delta).epsilon(delta, upper=False)
+        ways[0].append((loss.dominated(2 * fine, forward, backward), n))
+        ways[1].append((loss.dominated(2 * fine, backward, forward), n))
+    if all(side.explicit for side, _ in sides):  # a third value: both orders are alike
+        ways = ways[:1]
+    return max(loss.compose(way, delta=delta).epsilon(delta, upper=False) for way in ways)
 
 
 class _Side:
