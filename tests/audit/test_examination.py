@@ -12,7 +12,14 @@ from dpcheckin.audit import BlackBox, Budget, Check, Neighbours, check_plan, exa
 from dpcheckin.audit.claims import claim_named, claim_names, forecast
 from dpcheckin.audit.plans import plan_named, randomizer_named
 from dpcheckin.audit.statistics import Place, standard_statistics
-from dpcheckin.audit.tightness import Cell, audit_cells, draw, markdown, one_round_cells
+from dpcheckin.audit.tightness import (
+    Cell,
+    audit_cells,
+    composed_cells,
+    draw,
+    markdown,
+    one_round_cells,
+)
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse
@@ -38,9 +45,17 @@ def test_composed_rounds_are_audited_to_half_of_their_certified_epsilon() -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", [c for c in one_round_cells() if c.local_epsilon in (2.0, 4.0)])
 def test_must_show_one_round(cell: Cell) -> None:
-    """Lower bound ≥ 0.7 of the certified epsilon within ten minutes on two cores."""
-    (result,) = audit_cells([cell], Budget.parse("9m"), workers=2)
+    """Lower bound ≥ 0.7 of the certified epsilon, in a tenth of ten minutes on two cores."""
+    (result,) = audit_cells([cell], Budget.parse("2m-cpu"))
     assert 0.7 <= result["lower_bound"] / result["claimed_epsilon"] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", composed_cells())
+def test_must_show_a_hundred_rounds(cell: Cell) -> None:
+    """Lower bound ≥ 0.5 of the certified epsilon after a hundred rounds."""
+    (result,) = audit_cells([cell], Budget.parse("2m-cpu"))
+    assert 0.5 <= result["lower_bound"] / result["claimed_epsilon"] <= 1.0
 
 
 def test_the_same_seed_gives_the_same_finding_and_another_one_does_not() -> None:
@@ -75,13 +90,19 @@ def test_two_workers_play_the_same_blocks_as_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds", "pairs"), [("90s", 90, None), ("2h", 7200, None), ("500", None, 500)]
+    ("text", "budget"),
+    [
+        ("90s", Budget(seconds=90)),
+        ("2h", Budget(seconds=7200)),
+        ("500", Budget(pairs=500)),
+        ("20m-cpu", Budget(cpu_seconds=1200)),
+    ],
 )
-def test_budgets_are_read(text: str, seconds: float | None, pairs: int | None) -> None:
-    assert Budget.parse(text) == Budget(seconds, pairs)
+def test_budgets_are_read(text: str, budget: Budget) -> None:
+    assert Budget.parse(text) == budget
 
 
-@pytest.mark.parametrize("text", ["", "5x", "-3", "0", "1.5", "nan"])
+@pytest.mark.parametrize("text", ["", "5x", "-3", "0", "1.5", "nan", "0s-cpu", "5-cpu"])
 def test_budgets_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(InvalidParameter, match="budget"):
         Budget.parse(text)

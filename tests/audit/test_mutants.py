@@ -1,6 +1,7 @@
 """Broken systems are caught, the honest one is not flagged."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_mutant_and_twin_differ_in_one_thing(everyone: dict[str, Mutant]) -> Non
 def test_detection_is_99_per_cent_and_false_alarms_at_most_one(
     everyone: dict[str, Mutant], name: str
 ) -> None:
-    """300 of 300: at least 99% with 95% confidence. A hundred honest audits: none flagged."""
+    """300 of 300: at least 99% with 95% confidence. None of the honest audits beside is flagged."""
     (row,) = measure(300, chosen=[everyone[name]])
     assert row.caught == row.repetitions == 300
     assert row.detection >= 0.99
@@ -87,6 +88,11 @@ def test_the_shown_detection_probability_is_clopper_pearsons() -> None:
     row = Row("x", "y", 0.1, 1.0, 1.0, 100, repetitions=299, caught=299)
     assert row.detection == pytest.approx(0.05 ** (1 / 299))
     assert row.detection >= 0.99
+    quiet = replace(row, honest_repetitions=300, flagged=0)
+    assert quiet.false_alarms == pytest.approx(1 - 0.05 ** (1 / 300))
+    assert replace(row, honest_repetitions=5, flagged=5).false_alarms == 1.0
+    assert "| 299 of 299 | ≥ 99.0% |" in markdown([quiet])
+    assert "0 of 300 audits flagged, false alarms ≤ 1.00%" in markdown([quiet])
 
 
 def test_false_alarms_of_the_whole_procedure_on_a_claim_that_is_exactly_true() -> None:

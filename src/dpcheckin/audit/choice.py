@@ -141,12 +141,14 @@ def _promised(seen: FloatArray, pairs: int, delta: float, confidence: float) -> 
     seen[:, (one == 0) & (other == 1)] += 0.5
     wanted, shape = needed_capital(confidence) + 0.25, (seen.shape[0], _SIZES.size)
     counts = seen[:, None, :]
-    low, high = np.zeros(shape), np.full(shape, LARGEST_EPSILON)
     start = log_growth(np.zeros(shape), careful, _SIZES[None, :], counts)
+    rows, sizes = np.nonzero(start >= wanted)  # only these refute anything: the rest need no search
+    low, high = np.zeros(rows.size), np.full(rows.size, LARGEST_EPSILON)
     for _ in range(24):
         middle = 0.5 * (low + high)
-        good = log_growth(middle, careful, _SIZES[None, :], counts) >= wanted
-        low, high = np.where(good, middle, low), np.where(good, high, middle)
+        grown = log_growth(middle, careful[rows, 0], _SIZES[sizes], seen[rows])
+        low, high = np.where(grown >= wanted, middle, low), np.where(grown >= wanted, high, middle)
     # where nothing is refuted yet, the bet that grows most is the one to go on with
     hope = np.minimum(start, 0.0) - 1.0 + np.clip(start, 0.0, 30.0) / 31.0
-    return np.where(start >= wanted, low, hope)
+    hope[rows, sizes] = low
+    return np.asarray(hope)

@@ -127,7 +127,7 @@ def examine(
             state = _pilot(check, fresh, clock, players, planned)
         before, cpu_before, saved = state.seconds, state.cpu_seconds, time.perf_counter()
         runs = check.system.block
-        while not clock.over():
+        while state.counts is None or not clock.over():  # a bet of no pairs shows nothing
             blocks = [state.next_block + i for i in range(workers)]
             runs = min(runs, clock.left(workers))
             jobs = [(check, state.seed, block, runs, state.choice) for block in blocks]

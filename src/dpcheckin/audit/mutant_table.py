@@ -7,6 +7,7 @@ written after every repetition, so that a long measurement can be interrupted an
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -50,6 +51,11 @@ class Row:
         missed = self.repetitions - self.caught
         return float(stats.beta.ppf(0.05, self.caught, missed + 1))
 
+    @property
+    def false_alarms(self) -> float:
+        """Probability of flagging the honest system that is excluded with 95% confidence."""
+        return most_likely(self.flagged, self.honest_repetitions)
+
     def repeat(self, mutant: Mutant) -> None:
         """One more audit of the broken system, and one of the honest one if it is its turn."""
         seed, budget = 1 + self.repetitions, Budget(pairs=mutant.pairs)
@@ -66,6 +72,17 @@ class Row:
         self.event = found.event.statistic
 
 
+def most_likely(seen: int, of: int) -> float:
+    """Largest probability that is compatible with so many, with 95% confidence.
+
+    >>> round(most_likely(0, 299), 4)
+    0.01
+    """
+    from scipy import stats
+
+    return 1.0 if seen >= of else float(stats.beta.ppf(0.95, seen + 1, of - seen))
+
+
 def measure(
     repetitions: int,
     path: Path | None = None,
@@ -76,7 +93,7 @@ def measure(
     if repetitions < 1:
         raise InvalidParameter("repetitions", repetitions, "at least 1")
     everyone = mutants() if chosen is None else tuple(chosen)
-    rows = _load(path)
+    rows = load(path)
     total = repetitions * len(everyone)
     for count in range(repetitions):
         for place, mutant in enumerate(everyone):
@@ -99,7 +116,8 @@ def _row(mutant: Mutant) -> Row:
     )
 
 
-def _load(path: Path | None) -> dict[str, Row]:
+def load(path: Path | None) -> dict[str, Row]:
+    """Rows by the names of mutants, as they were saved; none if there is no file."""
     if path is None or not path.exists():
         return {}
     try:
@@ -118,17 +136,32 @@ def _save(path: Path | None, rows: dict[str, Row]) -> None:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table as it stands in docs/audit.md."""
+    """The table as it stands in docs/audit.md, and what the honest systems did in all."""
     head = (
         "| mutant | what is wrong | seen in | δ | claimed ε | audited ε ≥ (least) | "
-        "budget, pairs | caught | honest ε | honest audited ≥ (most) | honest flagged |\n"
+        "budget, pairs | caught | detected | honest ε | honest audited ≥ (most) | "
+        "honest flagged | false alarms |\n"
     )
     lines = [
         f"| {r.name} | {r.wrong} | {r.event} | {r.delta:g} | {rounded_up(r.claimed)} | "
         f"{rounded_down(r.least_lower)} | {r.budget:,} | "
-        f"{r.caught} of {r.repetitions} | "
+        f"{r.caught} of {r.repetitions} | ≥ {_down(r.detection)} | "
         f"{rounded_up(r.honest_claimed)} | {rounded_down(r.most_honest_lower)} | "
-        f"{r.flagged} of {r.honest_repetitions} |\n"
+        f"{r.flagged} of {r.honest_repetitions} | ≤ {_up(r.false_alarms)} |\n"
         for r in rows
     ]
-    return head + "|" + "---|" * 11 + "\n" + "".join(lines)
+    flagged, audits = sum(r.flagged for r in rows), sum(r.honest_repetitions for r in rows)
+    honest = (
+        f"\nHonest systems in all: {flagged} of {audits:,} audits flagged, false alarms "
+        f"≤ {_up(most_likely(flagged, audits))}. Probabilities with 95% confidence (Clopper and "
+        "Pearson).\n"
+    )
+    return head + "|" + "---|" * 13 + "\n" + "".join(lines) + honest
+
+
+def _down(probability: float) -> str:
+    return f"{math.floor(1000 * probability) / 10:.1f}%"
+
+
+def _up(probability: float) -> str:
+    return f"{math.ceil(10_000 * probability) / 100:.2f}%"

@@ -40,8 +40,8 @@ CONFIDENCE = 0.999
 class Mutant:
     """A broken system with its check, the honest one under the same check, and a budget.
 
-    Clients that are played one by one are slow, and an honest system uses up its whole budget: such
-    a twin is audited with every few of the mutant's repetitions only.
+    An honest system uses up its whole budget, so it is audited with every few of the mutant's
+    repetitions only; fewest where clients are played one by one, which is slow.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Mutant:
     broken: Check
     honest: Check
     pairs: int
-    honest_every: int = 1
+    honest_every: int = 3
 
 
 class DoubledRate(CoinByCoin):

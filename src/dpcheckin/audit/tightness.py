@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,6 +152,15 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
             f"{result['pairs'] + result['pilot_pairs']:,} | {result['cpu_seconds']:.0f} |\n"
         )
     return "".join(lines)
+
+
+def tables(done: Mapping[str, dict[str, Any]]) -> str:
+    """Both tables, one round and a hundred, of finished cells by their keys."""
+    one, many = (
+        markdown([done[cell.key] for cell in cells if cell.key in done])
+        for cells in (one_round_cells(), composed_cells())
+    )
+    return f"{one}\nA hundred rounds:\n\n{many}"
 
 
 def _ratio(value: float, rounds: int) -> str:

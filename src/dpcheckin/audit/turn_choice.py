@@ -17,10 +17,10 @@ from dpcheckin.audit.choice import Choice, Event
 from dpcheckin.audit.evidence import LARGEST_EPSILON, FloatArray, Stakes, needed_capital
 from dpcheckin.audit.turns import NAME, Turns
 
-_TIMES = np.geomspace(0.2, 4.0, 9)  # stakes that are weighed, relative to the one by moments
-_MOST_RUNS = 4_000_000  # of the pilot, that are looked at
-_MOST_PLAYS = 150_000
-_FINALISTS = 8
+_TIMES = np.geomspace(0.3, 3.0, 6)  # stakes that are weighed, relative to the one by moments
+_MOST = 150_000, 3_000_000  # plays and runs of the pilot by which finalists are weighed
+_RANKING = 20_000, 600_000  # and by which finalists are found
+_FINALISTS = 5
 _TAILS = np.geomspace(0.5, 1e-4, 14)
 
 
@@ -28,14 +28,12 @@ def choose_turns(
     first: Turns, second: Turns, pairs: int, delta: float, confidence: float
 ) -> Choice:
     """The best event for `pairs` plays still to come."""
-    runs = (first.values.size + second.values.size) / first.plays
-    plays = min(first.plays, _MOST_PLAYS, max(200, int(_MOST_RUNS / runs)))
-    first, second = first.head(plays), second.head(plays)
+    search = _Search(first, second, pairs, delta, confidence)
+    first, second = search.ranking
     pooled = np.concatenate([first.values, second.values])
-    deviation = float(np.std(second.values[: second.plays])) or 1e-9
+    deviation = float(np.std(second.values)) or 1e-9
     places = np.unique(np.quantile(pooled, np.concatenate([_TAILS, 1 - _TAILS])))
     places = np.unique(np.concatenate([places, places.mean() + deviation * np.arange(-4, 5)]))
-    search = _Search(first, second, pairs, delta, confidence)
     best = search.best([(p, w * deviation) for p in places for w in (0.1, 0.4, 1.0, 2.0)])
     middle, width = best.event.threshold, best.event.width
     finer = [
@@ -50,7 +48,8 @@ class _Search:
     def __init__(
         self, first: Turns, second: Turns, pairs: int, delta: float, confidence: float
     ) -> None:
-        self._turns, self._pairs, self._delta = (first, second), pairs, delta
+        self._turns, self.ranking = (_some(first, second, *most) for most in (_MOST, _RANKING))
+        self._pairs, self._delta = pairs, delta
         self._wanted = needed_capital(confidence) + 0.25
 
     def best(self, slopes: list[tuple[float, float]]) -> Choice:
@@ -58,7 +57,7 @@ class _Search:
         events, moments = [], []
         for place, width in slopes:
             rising = Event(NAME, float(place), True, True, float(width))
-            a, b = self._means(rising)
+            a, b = _means(rising, self.ranking)
             for above in (True, False):
                 one, other = (a, b) if above else (1.0 - a, 1.0 - b)
                 for for_first in (True, False):
@@ -68,12 +67,8 @@ class _Search:
         promised = self._by_moments(seen)
         stakes = self._stake(np.maximum(promised, 0.0), seen)[0]
         order = np.argsort(promised)[::-1][:_FINALISTS]
-        weighed = [self._weighed(events[i], float(stakes[i]), moments[i]) for i in order]
+        weighed = [self._weighed(events[i], float(stakes[i])) for i in order]
         return max(weighed, key=lambda choice: choice.promised)
-
-    def _means(self, event: Event) -> tuple[FloatArray, FloatArray]:
-        one, other = (turns.mean(event.slope(turns.values)) for turns in self._turns)
-        return one, other
 
     def _by_moments(self, moments: FloatArray) -> FloatArray:
         """Largest epsilon that is likely refuted, by mean and variance alone."""
@@ -102,15 +97,15 @@ class _Search:
         square = np.maximum(variance + mean**2, 1e-300)
         return np.clip(mean / square, 1e-9, 0.5 / (e + self._delta)), mean, square
 
-    def _weighed(self, event: Event, stake: float, moments: tuple[float, ...]) -> Choice:
+    def _weighed(self, event: Event, stake: float) -> Choice:
         """What this event would have won on the pilot, scaled to the pairs still to come.
 
         The excess is taken a standard error smaller than it was, and half a pair more is taken to
         have shown the event on the wrong neighbour.
         """
-        a, b = self._means(event)
+        a, b = _means(event, self._turns)
         one, other = (a, b) if event.for_first else (b, a)
-        seen = np.array([moments])
+        seen = np.array([_moments(one, other)])
 
         def capital(epsilon: float, size: float) -> float:
             power = np.exp(epsilon)
@@ -134,10 +129,22 @@ class _Search:
         low, high = 0.0, 1.0
         while high < LARGEST_EPSILON and capital(high, size) >= self._wanted:
             low, high = high, 2 * high
-        while high - low > 1e-3 * high:
+        while high - low > 4e-3 * high:
             middle = 0.5 * (low + high)
             low, high = (middle, high) if capital(middle, size) >= self._wanted else (low, middle)
         return low
+
+
+def _some(first: Turns, second: Turns, plays: int, runs: int) -> tuple[Turns, Turns]:
+    """Not more than so many plays, or runs in them."""
+    each = (first.values.size + second.values.size) / first.plays
+    kept = min(first.plays, plays, max(200, int(runs / each)))
+    return first.head(kept), second.head(kept)
+
+
+def _means(event: Event, both: tuple[Turns, Turns]) -> tuple[FloatArray, FloatArray]:
+    one, other = (turns.mean(event.slope(turns.values)) for turns in both)
+    return one, other
 
 
 def _variance(power: FloatArray | float, moments: FloatArray) -> FloatArray:
@@ -148,8 +155,6 @@ def _variance(power: FloatArray | float, moments: FloatArray) -> FloatArray:
 
 def _moments(one: FloatArray, other: FloatArray) -> tuple[float, ...]:
     """Means of first, second, first², first · second and second², and of how many."""
-    n = one.size
-    return (
-        float(one.mean()), float(other.mean()), float(one @ one) / n, float(one @ other) / n,
-        float(other @ other) / n, float(n),
-    )  # fmt: skip
+    # not by @: BLAS would start threads that wait for each other when the machine is busy
+    products = (one, other, one * one, one * other, other * other)
+    return (*(float(p.mean()) for p in products), float(one.size))

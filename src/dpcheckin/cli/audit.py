@@ -80,7 +80,10 @@ def audit(
     ] = None,
     budget: Annotated[
         str,
-        typer.Option(help="Time (30s, 10m, 2h) or pairs of runs.", rich_help_panel=_COST),
+        typer.Option(
+            help="Time (30s, 10m, 2h), processor time (20m-cpu) or pairs of runs.",
+            rich_help_panel=_COST,
+        ),
     ] = "30s",
     confidence: Annotated[
         float, typer.Option(help="Confidence of the lower bound.", rich_help_panel=_COST)
@@ -210,10 +213,7 @@ def _mutants(repetitions: int, out: Path | None, json: bool) -> None:
 
     with _bar() as progress:
         rows = measure(repetitions, None if out is None else out / "mutants.json", progress)
-    text = markdown(rows)
-    if out is not None:
-        (out / "mutants.md").write_text(text, encoding="utf-8")
-    typer.echo(json_format.dumps([asdict(row) for row in rows]) if json else text)
+    typer.echo(json_format.dumps([asdict(row) for row in rows]) if json else markdown(rows))
     if any(row.caught < row.repetitions or row.flagged for row in rows):
         raise typer.Exit(1)
 
@@ -226,21 +226,16 @@ def _tightness(
 
     if out is None:
         raise InvalidParameter("out", None, "a folder: the figure takes long and is resumed there")
-    found = {}
+    cells = [*tightness.one_round_cells(), *tightness.composed_cells()]
     with _bar() as progress:
-        for name, cells in (
-            ("one-round", tightness.one_round_cells()),
-            ("composed", tightness.composed_cells()),
-        ):
-            found[name] = tightness.audit_cells(
-                cells, Budget.parse(budget), out / "cells.json", confidence=confidence,
-                workers=_workers(budget, workers), progress=progress,
-            )  # fmt: skip
-            (out / f"{name}.md").write_text(tightness.markdown(found[name]), encoding="utf-8")
-    tightness.draw(found["one-round"], out / "audit-tightness.png")
-    everything = [*found["one-round"], *found["composed"]]
-    typer.echo(json_format.dumps(everything) if json else tightness.markdown(everything))
-    if any(result["refuted"] for result in everything):
+        results = tightness.audit_cells(
+            cells, Budget.parse(budget), out / "cells.json", confidence=confidence,
+            workers=_workers(budget, workers), progress=progress,
+        )  # fmt: skip
+    tightness.draw([r for r in results if r["cell"]["rounds"] == 1], out / "audit-tightness.png")
+    done = {cell.key: result for cell, result in zip(cells, results, strict=True)}
+    typer.echo(json_format.dumps(results) if json else tightness.tables(done))
+    if any(result["refuted"] for result in results):
         raise typer.Exit(1)
 
 
@@ -249,7 +244,8 @@ def _workers(budget: str, given: int | None) -> int:
 
     if given is not None:
         return given
-    seconds = Budget.parse(budget).seconds
+    allowed = Budget.parse(budget)
+    seconds = allowed.seconds or allowed.cpu_seconds
     if seconds is not None and seconds < 15:  # starting processes takes seconds
         return 1
     return min(2, os.cpu_count() or 1)
