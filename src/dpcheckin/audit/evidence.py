@@ -125,8 +125,8 @@ class Stakes:
     @staticmethod
     def around(size: float) -> Stakes:
         """Most on one stake, a little on its half and double in case the forecast was off."""
-        size = min(max(size, 1e-9), 0.499)
-        return Stakes((size, size / 2, 2 * size), (0.8, 0.1, 0.1))
+        size = min(max(size, 1e-9), 0.95)
+        return Stakes((size, size / 2, min(2 * size, 0.99)), (0.8, 0.1, 0.1))
 
 
 def log_growth(

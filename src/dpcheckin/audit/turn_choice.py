@@ -95,7 +95,7 @@ class _Search:
         variance = _variance(e, moments)
         mean = a - e * b - self._delta - np.sqrt(variance / moments.T[5])
         square = np.maximum(variance + mean**2, 1e-300)
-        return np.clip(mean / square, 1e-9, 0.5 / (e + self._delta)), mean, square
+        return np.clip(mean / square, 1e-9, 0.9 / (e + self._delta)), mean, square
 
     def _weighed(self, event: Event, stake: float) -> Choice:
         """What this event would have won on the pilot, scaled to the pairs still to come.
@@ -116,7 +116,7 @@ class _Search:
             wrong = float(np.log1p(-size * (power + self._delta)))
             return won * self._pairs / one.size + 0.5 * wrong
 
-        sizes = np.minimum(stake * _TIMES, 0.499)
+        sizes = np.minimum(stake * _TIMES, 0.95)
         promises = [self._promise(capital, float(size)) for size in sizes]
         best = int(np.argmax(promises))
         return Choice(event, Stakes.around(float(sizes[best])), float(promises[best]))
