@@ -200,7 +200,7 @@ class Served:
                     break
             then()
 
-        thread = threading.Thread(target=work)
+        thread = threading.Thread(target=work, daemon=True)
         thread.start()
         return thread
 
@@ -247,7 +247,8 @@ def test_told_to_stop_in_the_middle_it_ends_cleanly_and_goes_on_later(
             wait_for(lambda: len(served.look("/status.json").json()["rounds"]) == 1),
             os.kill(os.getpid(), signal.SIGHUP),
             os.kill(os.getpid(), signal.SIGTERM),
-        )
+        ),
+        daemon=True,
     )
     thread.start()
     assert server_module.serve(served.settings, Adding(), 20) == "stopped"

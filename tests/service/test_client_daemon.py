@@ -331,10 +331,12 @@ def test_an_agent_that_refuses_ends_with_the_reason_and_gives_its_ledger_back(
 def test_an_agent_that_is_told_to_stop_says_what_it_did(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signals: None
 ) -> None:
-    scene = Scene(tmp_path)
+    scene, asked = Scene(tmp_path), []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        asked.append(request)
+        if len(asked) == 1:  # a second signal might come when nobody handles it any more
+            os.kill(os.getpid(), signal.SIGTERM)
         return problem(Problem.NOT_FOUND)
 
     counts = agent_with(scene, monkeypatch, answer)()
@@ -342,17 +344,25 @@ def test_an_agent_that_is_told_to_stop_says_what_it_did(
     ClientLedger(scene.config.state / LEDGER).close()
 
 
-def test_a_shuffler_that_is_not_there_is_no_reason_to_end(tmp_path: Path, signals: None) -> None:
-    """With a real connection to a port where nobody listens."""
+def test_a_shuffler_that_hangs_up_is_no_reason_to_end(tmp_path: Path, signals: None) -> None:
+    """With real connections, to somebody who closes them without a word."""
     scene = Scene(tmp_path)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
         config = ClientConfig(
-            f"http://127.0.0.1:{taken.getsockname()[1]}",
+            f"http://127.0.0.1:{listening.getsockname()[1]}",
             "token",
             scene.config.identity,
             WIDE,
             tmp_path / "state",
+            poll_seconds=0.01,
         )
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+        def hang_up() -> None:
+            for _ in range(3):
+                listening.accept()[0].close()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
         assert run_agent(config, scene).rounds == 0
+        thread.join()

@@ -108,7 +108,7 @@ class Releases:
         core.open_round(number, canonical(signed))
 
 
-@pytest.mark.parametrize("releases", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("releases", [1_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_released_batches_are_uniformly_permuted(releases: int) -> None:
     """Whole releases, from four reports in the same order of arrival to the analyzer's bytes."""
     found = Releases()

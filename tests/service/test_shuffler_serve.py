@@ -54,7 +54,7 @@ def serve_while(settings: Settings, work: Callable[[], None]) -> None:
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    thread = threading.Thread(target=beside)
+    thread = threading.Thread(target=beside, daemon=True)
     thread.start()
     server.serve(settings)
     thread.join()

@@ -74,16 +74,20 @@ def chance_in_a_round(plan: PlanDocument) -> float:
 
 def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
     """Raise `Refused` with the first limit that a plan passes."""
-    chance, clip = chance_in_a_round(plan), float(plan.randomizer["clip"])
-    one = price.reports_epsilon(1)
-    whole = price.spent(price.allowed_rounds).epsilon
-    for what, value, limit in (
-        ("rate", chance, limits.rate),
-        ("clip", clip, limits.clip),
-        ("epsilon of one report", one, limits.local_epsilon),
-        ("epsilon of the whole plan", whole, limits.total_epsilon),
-        ("delta", plan.delta, limits.total_delta),
-    ):
+    measured: tuple[tuple[str, Callable[[], float], float], ...] = (
+        ("rate", lambda: chance_in_a_round(plan), limits.rate),
+        ("clip", lambda: float(plan.randomizer["clip"]), limits.clip),
+        ("delta", lambda: plan.delta, limits.total_delta),
+        ("epsilon of one report", lambda: price.reports_epsilon(1), limits.local_epsilon),
+        # last, as it takes seconds: a plan that is refused anyway costs its client nothing
+        (
+            "epsilon of the whole plan",
+            lambda: price.spent(price.allowed_rounds).epsilon,
+            limits.total_epsilon,
+        ),
+    )
+    for what, measure, limit in measured:
+        value = measure()
         if not value <= limit:
             raise Refused(f"the plan's {what} is {rounded_up(value)}, this client allows {limit:g}")
     if price.allowed_rounds < 1:
