@@ -9,12 +9,17 @@ from dpcheckin.accounting import (
     Round,
     ShuffleRound,
     SubsampleRound,
+    WindowRound,
     any_pure,
+    binary_response,
     compose,
+    distributed,
     gaussian,
     laplace,
+    lower_bound,
 )
-from dpcheckin.accounting.quick import QuickRounds, quick_epsilon
+from dpcheckin.accounting.quick import QuickRounds, QuickSums, quick_epsilon
+from dpcheckin.accounting.rough import rough_epsilon
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 
@@ -75,3 +80,52 @@ def test_it_refuses_what_the_theorem_does_not_cover() -> None:
         QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(11, 1e-5)
     with pytest.raises(InvalidParameter, match="delta = 1e-06"):
         QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(10, 1e-6)
+
+
+# --- sums, and the figure that comes first ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("population", "rate", "noise", "rounds", "delta"),
+    [(801, 0.014, 1.5, 1_046, 1e-6), (10**9, 0.01, 3.0, 241, 2e-6), (33, 1e-3, 6.0, 20, 1e-7)],
+)
+def test_quick_sums_lie_just_above_the_certified_figure(population, rate, noise, rounds, delta):
+    fast = QuickSums(population, rate, noise, 10_000, 1e-8).epsilon(rounds, delta)
+    sure = distributed.epsilon(population, rate, noise, rounds, delta)
+    assert sure.lower <= fast and sure.upper * 0.999 <= fast <= sure.upper * 1.02
+
+
+ROUGH = [
+    (CheckInRound(60_000, 0.03, any_pure(2.0)), 100),
+    (CheckInRound(60_000, 0.5, laplace(2.0)), 100),
+    (CheckInRound(10_000, 0.05, gaussian(3.0)), 50),
+    (CheckInRound(2_000, 0.1, laplace(1.0), colluding=0.2, dropout=0.3), 10),
+    (SubsampleRound(5_000, 300, binary_response(2.0), colluding=0.3), 20),
+    (SubsampleRound(400, 30, gaussian(3.0), colluding=0.3), 5),
+    (WindowRound(100, any_pure(2.0), others=5_000), 3),
+    (WindowRound(100, gaussian(3.0), others=5_000), 3),
+    (WindowRound(50, any_pure(1.0), check_in_probability=0.5), 3),
+    (ShuffleRound(1_000, any_pure(1.0)), 4),
+]
+
+
+@pytest.mark.parametrize(("one", "rounds"), ROUGH, ids=lambda x: type(x).__name__)
+def test_the_figure_that_comes_first_is_not_below_what_is_proved_impossible(one, rounds):
+    """And where the rest of the theorem is the same, not below the certified one either."""
+    rough = rough_epsilon(one, rounds, 1e-6)
+    assert rough >= lower_bound([(one, rounds)], 1e-6).epsilon.lower > 0.0
+    if not isinstance(one, WindowRound):
+        assert rough >= compose([(one, rounds)]).epsilon(1e-6).lower
+
+
+def test_crowded_windows_are_priced_by_their_crowd():
+    """What the whole law of the loads gives and what the emptiest slot gives meet for crowds."""
+    one = WindowRound(40, any_pure(0.3), others=10**8)
+    sure = compose([(one, 800)]).epsilon(1e-8).upper
+    assert sure <= rough_epsilon(one, 800, 1e-8) <= 1.02 * sure < 1e-5
+
+
+def test_a_composition_that_spreads_too_far_is_put_on_a_wider_grid():
+    one = WindowRound(4, gaussian(7.834), others=21_639_888)
+    rounds = QuickRounds(one, most=10_000, smallest=1e-9)
+    assert 0.0 <= rounds.epsilon(2_123, 1.47e-9) <= rounds.epsilon(2_200, 1.47e-9)

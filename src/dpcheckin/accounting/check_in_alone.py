@@ -31,7 +31,7 @@ BINS = 192
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VisibleCounts:
-    """k ~ Bin(n, rate) in at most 1.25 ``BINS`` groups [low, high] with their probabilities."""
+    """k ~ Bin(n, rate) in groups [low, high] with their probabilities."""
 
     low: FloatArray
     high: FloatArray
@@ -45,7 +45,7 @@ class VisibleCounts:
         return self.tail_below + self.tail_above
 
 
-def visible_counts(population: int, rate: float) -> VisibleCounts:
+def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleCounts:
     """Group the visible number of check-ins; what is left out has probability at most ``tail``."""
     if not population >= 1:
         raise InvalidParameter("population", population, "at least 1")
@@ -61,9 +61,9 @@ def visible_counts(population: int, rate: float) -> VisibleCounts:
     core = 5.0 * math.sqrt(mean) + 2.0
     knots = np.concatenate(
         [
-            np.linspace(first - 1, mean - core, BINS // 8),
-            np.linspace(mean - core, mean + core, BINS),
-            np.linspace(mean + core, last, BINS // 8),
+            np.linspace(first - 1, mean - core, groups // 8),
+            np.linspace(mean - core, mean + core, groups),
+            np.linspace(mean + core, last, groups // 8),
         ]
     )
     edges = np.unique(np.clip(np.rint(knots), first - 1, last).astype(np.int64))

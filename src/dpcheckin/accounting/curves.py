@@ -19,7 +19,7 @@ import numpy as np
 from dpcheckin.accounting import seats
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.homogeneous import HomogeneousCurve
-from dpcheckin.accounting.lattice import WHOLE, LatticeCurve, LatticeModel, Profile
+from dpcheckin.accounting.lattice import WHOLE, LatticeCurve, LatticeModel, Profile, Shares
 from dpcheckin.accounting.loss import Array
 from dpcheckin.accounting.seats import FULL, QUICK, Atoms, Effort, SeatModel
 from dpcheckin.errors import NumericalFailure
@@ -182,7 +182,8 @@ class ProfileCurve(RoundCurve):
         self.spread = min(math.sqrt(variance), largest_loss if math.isfinite(largest_loss) else 1.0)
 
     def coarser(self) -> ProfileCurve:
-        parts = _fewer(self._parts, lambda model: model.steps)
+        fewer = _fewer(self._parts, lambda model: model.steps)
+        parts = [(w, replace(model, shares=_fewer_shares(model.shares))) for w, model in fewer]
         return ProfileCurve(parts, self._local, self._largest, self._negligible / 100, coarse=True)
 
     def _upper(self, epsilon: float) -> float:
@@ -315,6 +316,17 @@ def _fewer(
     if weight > 0.0:
         merged.append((weight, ordered[-1][1]))
     return merged
+
+
+def _fewer_shares(shares: Shares, alike: float = 0.8) -> Shares:
+    """Shares of nearly one size counted as the largest of them: the curve grows with each."""
+    merged: list[tuple[float, float]] = []
+    for share, probability in sorted(shares, reverse=True):
+        if merged and share >= alike * merged[-1][0]:
+            merged[-1] = merged[-1][0], merged[-1][1] + probability
+        else:
+            merged.append((share, probability))
+    return tuple(merged)
 
 
 def _few(points: int, deviation: float) -> list[int]:

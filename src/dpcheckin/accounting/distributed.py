@@ -21,7 +21,7 @@ from scipy.special import log_ndtr
 
 from dpcheckin.accounting import curve_composition
 from dpcheckin.accounting.bracket import Bracket
-from dpcheckin.accounting.check_in_alone import VisibleCounts, sampled, visible_counts
+from dpcheckin.accounting.check_in_alone import BINS, VisibleCounts, sampled, visible_counts
 from dpcheckin.accounting.curve_composition import Curve, CurveRound
 from dpcheckin.accounting.rdp_conversion import RenyiCurve
 from dpcheckin.accounting.subsampled_shuffle import wang_subsampled
@@ -62,11 +62,17 @@ def epsilon(
 
 
 def round_curve(
-    population: int, rate: float, noise_multiplier: float, sensitivity: float, *, smallest: float
+    population: int,
+    rate: float,
+    noise_multiplier: float,
+    sensitivity: float,
+    *,
+    smallest: float,
+    groups: int = BINS,
 ) -> CurveRound:
     """Bounds on one round's curve; losses with curve below 1e-6 * ``smallest`` are not resolved."""
     _check(noise_multiplier, sensitivity)
-    counts = visible_counts(population, rate)
+    counts = visible_counts(population, rate, groups)
 
     def profile(k: float) -> Curve:
         return partial(gaussian_profile, sensitivity / (noise_multiplier * math.sqrt(k)))
@@ -114,14 +120,13 @@ def mixture(
 def _reach(curve: Curve, negligible: float) -> float:
     """Smallest loss at which the curve is negligible (it is charged to delta from there on)."""
     low, high = 0.0, LARGEST_LOSS
-    if float(curve(np.array([math.exp(high)]))[0]) > negligible:
-        return high
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        if float(curve(np.array([math.exp(middle)]))[0]) > negligible:
-            low = middle
-        else:
-            high = middle
+    for _ in range(6):  # many places at a time: the price of a curve is that of its first value
+        losses = np.linspace(low, high, 65)
+        over = np.flatnonzero(curve(np.exp(losses)) > negligible)
+        last = int(over[-1]) if over.size else 0
+        if last == losses.size - 1:
+            return high
+        low, high = float(losses[last]), float(losses[last + 1])
     return high
 
 

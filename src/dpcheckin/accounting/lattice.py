@@ -29,7 +29,7 @@ Profile = Callable[[Array], Array]
 Shares = tuple[tuple[float, float], ...]
 WHOLE: Shares = ((1.0, 1.0),)
 # nodes for the largest report (times four), and for twenty deviations of the sum
-LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 13, 1 << 15)
+LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 12, 1 << 14)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class LatticeCurve:
 
     def __init__(self, model: LatticeModel, *, coarse: bool = False) -> None:
         self._model = model
-        self._lattice = _choose(model, *(LARGEST_COARSE if coarse else LARGEST))
+        self._lattice = _choose(model, *(LARGEST_COARSE if coarse else LARGEST), coarse=coarse)
         self._tilts: dict[bool, Tilt] = {}
         self._bottom = 0
         self._reach_down(0.0)
@@ -203,11 +203,11 @@ def useful_reach(model: LatticeModel) -> Reach:
     return Reach(float(x[i]), max(float(deviation[i]), 1e-3 * float(x[i])))
 
 
-def _choose(model: LatticeModel, report_nodes: int, sum_nodes: int) -> _Lattice:
+def _choose(model: LatticeModel, report_nodes: int, sum_nodes: int, *, coarse: bool) -> _Lattice:
     """A lattice fine enough for the small reports and long enough for the large ones."""
     h, reach = model.shared_profile, useful_reach(model)
     # the error of the lattice is relative to one report; among few reports it must be finer
-    fine = 1.0 if model.steps * model.take > 200 else 0.2
+    fine = 1.0 if model.steps * model.take > 200 else 0.5 if coarse else 0.2
     step = fine * min(0.085 * reach.deviation, reach.top / 24)
     # more than about 10^7 reports do not fit finely: a coarser lattice is looser, never wrong
     scatter = min(math.sqrt(model.steps * model.take) * reach.deviation, model.steps * reach.top)

@@ -95,14 +95,18 @@ def _window(
     """Ends outside which the tilted sum has mass at most exp(-40), by Chernoff's bound."""
     ends = []
     for sign in (-1.0, 1.0):
-        best = steps * abs((nodes[-1] if sign > 0 else nodes[0]) - mean)
-        for factor in (0.02, 0.06, 0.2, 0.6, 1.5, 4.0, 8.0):
+        furthest = abs((nodes[-1] if sign > 0 else nodes[0]) - mean)
+        best, away = steps * furthest, sign * (nodes - mean)
+        # (growth + 40) / s falls and then rises with s: most laws end at one of the first
+        for factor in (8.0, 4.0, 1.5, 0.6, 0.2, 0.06, 0.02):
             s = factor / spread
-            exponent = sign * s * (nodes - mean)
-            if exponent.max() > 600:
+            if s * furthest > 600:
+                continue
+            growth = steps * math.log(float(weights @ np.exp(s * away)))
+            tried = (growth + 40.0) / s
+            if tried > best:
                 break
-            growth = steps * math.log(float(weights @ np.exp(exponent)))
-            best = min(best, (growth + 40.0) / s)
+            best = tried
         ends.append(steps * mean + sign * best)
     return ends[0], ends[1]
 
@@ -124,12 +128,20 @@ class LatticeSums:
         normaliser = float(weights.sum())
         self._log_normaliser = steps * math.log(normaliser)
         weights /= normaliser
-        zero = -int(indices[0])
-        weights[zero] -= atom / normaliser
         size = tilt.size
-        signal = np.zeros(size)
-        signal[(indices - tilt.centre) % size] = weights
-        spectrum = sfft.rfft(signal)
+        few = _enough_frequencies(weights, steps, size)
+        weights[-int(indices[0])] -= atom / normaliser
+        if few * weights.size <= size:  # a short law among very many seats: no FFT is needed
+            frequencies = 2 * math.pi / size * np.arange(few)
+            places = (indices - tilt.centre).astype(np.float64)
+            spectrum = np.exp(-1j * np.outer(frequencies, places)) @ weights
+            far = float(np.abs(places).max()) * float(frequencies[-1])
+            each = UNIT * (weights.size + 8 + 4 * far) * float(weights.sum())
+        else:
+            signal = np.zeros(size)
+            signal[(indices - tilt.centre) % size] = weights
+            spectrum = sfft.rfft(signal)
+            each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
         turns = 2j * math.pi / size * tilt.centre
         spectrum += atom / normaliser * np.exp(turns * np.arange(spectrum.size))
         modulus = np.abs(spectrum)
@@ -143,7 +155,6 @@ class LatticeSums:
         self._weight[0] = 1.0
         if size % 2 == 0 and last == size // 2 + 1:
             self._weight[-1] = 1.0
-        each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
         rounding = each / modulus + 6 * UNIT * (1 + np.abs(logs))
         growth = np.expm1(np.minimum(steps * np.log1p(rounding), 200.0))
         self._errors = 2 * np.abs(self._power) * (growth + 40 * UNIT) / size
@@ -170,6 +181,16 @@ class LatticeSums:
         magnitude = np.abs(kernel)
         error = float(self._errors @ magnitude) + math.exp(-59.0) * float(magnitude[0]) + wrapped
         return max(value, 0.0) * scale, error * scale
+
+
+def _enough_frequencies(law: Array, steps: int, size: int) -> int:
+    """A number of frequencies beyond which the law's transform is below exp(-60 / steps).
+
+    |transform(t)|^2 = 1 - sum over i, j of p_i p_j (1 - cos((i - j) t)), of which neighbours alone
+    make 2 (1 - cos t) times the sum of p_i p_{i+1}: the more, the larger t is.
+    """
+    needed = 30.0 / max(steps * float(law[1:] @ law[:-1]) * (1 - 1e-9), 30.0)  # sin^2(t / 2)
+    return min(math.ceil(math.asin(math.sqrt(needed)) / math.pi * size), size // 2) + 1
 
 
 def _weighted_ramp(log_ratio: Complex, start: float, step: float, count: int) -> Complex:

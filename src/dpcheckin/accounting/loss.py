@@ -72,10 +72,11 @@ def convex_minorant(x: Array, y: Array) -> Array:
     if np.all(np.diff(np.diff(y) / np.diff(x)) >= 0.0):
         return y
     hull: list[int] = []
-    for i in range(x.size):
+    xs, ys = x.tolist(), y.tolist()  # plain numbers: this loop is what takes the time
+    for i, (here, value) in enumerate(zip(xs, ys, strict=True)):
         while len(hull) >= 2:
             a, b = hull[-2], hull[-1]
-            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
+            if (ys[b] - ys[a]) * (here - xs[a]) < (value - ys[a]) * (xs[b] - xs[a]):
                 break
             hull.pop()
         hull.append(i)
@@ -278,11 +279,25 @@ def _window(cumulant: _Cumulant, theta: float) -> tuple[float, float]:
     return ends[0], ends[1]
 
 
-def compose(parts: Parts, *, delta: float | None = None, epsilon: float | None = None) -> Tail:
+class WindowTooLong(NumericalFailure):
+    """A composition spreads over more grid points than were allowed."""
+
+    def __init__(self, points: int) -> None:
+        super().__init__(f"the composition spreads over {points:,} grid points")
+        self.points = points
+
+
+def compose(
+    parts: Parts,
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    longest: float = math.inf,
+) -> Tail:
     """The tail of the composition, most accurate near the given delta or epsilon.
 
     All parts share one step. The curve is returned on grid points from just below the question to
-    the end of the window.
+    the end of the window; if that is longer than `longest`, `WindowTooLong` is raised.
     """
     if len(parts) == 1 and parts[0][1] == 1:
         return _alone(parts[0][0])
@@ -298,6 +313,8 @@ def compose(parts: Parts, *, delta: float | None = None, epsilon: float | None =
         return Tail.without_loss(infinite)
     low, high = _window(cumulant, theta)
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
+    if last - first > longest:
+        raise WindowTooLong(last - first)
     size = sfft.next_fast_len(max(last - first + 1, 2 * max(d.reach for d, _ in parts) + 2), True)
     first -= (size - (last - first + 1)) // 2
 

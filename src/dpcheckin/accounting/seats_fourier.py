@@ -12,6 +12,7 @@ not small and its relative error is known.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -38,24 +39,32 @@ class _Tilted:
     tc: Array
     td: Array
     spectrum: Complex
+    exponent: Array  # size of the logarithm whose exponential each coefficient is
     left_out: float
     scale: float
 
     def masses(self, kc: _Kernel, kd: _Kernel) -> tuple[Array, Array]:
         """Tilted masses for every pair of weights, and a bound on their error."""
         value = np.zeros((kc.positions.size, kd.positions.size))
-        size = np.abs(self.spectrum)
-        magnitude = 0.0
-        for turn in (0.0, math.pi):
+        # An exponential is only as good as its argument: rounding the logarithm of a coefficient
+        # or the phase of a wave, either of them large where hits are many, counts as much.
+        doubtful = 60 + 4 * math.sqrt(self.tc.size + self.td.size) + 4 * self.exponent
+        doubtful += 4 * (np.abs(self.tc) * kc.furthest)[:, None] + 4 * self.td * kd.furthest
+        doubtful *= UNIT * np.abs(self.spectrum)
+        error = 0.0
+        for turned in (False, True):
             # near (pi, pi) the spectrum repeats; only the weights see the difference
-            left, count_waves = kc.transforms(self.tc, turn)
-            right, excess_waves = kd.transforms(self.td, turn)
+            left, count_waves = kc.transforms(self.tc, turned)
+            right, excess_waves = kd.transforms(self.td, turned)
             inner = count_waves @ (left[:, None] * self.spectrum * right)
             value += (inner @ excess_waves.T).real
-            magnitude += float(np.abs(left) @ size @ np.abs(right))
-        relative = UNIT * (60 + 4 * math.sqrt(self.tc.size + self.td.size))
-        each = relative * self.scale * magnitude + self.left_out * kc.total * kd.total
+            error += float(np.abs(left) @ doubtful @ np.abs(right))
+        each = self.scale * error + self.left_out * kc.total * kd.total
         return value * self.scale, each * np.outer(kc.rows, kd.rows)
+
+
+# the transform of some weights at t, or at t + pi
+Shape = Callable[[Array, bool], Complex]
 
 
 class _Kernel:
@@ -68,28 +77,62 @@ class _Kernel:
     def __init__(
         self,
         positions: Array,
-        offsets: NDArray[np.int64],
-        weights: Array,
+        shape: Shape,
         fine: Array | None = None,
         mixing: Array | None = None,
     ) -> None:
-        self.positions, self._offsets, self._weights = positions, offsets, weights
-        self._fine, self._mixing = fine, mixing
-        self.total = float(np.abs(weights).sum())
+        self.positions, self._shape = positions, shape
+        self._fine, self._mixing = positions if fine is None else fine, mixing
+        self.total = float(np.abs(shape(np.zeros(1), False)[0]))  # weights are not negative
+        self.furthest = float(np.abs(self._fine).max(initial=0.0))
         self.rows = np.ones(positions.size) if mixing is None else mixing.sum(axis=1)
-        self._kept: dict[tuple[int, float], tuple[Complex, Complex]] = {}
+        self._kept: dict[tuple[int, bool], tuple[Complex, Complex]] = {}
 
-    def transforms(self, t: Array, turn: float) -> tuple[Complex, Complex]:
-        """Transform of the weights, and waves that carry it to the positions, at t + turn."""
-        key = (id(t), turn)
+    def transforms(self, t: Array, turned: bool) -> tuple[Complex, Complex]:
+        """Transform of the weights, and waves that carry it to the positions."""
+        key = (id(t), turned)
         if key not in self._kept:
-            shape: Any = np.exp(-1j * np.outer(t + turn, self._offsets)) @ self._weights
-            start = self.positions if self._fine is None else self._fine
-            waves: Any = np.exp(-1j * np.outer(start, t + turn))
+            waves: Any = np.exp(-1j * np.outer(self._fine, t))
+            if turned:
+                waves *= _signs(self._fine)[:, None]
             if self._mixing is not None:
                 waves = np.asarray(self._mixing @ waves, dtype=np.complex128)
-            self._kept[key] = shape, waves
+            self._kept[key] = self._shape(t, turned), waves
         return self._kept[key]
+
+
+def _signs(integers: Array | NDArray[np.int64]) -> Array:
+    """exp(i pi s), exactly."""
+    return np.where(integers % 2 == 0, 1.0, -1.0)
+
+
+def _summed(offsets: NDArray[np.int64], weights: Array) -> Shape:
+    """The transform of any weights, term by term."""
+
+    def shape(t: Array, turned: bool) -> Complex:
+        given = weights * _signs(offsets) if turned else weights
+        return np.asarray(np.exp(-1j * np.outer(t, offsets)) @ given, dtype=np.complex128)
+
+    return shape
+
+
+def _triangle(cell: int, theta: float = 0.0) -> Shape:
+    """The transform of (1 - |s| / cell) exp(-theta s), |s| < cell: Fejer's kernel, tilted.
+
+    The sum over s of (1 - |s| / m) e^(-z s) is (sinh(m z / 2) / sinh(z / 2))^2 / m. At z + i pi the
+    second sinh turns into a cosh, and the first as well if m is odd.
+    """
+
+    def shape(t: Array, turned: bool) -> Complex:
+        z = (theta + 1j * t) / 2
+        if turned:
+            top = np.cosh(cell * z) if cell % 2 else 1j * np.sinh(cell * z)
+            return np.asarray((top / np.cosh(z)) ** 2 / cell)
+        whole = np.full(z.shape, complex(cell))
+        np.divide(np.sinh(cell * z), np.sinh(z), out=whole, where=z != 0)
+        return np.asarray(whole**2 / cell)
+
+    return shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +214,8 @@ def _tilted(model: SeatModel, theta: float, grid: _Grid) -> _Tilted:
     turn = np.expm1(1j * tc)[:, None]
     bend = ch * (-2 * np.sin(td / 2) ** 2) + 1j * math.sinh(theta) * np.sin(td)
     change = ch * turn + bend[None, :] * (1 + turn)
-    spectrum = np.exp(model.steps * np.log1p(u * change / (1 + swell)))
+    logarithm = model.steps * np.log1p(u * change / (1 + swell))
+    spectrum = np.exp(logarithm)
     spectrum[:, 1:] *= 2
     # |cosh(theta + i t)|^2 = cosh^2 - sin^2 t bounds what lies beside both boxes ...
     worst = 1 - u + u * math.sqrt(ch**2 - math.sin(min(float(td[-1]), math.pi / 2)) ** 2)
@@ -182,7 +226,7 @@ def _tilted(model: SeatModel, theta: float, grid: _Grid) -> _Tilted:
         worst = max(worst, math.sqrt(max(square, (1 - u) ** 2)))
     left_out = math.exp(model.steps * math.log(worst / (1 + swell)))
     normaliser = model.steps * math.log1p(swell)
-    return _Tilted(theta, normaliser, tc, td, spectrum, left_out, grid.scale)
+    return _Tilted(theta, normaliser, tc, td, spectrum, np.abs(logarithm), left_out, grid.scale)
 
 
 def _untilt(tilted: _Tilted, positions: Array) -> Array:
@@ -191,9 +235,7 @@ def _untilt(tilted: _Tilted, positions: Array) -> Array:
 
 def _split(tilted: _Tilted, d_nodes: Array, d_cell: int, kc: _Kernel) -> tuple[Array, Array, Array]:
     """Upper bounds of the mass moved to (hits, excess) nodes."""
-    offsets = np.arange(1 - d_cell, d_cell)
-    triangle = (1 - np.abs(offsets) / d_cell) * np.exp(-tilted.theta * offsets)
-    value, error = tilted.masses(kc, _Kernel(d_nodes, offsets, triangle))
+    value, error = tilted.masses(kc, _Kernel(d_nodes, _triangle(d_cell, tilted.theta)))
     mass = np.maximum(value + error, 0.0) * _untilt(tilted, d_nodes)[None, :]
     counts = kc.positions
     return mass.ravel(), np.repeat(counts, d_nodes.size), np.tile(d_nodes, counts.size)
@@ -203,10 +245,8 @@ def _count_triangles(grid: _Grid) -> _Kernel:
     """Triangles on fine nodes, moved on to wider ones away from the middle."""
     cell = grid.c_cell
     fine = np.arange(grid.c_low, grid.c_high + cell, cell).astype(np.float64)
-    offsets = np.arange(1 - cell, cell)
-    triangle = 1 - np.abs(offsets) / cell
     if fine.size < 40:
-        return _Kernel(fine, offsets, triangle)
+        return _Kernel(fine, _triangle(cell))
     distance = np.abs(np.arange(fine.size) - (fine.size - 1) / 2)
     stride = np.where(distance < 20, 1, np.where(distance < 32, 3, 8))
     chosen = [0]
@@ -214,7 +254,7 @@ def _count_triangles(grid: _Grid) -> _Kernel:
         chosen.append(min(chosen[-1] + int(stride[chosen[-1]]), fine.size - 1))
     nodes = fine[chosen]
     mixing = np.array([np.interp(fine, nodes, unit) for unit in np.eye(nodes.size)])
-    return _Kernel(nodes, offsets, triangle, fine, mixing)
+    return _Kernel(nodes, _triangle(cell), fine, mixing)
 
 
 def _count_boxes(grid: _Grid) -> tuple[_Kernel, _Kernel]:
@@ -222,7 +262,8 @@ def _count_boxes(grid: _Grid) -> tuple[_Kernel, _Kernel]:
     cell = 4 * grid.c_cell
     first = np.arange(grid.c_low, grid.c_high, cell).astype(np.float64)
     offsets = np.arange(cell)
-    return _Kernel(first, offsets, np.ones(cell)), _Kernel(first, offsets, offsets.astype(float))
+    plain, moment = np.ones(cell), offsets.astype(np.float64)
+    return _Kernel(first, _summed(offsets, plain)), _Kernel(first, _summed(offsets, moment))
 
 
 def _merged(
@@ -233,8 +274,8 @@ def _merged(
     d_offsets = np.arange(d_cell)
     plain = np.exp(-tilted.theta * d_offsets)
     kd, kd_moment = (
-        _Kernel(d_first, d_offsets, plain),
-        _Kernel(d_first, d_offsets, d_offsets * plain),
+        _Kernel(d_first, _summed(d_offsets, plain)),
+        _Kernel(d_first, _summed(d_offsets, d_offsets * plain)),
     )
     c_first, c_cell = kc.positions, kc.total
     mass, mass_error = tilted.masses(kc, kd)

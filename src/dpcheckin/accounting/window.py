@@ -38,7 +38,9 @@ from dpcheckin.accounting.local_pairs import LocalPair
 from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, Seats, seats_curve
 from dpcheckin.errors import InvalidParameter
 
-_MOST_SHARES = 24
+# where cells of a slot's load begin, in deviations from its mean: far down, because what lies below
+# the first is counted as an empty slot, and there are many slots and windows
+_CELLS = (-16.0, -13.0, -11.0, -9.5, -8.0, -7.0, *(0.5 * i - 6.0 for i in range(24)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +115,12 @@ class WindowRound(Round):
         if self.others:
             unlucky = smallest
             per_client = self.check_in_probability / self.slots
-            shares = _shares(_surely_below(self.others, unlucky) * per_client)
+            shares = _shares(surely_below(self.others, unlucky) * per_client)
         seats = [(1.0, Seats(seen, float(n - seen), float(n), 1.0, 0.0, shares=shares))]
         return seats_curve(self.pair, seats, seen / n, smallest, unlucky)
 
 
-def _surely_below(count: int, chance: float) -> float:
+def surely_below(count: int, chance: float) -> float:
     """The mean of a Poisson variable that exceeds `count` with at most this probability."""
     above = count + 1.0
     low, high = 0.0, above
@@ -135,7 +137,7 @@ def _shares(load: float) -> Shares:
     if load == 0.0:
         return WHOLE
     deviation = math.sqrt(load)
-    edges = [max(0.0, load + deviation * (0.5 * i - _MOST_SHARES / 4)) for i in range(_MOST_SHARES)]
+    edges = [max(0.0, load + deviation * cell) for cell in _CELLS]
     starts = sorted({0, *(int(x) for x in edges)})
     shares, left = [], 1.0
     for first, after in zip(starts, [*starts[1:], None], strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 from dpcheckin.accounting import LocalPair, Round, WindowRound
@@ -31,8 +32,19 @@ class Protocol:
     randomizers: tuple[str, ...]
     over: tuple[str, ...]
     solvable: tuple[str, ...] = ()  # those of `over` for which an epsilon can be aimed at
+    bounded: bool = True  # we have a lower bound for it
+    # whom the two figures trust, and how the second one's sentence begins
+    trusted: str = "If the shuffler is honest"
+    betrayed: str = "If it works with the analyzer"
+    otherwise: str = "If the shuffler colludes"
 
 
+_InSlots = partial(
+    Protocol,
+    trusted="If the slots stay secret",
+    betrayed="If it is known who reported when",
+    otherwise="If it is known who reported when",
+)
 PROTOCOLS = {
     "shuffled-check-in": Protocol(
         "Shuffled check-in",
@@ -64,27 +76,32 @@ PROTOCOLS = {
         ("population", "rate", "rounds"),
         ("gaussian",),
         ("rounds", "rate", "population", "local"),
+        bounded=False,
+        trusted="If one of the two aggregators is honest",
+        betrayed="If they work together",
+        otherwise="If the two aggregators work together",
     ),
-    "random-check-in-fixed": Protocol(
+    "random-check-in-fixed": _InSlots(
         "Random check-ins, fixed window",
         "Every client picks one slot of a window and reports at most once in it.",
         ("population", "slots", "check_in_probability", "rounds"),
         ("any", "gaussian"),
         ("rounds", "slots", "population", "local"),
     ),
-    "random-check-in-sliding": Protocol(
+    "random-check-in-sliding": _InSlots(
         "Random check-ins, sliding window",
         "A client's window begins when it arrives; it reports once, in a slot it chose.",
         ("slots",),
         ("any", "gaussian"),
         ("slots", "local"),
     ),
-    "random-check-in-averaged": Protocol(
+    "random-check-in-averaged": _InSlots(
         "Random check-ins, averaged",
         "All clients that chose the same slot are averaged; one window.",
         ("population", "slots"),
         ("any",),
         ("population", "slots", "local"),
+        bounded=False,
     ),
 }
 RANDOMIZERS = {

@@ -33,6 +33,7 @@ from dpcheckin.errors import DpCheckinError, InvalidParameter
 
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+PATIENCE = 0.05  # seconds for a preview before a rougher figure is asked for as well
 PREVIEW_POINTS, OUR_POINTS, PUBLISHED_POINTS = 9, 13, 7
 _LINES = "application/x-ndjson"
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'"
@@ -128,20 +129,38 @@ async def _describe(request: Request) -> Response:
 
 
 async def _preview(request: Request) -> Response:
-    """The figure at once, then points of the line for as long as the browser listens."""
+    """A figure at once, a better one, then points of the line for as long as somebody listens."""
     form, over = _asked(request)
     axis, workers = form.axis(over), _workers(request)
-    figure = await workers.soon(answers.quick, form)
-    if "problem" in figure:
-        return JSONResponse(figure)
+    figure = asyncio.ensure_future(workers.soon(answers.quick, form))
+    await asyncio.wait([figure], timeout=PATIENCE)
+    meanwhile = None if figure.done() else await _meanwhile(workers, form, figure)
+    if meanwhile is None and "problem" in await figure:
+        return JSONResponse(await figure)
 
     async def content() -> AsyncIterator[str]:
-        yield json.dumps(figure) + "\n"
+        if meanwhile is not None:
+            yield json.dumps(meanwhile) + "\n"
+        yield json.dumps(await figure) + "\n"
+        if "problem" in figure.result():
+            return
         for x in answers.coarse_first(form.abscissas(axis, PREVIEW_POINTS)):
             point = await workers.soon(answers.quick_at, form, axis, x)
             yield json.dumps({"line": "preview", **point}) + "\n"
 
     return StreamingResponse(content(), media_type=_LINES)
+
+
+async def _meanwhile(
+    workers: Workers, form: Form, figure: asyncio.Future[Any]
+) -> dict[str, Any] | None:
+    """A rougher figure, unless the better one comes first or there is none."""
+    rough = asyncio.ensure_future(workers.first(answers.rough, form))
+    await asyncio.wait([figure, rough], return_when=asyncio.FIRST_COMPLETED)
+    if figure.done() or "problem" in rough.result():
+        return None
+    found: dict[str, Any] = rough.result()
+    return found
 
 
 async def _statement(request: Request) -> Response:
@@ -184,7 +203,7 @@ async def _points(workers: Workers, form: Form, axis: str, wanted: list[str]) ->
     questions: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = []
     for x in answers.coarse_first(xs):
         questions.append(("guarantee", answers.guarantee_at, (form, axis, x)))
-        if form.about.solvable:
+        if form.about.bounded:
             questions.append(("lower bound", answers.lower_at, (form, axis, x)))
     few = form.abscissas(axis, PUBLISHED_POINTS)
     for key in wanted:

@@ -1,9 +1,9 @@
 """Worker processes for the answers, and what has been answered already.
 
 Accounting takes tenths of seconds of pure computing; in the server's own process it would hold up
-every other request. Previews have a process to themselves, so that they never wait behind a plot;
-the others run at a lower priority. Results are kept, and a question asked twice at the same time
-is computed once.
+every other request. Previews have a process to themselves, so that they never wait behind a plot,
+and what is shown until a preview is there has another; the rest run at a lower priority. Results
+are kept, and a question asked twice at the same time is computed once.
 """
 
 from __future__ import annotations
@@ -32,19 +32,32 @@ def _begin(lower_priority: bool) -> None:
 
     # an interrupt at the terminal reaches the whole group; the server sees to the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    answers.quick(Form(population=100, rounds=2))
+    for warm in (
+        Form(population=100, rounds=2),
+        Form(population=10**9, protocol="shuffle", rounds=10),
+        Form(population=1_000, randomizer="gaussian"),
+        Form(population=1_000, cohort=100, protocol="subsampled-shuffle", colluding=0.1),
+        Form(population=1_000, protocol="distributed-check-in", randomizer="gaussian"),
+    ):
+        answers.quick(warm)
+
+
+def _nothing() -> None:
+    """A question that only wakes a worker up."""
 
 
 class Workers:
-    """Two pools: one process for what must come at once, the rest for what may take its time."""
+    """Three pools: a process for previews, one for what comes before them, more for the rest."""
 
     def __init__(self, processes: int | None = None) -> None:
         count = processes or max(1, min(os.cpu_count() or 1, 4))
-        self._sizes = {"soon": 1, "later": count}
+        self._sizes = {"soon": 1, "first": 1, "later": count}
         self._pools = {name: self._made(name) for name in self._sizes}
         self.width = count
         self._known: OrderedDict[Hashable, Any] = OrderedDict()
         self._asked: dict[Hashable, asyncio.Task[Any]] = {}
+        for name in ("soon", "first"):  # processes start with the first question: ask it now
+            self._pools[name].submit(_nothing)
 
     def _made(self, pool: str) -> ProcessPoolExecutor:
         # a fresh interpreter each: forking a process that has threads is asking for trouble
@@ -54,6 +67,10 @@ class Workers:
     async def soon(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The answer, from the process that is kept free for this."""
         return await self._ask("soon", function, arguments)
+
+    async def first(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A rougher answer, from a process of its own: for when `soon` takes its time."""
+        return await self._ask("first", function, arguments)
 
     async def later(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The answer, whenever one of the other processes has time."""

@@ -18,7 +18,7 @@ export function linesOf(protocol, tables) {
     const hue = look === "refuted" ? 6 + (refuted++ % 4) : bound.kind === "lower bound" ? 1 : 2 + (proved++ % 4);
     return { ...bound, look, hue };
   });
-  const ours = tables.protocols[protocol]?.solvable.length ? OURS : OURS.slice(0, 1);
+  const ours = tables.protocols[protocol]?.bounded ? OURS : OURS.slice(0, 1);
   return [...ours, ...theirs];
 }
 

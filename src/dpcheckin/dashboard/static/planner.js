@@ -200,6 +200,9 @@ export class Planner {
     $("epsilon").textContent = $("trusted-figure").textContent = answer.epsilon.text;
     $("untrusted-figure").textContent = answer.local?.text ?? "–";
     this.#status("certified", "certified");
+    const about = this.tables.protocols[this.state.get("protocol")];
+    $("trusted-title").textContent = about.trusted;
+    $("untrusted-title").textContent = about.betrayed;
     $("trusted").textContent = answer.trusted;
     $("untrusted").textContent = answer.untrusted ?? "";
     $("basis").textContent = `By the ${answer.basis.join("; ")}.`;

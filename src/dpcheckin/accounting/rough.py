@@ -1,0 +1,109 @@
+"""An upper bound of epsilon that is there before anything else: the worst case of a simpler plan.
+
+Reports that follow a profile are counted as the worst ones of their local epsilon (for Gaussian
+noise: of an epsilon that holds but for a tiny delta), whose rounds have a short sum instead of a
+lattice; all slots of a window are taken to be as crowded as the emptiest. What comes out is a
+guarantee like any other, but easily several times too large: something to show until `quick` has
+its figure.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from scipy.special import pdtr
+
+from dpcheckin.accounting.curves import RoundCurve
+from dpcheckin.accounting.local_pairs import GaussianPair, LocalPair, ThreeAtoms, any_pure
+from dpcheckin.accounting.local_pairs import approximate as any_approximate
+from dpcheckin.accounting.quick import quick_epsilon
+from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, Seats, SubsampleRound, seats_curve
+from dpcheckin.accounting.window import WindowRound, surely_below
+from dpcheckin.errors import OutsideTheorem
+
+SHARE = 0.05  # of delta, for what a Gaussian report gives away beyond its epsilon
+
+
+def rough_epsilon(one: Round, count: int, delta: float) -> float:
+    """An upper bound of epsilon after `count` equal rounds.
+
+    >>> from dpcheckin.accounting import CheckInRound, compose, gaussian
+    >>> one = CheckInRound(10_000, 0.01, gaussian(2.0))
+    >>> rough_epsilon(one, 100, 1e-6) >= compose([(one, 100)]).epsilon(1e-6).upper
+    True
+    """
+    bound = quick_epsilon(simpler(one, SHARE * delta / count), count, delta)
+    if isinstance(one.pair, GaussianPair):
+        # all reports of one client, unshuffled: one Gaussian report with so much less noise
+        whole = GaussianPair(one.pair.noise_multiplier / math.sqrt(count))
+        bound = min(bound, _epsilon(whole, delta))
+    return bound
+
+
+def simpler(one: Round, local_delta: float) -> Round:
+    """A round that is nowhere more private, with reports of at most three likelihood ratios."""
+    pair = _worst(one.pair, local_delta)
+    if isinstance(one, WindowRound):
+        known = {field.name: getattr(one, field.name) for field in fields(one)}
+        return _EvenWindow(**{**known, "pair": pair})
+    if isinstance(one, SubsampleRound) and one.colluding:
+        # the curve grows with the honest part of the cohort: take all of it as honest
+        return SubsampleRound(one.honest, min(one.cohort, one.honest), pair)
+    return replace(one, pair=pair)  # type: ignore[type-var]
+
+
+@dataclass(frozen=True, slots=True)
+class _EvenWindow(WindowRound):
+    """A window in which every slot has as few other clients as the emptiest, but for bad luck.
+
+    One share w for all contracts every report alike, which is the same as 1/w times the clients.
+    """
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
+        n, seen, unlucky, scale = self.population, self.elapsed or self.slots, 0.0, 1.0
+        if self.others:
+            unlucky = 2 * smallest
+            load = surely_below(self.others, smallest) * self.check_in_probability / self.slots
+            scale = 1.0 + _surely_at_least(load, smallest / seen)
+        seats = [(1.0, Seats(seen, n * scale - seen, n * scale, 1.0, 0.0))]
+        return seats_curve(self.pair, seats, seen / n, smallest, unlucky)
+
+
+def _surely_at_least(mean: float, chance: float) -> int:
+    """A count that a Poisson variable falls short of with at most this probability."""
+    low, high = 0, math.ceil(mean) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if float(pdtr(middle - 1, mean)) <= chance:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _worst(pair: LocalPair, local_delta: float) -> ThreeAtoms:
+    if isinstance(pair, ThreeAtoms):
+        return pair
+    if pair.pure:
+        return any_pure(pair.local_epsilon)
+    if isinstance(pair, GaussianPair):
+        return any_approximate(_epsilon(pair, local_delta), local_delta)
+    raise OutsideTheorem(f"nothing simpler is known for {pair.label}")
+
+
+def _epsilon(pair: GaussianPair, delta: float) -> float:
+    """An epsilon at which one report's profile is below delta."""
+    low, high = 0.0, 1.0
+    while float(pair.profile(np.array([math.exp(high)]))[0]) > delta:
+        low, high = high, 2 * high
+        if high > 700.0:
+            return math.inf
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        if float(pair.profile(np.array([math.exp(middle)]))[0]) > delta:
+            low = middle
+        else:
+            high = middle
+    return high
