@@ -149,14 +149,15 @@ def test_a_finding_says_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("protocol", "randomizer", "epsilon", "rounds"),
     [
-        ("shuffled-check-in", "gaussian:1", None, 1),
+        # certifying these two takes longer than all other audits here together
+        pytest.param("shuffled-check-in", "gaussian:1", None, 1, marks=pytest.mark.slow),
         ("shuffled-check-in", "laplace", 2.0, 1),
         ("shuffled-check-in", "privunit:5", 3.0, 1),
         ("shuffled-check-in", "hemisphere:4", 3.0, 1),
         ("subsampled-shuffle", "dary:4", 3.0, 1),
         ("shuffle", "binary", 2.0, 1),
         ("distributed-check-in", "gaussian:1", None, 2),
-        ("random-check-in-fixed", "gaussian:1", None, 1),
+        pytest.param("random-check-in-fixed", "gaussian:1", None, 1, marks=pytest.mark.slow),
     ],
 )
 def test_no_honest_protocol_is_flagged_and_something_is_seen_of_each(

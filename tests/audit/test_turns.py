@@ -74,6 +74,19 @@ def test_plays_are_joined_and_cut_in_order() -> None:
     assert both.head(3).mean(np.tanh(both.head(3).values)) == pytest.approx(apart[:3])
 
 
+def test_a_coarse_play_keeps_weights_and_mean_scores() -> None:
+    plan = ShuffledCheckIn(300, 0.2, 30, DaryResponse(2.0, 3))
+    fine, _ = play_in_turns(default_system(plan), worst_neighbours(plan.randomizer), (1, 0), 20)
+    coarse = fine.coarse()
+    assert coarse.values.size < fine.values.size / 5
+    assert coarse.mean(np.ones_like(coarse.values)) == pytest.approx(np.ones(20))
+    assert coarse.mean(coarse.values) == pytest.approx(fine.mean(fine.values))
+    spread = np.std(fine.values[:20])
+    event = Event(NAME, 0.0, True, True, float(spread))
+    means = [turns.mean(event.slope(turns.values)) for turns in (fine, coarse)]
+    assert means[1] == pytest.approx(means[0], abs=0.01)
+
+
 def test_the_carried_capital_is_the_counted_one_for_plain_events() -> None:
     generator = np.random.default_rng(3)
     first, second = generator.random((2, 1003)) < np.array([[0.5], [0.2]])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dpcheckin.accounting import Kind, lower_bound
 from dpcheckin.accounting.published import PublishedBound, Setting, catalogue
+from dpcheckin.audit.capital import Capital
 from dpcheckin.audit.evidence import needed_capital
 from dpcheckin.audit.examination import PILOT
 from dpcheckin.audit.finding import Finding
@@ -117,15 +118,17 @@ class Forecast:
 
     pairs: int | None
     seconds: float | None
+    unit: str = "pairs of runs"
 
     def __str__(self) -> str:
         if self.pairs is None:
             return "No number of runs of this attack refutes the claim: the exact loss is smaller."
         assert self.seconds is not None
-        hours = self.seconds / 3600
+        minutes = self.seconds / 60
+        time = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
         return (
-            f"Refuting it takes about {self.pairs:,} pairs of runs, "
-            f"{hours:.1f} hours at the pace of this audit (add them with --resume)."
+            f"Refuting it takes about {self.pairs:,} {self.unit}, {time} at the pace of this audit "
+            "(add them with --out and --resume)."
         )
 
 
@@ -142,7 +145,8 @@ def forecast(plan: Plan, finding: Finding) -> Forecast:
     needed = 2 * needed_capital(finding.confidence) * variance / excess**2 / (1 - PILOT)
     pairs = max(math.ceil(needed), 1)
     pace = (finding.pairs + finding.pilot_pairs) / max(finding.seconds, 1e-9)
-    return Forecast(pairs, pairs / pace)
+    turns = isinstance(finding.counts, Capital)
+    return Forecast(pairs, pairs / pace, "plays" if turns else "pairs of runs")
 
 
 def _exact_delta(plan: Plan, epsilon: float, delta: float) -> float:

@@ -270,7 +270,8 @@ def _scored(check: Check, seed: int, block: int, runs: int) -> Any:
 
 
 def _played_in_turns(check: Check, seed: int, block: int, plays: int) -> Any:
-    return check.in_turns(seed, block, plays)
+    first, second = check.in_turns(seed, block, plays)
+    return first.coarse(), second.coarse()
 
 
 def _counted(check: Check, seed: int, block: int, runs: int, choice: Choice) -> Any:
