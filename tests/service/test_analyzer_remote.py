@@ -1,6 +1,5 @@
 """The line to the shuffler, and the analyzer as a server: what happens when things end."""
 
-import asyncio
 import logging
 import os
 import signal
@@ -16,14 +15,12 @@ import pytest
 from dpcheckin.service.analyzer import server as server_module
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.page import page_app
 from dpcheckin.service.analyzer.remote import BatchCutShort, Shuffler, Stopped
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.canonical import digest
 from dpcheckin.service.problems import Malformed, Problem, Refusal
 from dpcheckin.service.signing import public_identity
 
-from .asgi import ask
 from .plans import PRIVUNIT, plan_object
 from .shuffler_process import free_port
 from .test_analyzer import Adding, World
@@ -273,17 +270,6 @@ def wait_for(condition: Callable[[], bool]) -> None:
                 return
         except httpx.TransportError:
             pass
-
-
-def test_a_conductor_that_has_vanished_is_not_healthy() -> None:
-    class Board:
-        def snapshot(self) -> dict[str, Any]:
-            return {"finished": None}
-
-    def health(alive: bool) -> Any:
-        return asyncio.run(ask(page_app(Board(), lambda: alive), "GET", "/healthz"))  # type: ignore[arg-type]
-
-    assert (health(True).status, health(False).status) == (200, 503)
 
 
 def test_what_the_conductor_fails_with_is_raised_and_not_swallowed(

@@ -52,6 +52,8 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
             what, count, more = "void by population", None, {}
         elif number == 9:
             count, more = 140, {"dropped": 2}
+        elif number == 12:
+            more |= {"spoiled": "one share was malformed"}
         if count is not None:
             ledger.charge(number, Why.RELEASE)
             more |= {"opened": count, "accuracy": 0.9 - 0.8 * 0.8**number}
@@ -100,6 +102,7 @@ def test_page_health_metrics_and_status_answer(address: str, board: Board) -> No
         metrics = http.get("/metrics")
         assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
         assert 'rounds_total{outcome="released"} 19' in metrics.text
+        assert "rounds_spoiled_total 1\n" in metrics.text
         assert http.get("/nothing").status_code == 404
 
 
@@ -146,6 +149,7 @@ def test_the_page_shows_the_run(
     assert "2 reports dropped" in page.inner_text("#dropped")
     assert "differentially private" in page.inner_text("#statement")
     assert page.locator("#rows tr").count() == 20
+    assert page.locator("#rows td", has_text="released, spoiled").count() == 1
     assert page.locator("#checkins circle").count() == 19
     outside = page.locator("#checkins circle[fill='var(--limit)']")
     assert outside.count() == 1  # the odd round, and no other
