@@ -293,6 +293,62 @@ def test_a_batch_cut_short_is_fetched_again(tmp_path: Path) -> None:
     assert [row["opened"] for row in world.kept.log] == [3] * 4
 
 
+def always_cut(number: int) -> Any:
+    raise BatchCutShort("lost")
+
+
+def test_told_to_stop_while_a_batch_cannot_be_fetched_it_stops_and_goes_on_later(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, small_plan(), {})
+    real = world.shuffler.batch
+    world.shuffler.batch = always_cut  # type: ignore[method-assign]
+    threading.Timer(0.2, world.stop.set).start()
+    assert world.run() == "stopped"
+    assert [body["round"] for body in world.charges()] == [0]
+    world.shuffler.batch = real  # type: ignore[method-assign]
+    world.stop.clear()
+    world.run()
+    assert [row["opened"] for row in world.kept.log] == [3] * 4
+
+
+def test_a_batch_that_can_never_be_fetched_ends_the_run_with_the_reason(tmp_path: Path) -> None:
+    world = World(tmp_path, small_plan(), {})
+    world.shuffler.batch = always_cut  # type: ignore[method-assign]
+    world.stop.wait = lambda seconds=None: False  # type: ignore[method-assign, assignment]
+    with pytest.raises(BatchCutShort, match="round 0: 20 attempts failed"):
+        world.run()
+
+
+def test_what_is_dropped_or_spoiled_is_logged_counted_and_kept_from_the_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rounds of shares: in order, with a seed of nobody, with a wrong sum, empty."""
+    document = plan("distributed-check-in", rounds=4, epsilon_budget=50.0)
+    world = World(tmp_path, document, {})
+    whole, cut = world._batch, sizes(document).released
+
+    def batch(number: int, said: dict[str, Any]) -> tuple[Status, list[bytes]]:
+        status, found = whole(number, said)
+        shares = [np.frombuffer(one[cut:], dtype="<u4") for one in found]
+        total = np.sum(shares, axis=0, dtype=np.uint32)
+        records = [one[:cut] for one in found]
+        if number == 1:
+            records[0] = os.urandom(cut)
+        if number == 2:
+            total = total ^ np.uint32(1 << 30)
+        return status, [] if number == 3 else [total.astype("<u4").tobytes(), *records]
+
+    world.shuffler._batch_of = batch
+    world.run(pause_seconds=0.001)
+    rows = world.kept.log
+    assert [(row["opened"], row["dropped"]) for row in rows] == [(3, 0), (2, 1), (3, 0), (0, 0)]
+    assert [row["spoiled"] is not None for row in rows] == [False, True, True, False]
+    assert world.kept.steps == 1
+    assert "round 1: 1 reports dropped: not a report of this round" in caplog.text
+    assert "round 2 teaches nothing: the sum is longer than honest shares" in caplog.text
+
+
 def test_a_round_deleted_at_the_shuffler_is_given_up_but_charged(tmp_path: Path) -> None:
     world = World(tmp_path, small_plan(), {0: Status("done", 120, 3)})
     world.run()
