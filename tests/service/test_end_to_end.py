@@ -12,6 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
+from dpcheckin.cli import deploy  # noqa: E402
 from dpcheckin.deployment.demo import (  # noqa: E402
     DemoOptions,
     Deployment,
@@ -153,6 +154,23 @@ def test_a_run_whose_rounds_lose_their_reports_says_so_and_stops() -> None:
     more = [*void, *kept, {"state": "void by population", "present": 1}]
     with pytest.raises(RoundsLost, match=r"9 of 12 rounds lost reports .* 1 to 10 clients"):
         check_arrivals(SMALL, more)
+
+
+def test_the_demonstration_starts_again_with_longer_rounds(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried: list[float] = []
+
+    def run(options: DemoOptions, stay: float) -> dict[str, Any]:
+        tried.append(options.round_seconds)
+        if len(tried) < 3:
+            raise RoundsLost("too short")
+        return {"released": 3}
+
+    monkeypatch.setattr(deploy, "_run_nowhere", run)
+    assert deploy._run_patiently(SMALL, 0.0) == {"released": 3}
+    assert tried == [2.0, 6.0, 18.0]
+    assert "too short; starting again with 6 seconds" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -48,23 +48,43 @@ def demo(
         epsilon_budget=epsilon_budget,
         store=store,
     )
-    if round_seconds is None:
-        options = with_time_enough(options)
-    # one disk plays hundreds of devices' disks here: their ledgers lie in memory where possible
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with (
-        tempfile.TemporaryDirectory(prefix="dpcheckin-demo-") as folder,
-        tempfile.TemporaryDirectory(prefix="dpcheckin-agents-", dir=memory) as ledgers,
-    ):
-        if out is None:
-            options = dataclasses.replace(options, client_state=ledgers)
-        facts = _run(out or Path(folder), options, stay)
+    if out is not None:
+        facts = _run(out, options if round_seconds else with_time_enough(options), stay)
+    elif round_seconds is not None:
+        facts = _run_nowhere(options, stay)
+    else:
+        facts = _run_patiently(with_time_enough(options), stay)
     if json:
         print(json_format.dumps(facts))
         return
     print(f"{facts['released']} rounds, {facts['reports']} reports, {facts['dropped']} dropped")
     print(f"test accuracy {100 * facts['accuracy']:.2f}%")
     print(facts["statement"])
+
+
+def _run_patiently(options: Any, stay: float) -> dict[str, Any]:
+    """The run, begun again with longer rounds when they prove too short for this machine."""
+    from dpcheckin.deployment.demo import RoundsLost
+
+    for _ in range(2):
+        try:
+            return _run_nowhere(options, stay)
+        except RoundsLost as reason:
+            options = dataclasses.replace(options, round_seconds=3 * options.round_seconds)
+            seconds = options.round_seconds
+            print(f"{reason}; starting again with {seconds:g} seconds", file=sys.stderr)
+    return _run_nowhere(options, stay)
+
+
+def _run_nowhere(options: Any, stay: float) -> dict[str, Any]:
+    """In folders that are gone afterwards."""
+    # one disk plays hundreds of devices' disks here: their ledgers lie in memory where possible
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with (
+        tempfile.TemporaryDirectory(prefix="dpcheckin-demo-") as folder,
+        tempfile.TemporaryDirectory(prefix="dpcheckin-agents-", dir=memory) as ledgers,
+    ):
+        return _run(Path(folder), dataclasses.replace(options, client_state=ledgers), stay)
 
 
 def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
