@@ -1,5 +1,6 @@
 """docs/audit.md does not lie: its example runs, its options exist, its tables hold."""
 
+import json
 import re
 import subprocess
 import sys
@@ -9,21 +10,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-
-
-def tables(first_column: str) -> list[list[str]]:
-    """Rows of the tables whose first column has this title."""
-    rows: list[list[str]] = []
-    inside = False
-    for line in PAGE.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and cells[0] == first_column:
-            inside = True
-        elif not line.startswith("|"):
-            inside = False
-        elif inside and not cells[0].startswith("---"):
-            rows.append(cells)
-    return rows
 
 
 def test_every_option_on_the_page_exists() -> None:
@@ -42,27 +28,65 @@ def test_the_python_example_runs_and_prints_what_it_says() -> None:
     assert done.stdout.strip() == "True"
 
 
-def test_the_mutant_table_has_every_mutant_all_caught_and_no_honest_system_flagged() -> None:
+# the page says that these are not shown, and how many plays they take
+NOT_SHOWN = [
+    "binary n=1000 rate=1 eps0=4 rounds=100 delta=0.1",
+    "dary:3 n=1000 rate=1 eps0=4 rounds=100 delta=0.1",
+]
+
+
+def stored(name: str) -> Path:
+    return ROOT / "docs" / "results" / name
+
+
+def test_the_mutant_table_is_the_one_that_the_command_prints_of_the_stored_results() -> None:
+    from dpcheckin.audit.mutant_table import load, markdown
+
+    rows = load(stored("audit-mutants.json"))
+    assert f"<!-- mutants -->\n{markdown(list(rows.values()))}<!-- /mutants -->" in PAGE
+
+
+def test_every_mutant_was_caught_every_time_and_no_honest_system_was_flagged() -> None:
+    """What the detection probability is at least, with 95% confidence, stands in the table."""
+    from dpcheckin.audit.mutant_table import load, most_likely
     from dpcheckin.audit.mutants import mutants
 
-    rows = tables("mutant")
-    assert [row[0] for row in rows] == [mutant.name for mutant in mutants()]
-    for row in rows:
-        caught, of = map(int, row[7].split(" of "))
-        assert caught == of > 0
-        assert int(row[10].split(" of ")[0]) == 0
-        assert float(row[5]) >= float(row[4])  # audited at or above what was claimed
-        assert float(row[9]) <= float(row[8])
+    rows = load(stored("audit-mutants.json"))
+    everyone = mutants()
+    assert list(rows) == [mutant.name for mutant in everyone]
+    for mutant, row in zip(everyone, rows.values(), strict=True):
+        assert row.budget == mutant.pairs
+        assert row.claimed == pytest.approx(mutant.broken.epsilon, rel=1e-3)
+        assert row.caught == row.repetitions
+        assert row.detection >= 0.95
+        assert row.flagged == 0
+        assert row.least_lower >= row.claimed
+        assert row.most_honest_lower <= row.honest_claimed
+    assert most_likely(0, sum(row.honest_repetitions for row in rows.values())) <= 0.01
 
 
-@pytest.mark.parametrize(("rounds", "least", "rows"), [("1", 0.7, 12), ("100", 0.5, 2)])
-def test_the_tightness_tables_show_what_they_must(rounds: str, least: float, rows: int) -> None:
-    """No audited figure exceeds its certificate; those short of the aim are marked as such."""
-    shown = [row for row in tables("response") if row[4] == rounds]
-    for row in shown:
-        certified, audited, ratio = float(row[6]), float(row[7]), float(row[8].strip("*"))
-        assert audited <= certified
-        assert abs(ratio - audited / certified) < 0.02
-        assert (ratio < least) == row[8].startswith("*")
-    must = [row for row in shown if row[3] in ("2", "4") and not row[8].startswith("*")]
-    assert len(must) >= rows
+def test_the_tightness_tables_are_those_that_the_command_prints_of_the_stored_results() -> None:
+    from dpcheckin.audit.tightness import tables
+
+    done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8"))
+    assert f"<!-- tightness -->\n{tables(done)}<!-- /tightness -->" in PAGE
+
+
+def test_the_tightness_tables_show_what_they_must() -> None:
+    """0.7 of the certificate for one round at local epsilon 2 and 4, 0.5 for a hundred."""
+    from dpcheckin.audit.tightness import AIM, COMPOSED_AIM, composed_cells, one_round_cells
+
+    done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8"))
+    must = [(c, AIM) for c in one_round_cells() if c.local_epsilon in (2.0, 4.0)]
+    must += [(c, COMPOSED_AIM) for c in composed_cells()]
+    assert len(must) == 30
+    missing = [cell.key for cell, _ in must if cell.key not in done]
+    assert missing == NOT_SHOWN
+    for cell, aim in must:
+        if cell.key in missing:
+            continue
+        result = done[cell.key]
+        assert aim <= result["lower_bound"] / result["claimed_epsilon"] <= 1.0, cell.key
+        assert result["confidence"] == 0.99
+        assert result["cpu_seconds"] <= 1200  # ten minutes on two cores
+        assert not result["refuted"]

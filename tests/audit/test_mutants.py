@@ -80,7 +80,7 @@ def test_results_are_kept_and_taken_up(everyone: dict[str, Mutant], tmp_path) ->
     path = tmp_path / "mutants.json"
     measure(2, path, chosen=quick)
     (row,) = measure(3, path, chosen=quick)
-    assert (row.repetitions, row.caught, row.honest_repetitions) == (3, 3, 3)
+    assert (row.repetitions, row.caught, row.honest_repetitions) == (3, 3, 1)
     assert "| clipping skipped |" in markdown([row])
 
 
@@ -96,15 +96,15 @@ def test_the_shown_detection_probability_is_clopper_pearsons() -> None:
 
 
 def test_false_alarms_of_the_whole_procedure_on_a_claim_that_is_exactly_true() -> None:
-    """The pilot chooses, the bet goes on: a Gaussian report's exact epsilon, 100 audits at 95%."""
+    """The pilot chooses, the bet goes on: a Gaussian report's exact epsilon, 60 audits at 95%."""
     from dpcheckin.audit import check_report
     from dpcheckin.randomizers import Gaussian
 
     check = check_report(Gaussian(2.0), 0.1, confidence=0.95)
     flagged = [
         examine(check, Budget(pairs=2000), seed=s, stop_when_refuted=True).refuted
-        for s in range(100)
+        for s in range(60)
     ]
-    # 5% of 100 is 5; 11 would be exceeded by chance once in two hundred
-    assert np.sum(flagged) <= 11
+    # 5% of 60 is 3; 9 would be exceeded by chance once in a thousand
+    assert np.sum(flagged) <= 9
     assert math.isfinite(check.epsilon)

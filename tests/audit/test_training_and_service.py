@@ -120,6 +120,7 @@ def test_the_services_release_what_the_plan_says() -> None:
     assert set(np.unique(batches.reports)) <= {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_a_deployed_shuffler_that_keeps_the_order_is_caught() -> None:
     pytest.importorskip("cryptography", reason="needs the service extra")
     from dataclasses import replace

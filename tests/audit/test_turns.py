@@ -196,7 +196,7 @@ def test_an_audit_in_turns_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 def test_only_symbols_on_our_own_systems_take_turns() -> None:
     plan = ShuffledCheckIn(9, 0.3, 1, Gaussian(1.0))
-    check = check_plan(plan, 0.01, turns=True)
+    check = check_plan(plan, 0.01, epsilon=1.0, turns=True)
     assert not check.turns
     with pytest.raises(InvalidParameter, match="turns"):
         replace(check, turns=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import repeat
 from typing import Any
 
@@ -142,8 +143,9 @@ class UnsnappedReport(SecureReport):
         return (RoundBatches(reports, np.ones(runs, dtype=np.int64)),)
 
 
+@cache
 def mutants() -> tuple[Mutant, ...]:
-    """All of them; claims are computed here, so this takes a second."""
+    """All of them; claims are computed here, so the first call takes seconds."""
     return tuple(make() for make in _MAKERS)
 
 
