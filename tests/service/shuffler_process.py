@@ -48,9 +48,10 @@ class Caller:
     def __init__(self, port: int, token: str | None = None) -> None:
         self._port = port
         self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self.patience = 30.0
 
     def ask(self, method: str, path: str, content: bytes | None = None) -> Answer:
-        line = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        line = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self.patience)
         try:
             line.request(method, path, body=content, headers=self._headers)
             got = line.getresponse()

@@ -141,6 +141,8 @@ def main() -> None:
     """Run the agents of the specification file, and print what they did."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
     torch.set_num_threads(1)
+    # httpcore asks for it three times a request; an import that finds nothing is not remembered
+    sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
     print(json.dumps(asyncio.run(run(Specification.read(Path(sys.argv[1]))))))
 
 
