@@ -64,7 +64,7 @@ class Turns:
         if many * self.plays > self.values.size:
             return self
         place = self.owners * many + bins
-        weights = np.bincount(place, self.weights, many * self.plays)
+        weights = np.asarray(np.bincount(place, self.weights, many * self.plays), np.float64)
         sums = np.bincount(place, self.weights * self.values, many * self.plays)
         kept = np.flatnonzero(weights)
         return Turns(self.plays, sums[kept] / weights[kept], weights[kept], kept // many)
