@@ -9,7 +9,7 @@ from scipy import stats
 from dpcheckin.audit import Neighbours, PerClient, Simulated, check_plan, check_report
 from dpcheckin.audit.released import gathered
 from dpcheckin.audit.statistics import LikelihoodRatio, log_ratio, worst_neighbours
-from dpcheckin.audit.systems import CoinByCoin, heads
+from dpcheckin.audit.systems import CoinByCoin, Everybody, heads
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn, SubsampledShuffle
 from dpcheckin.randomizers import (
@@ -32,7 +32,7 @@ PLANS = [ShuffledCheckIn(12, 0.3, 2, THREE), SubsampledShuffle(12, 4, 2, THREE)]
         (CoinByCoin, PLANS[0]),
         (Simulated, PLANS[0]),
         (Simulated, PLANS[1]),
-        (Simulated, FullShuffle(6, 2, THREE)),
+        (Everybody, FullShuffle(6, 2, THREE)),
     ],
     ids=["coin by coin", "check-in", "subsample", "full"],
 )
