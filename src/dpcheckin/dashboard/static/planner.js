@@ -205,7 +205,8 @@ export class Planner {
     $("untrusted-title").textContent = about.betrayed;
     $("trusted").textContent = answer.trusted;
     $("untrusted").textContent = answer.untrusted ?? "";
-    $("basis").textContent = `By the ${answer.basis.join("; ")}.`;
+    const basis = answer.basis.join("; "); // a theorem with a name of its own, or a paper
+    $("basis").textContent = `By ${/^[A-Z]/.test(basis) ? "" : "the "}${basis}.`;
     this.here = { x: parse(this.state.get(this.axis)), y: answer.epsilon.value };
     this.least = answer.lower;
     this.#caption();
