@@ -28,7 +28,7 @@ def test_the_python_example_runs_and_prints_what_it_says() -> None:
     assert done.stdout.strip() == "True"
 
 
-# the page says that these are not shown, and how many plays they take
+# the page says that these are not shown
 NOT_SHOWN = [
     "binary n=1000 rate=1 eps0=4 rounds=100 delta=0.1",
     "dary:3 n=1000 rate=1 eps0=4 rounds=100 delta=0.1",
@@ -80,13 +80,15 @@ def test_the_tightness_tables_show_what_they_must() -> None:
     must = [(c, AIM) for c in one_round_cells() if c.local_epsilon in (2.0, 4.0)]
     must += [(c, COMPOSED_AIM) for c in composed_cells()]
     assert len(must) == 30
-    missing = [cell.key for cell, _ in must if cell.key not in done]
-    assert missing == NOT_SHOWN
+    short = []
     for cell, aim in must:
-        if cell.key in missing:
+        result = done.get(cell.key)
+        if result is None or result["lower_bound"] < aim * result["claimed_epsilon"]:
+            short.append(cell.key)
+        if result is None:
             continue
-        result = done[cell.key]
-        assert aim <= result["lower_bound"] / result["claimed_epsilon"] <= 1.0, cell.key
+        assert result["lower_bound"] <= result["claimed_epsilon"], cell.key
         assert result["confidence"] == 0.99
         assert result["cpu_seconds"] <= 1200  # ten minutes on two cores
         assert not result["refuted"]
+    assert short == NOT_SHOWN

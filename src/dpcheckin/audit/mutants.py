@@ -214,7 +214,7 @@ def _half_ledger() -> Mutant:
     half = _ROUNDS.guarantee(honest.delta, _ROUNDS.rounds // 2).epsilon.upper
     broken = replace(honest, epsilon=half)
     wrong = "4 rounds are played, 2 are charged"
-    return Mutant("ledger that counts half the rounds", wrong, broken, honest, 4_000)
+    return Mutant("ledger that counts half the rounds", wrong, broken, honest, 8_000)
 
 
 def _linked(system: type[PerClient]) -> tuple[Check, Check]:
