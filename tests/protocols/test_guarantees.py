@@ -137,7 +137,7 @@ def test_local_gaussian_composition_against_the_closed_form():
 
 def test_comparators_refuse_deltas_their_library_gets_wrong():
     with pytest.raises(InvalidParameter, match="delta"):
-        CentralDpSgd(2000, 0.1, 30, 2.0).epsilon(1e-12)
+        LocalOnly(2000, 0.1, 30, PrivUnit(2.0, 100)).epsilon(1e-12)
 
 
 def test_the_shuffler_is_worth_a_lot():

@@ -114,12 +114,12 @@ def mixture(
             total += weight * sampled(profile, fraction, alpha)
         return total
 
-    return CurveRound(upper, lower, _reach(upper, 1e-6 * smallest + counts.tail))
+    return CurveRound(upper, lower, reach(upper, 1e-6 * smallest + counts.tail))
 
 
-def _reach(curve: Curve, negligible: float) -> float:
+def reach(curve: Curve, negligible: float, largest: float = LARGEST_LOSS) -> float:
     """Smallest loss at which the curve is negligible (it is charged to delta from there on)."""
-    low, high = 0.0, LARGEST_LOSS
+    low, high = 0.0, largest
     for _ in range(6):  # many places at a time: the price of a curve is that of its first value
         losses = np.linspace(low, high, 65)
         over = np.flatnonzero(curve(np.exp(losses)) > negligible)
@@ -162,10 +162,10 @@ def lower_epsilon(
             total += weight * np.where(some, left * gaussian_profile(distance, inner), 0.0)
         return total
 
-    reach = _reach(moved, 1e-6 * delta / max(rounds, 1))
+    furthest = reach(moved, 1e-6 * delta / max(rounds, 1))
     results = [
         curve_composition.epsilon(
-            [(CurveRound(one, one, reach, other, other), rounds)], delta
+            [(CurveRound(one, one, furthest, other, other), rounds)], delta
         ).lower
         for one, other in ((moved, still), (still, moved))
     ]

@@ -106,9 +106,13 @@ def dominating(step: float, forward: Array, backward: Array | None = None) -> Lo
         # where rounding says otherwise the bound is raised, so that masses add up to one.
         finite = float(forward[0] - forward[-1])
         forward = np.maximum(forward, forward[0] - rises * (1 - finite) / 2)
-    fp, fq, infinite = _halves(step, convex_minorant(rises, forward))
     if backward is None:
+        fp, fq, infinite = _halves(step, convex_minorant(rises, forward))
         return LossDistribution(step, fp, fq, infinite)
+    # Both curves begin at the total variation. Below it the forward one would leave mass to the
+    # other law that it does not have, and the pair would not dominate at losses below zero.
+    forward = forward + max(float(backward[0] - forward[0]), 0.0)
+    fp, fq, infinite = _halves(step, convex_minorant(rises, forward))
     _, bq, _ = _halves(step, convex_minorant(rises, backward))
     return LossDistribution(step, fp, bq, infinite)
 
@@ -137,14 +141,15 @@ def dominated(step: float, forward: Array, backward: Array | None = None) -> Los
 
     The part of the curve past the last point is dropped: nothing goes to infinite loss.
     """
-    sides = []
-    for fine in (forward, forward if backward is None else backward):
-        values = _lowered(step, fine)
-        if values[0] > 0.0:
-            # bring the curve down to zero at the last point, keeping it convex and below
-            values = np.maximum(values - values[-1], 0.0)
-        sides.append(_halves(step, values))
-    positive, negative = sides[0][0], sides[1][1]
+    below = [
+        _lowered(step, fine) for fine in ((forward,) if backward is None else (forward, backward))
+    ]
+    # bring the curves down to zero at the last point, keeping them convex and below
+    ahead, behind = (np.maximum(v - v[-1], 0.0) for v in (below[0], below[-1]))
+    # A pair's two curves begin at one value. Where the backward one was lowered further the forward
+    # one follows: the other law would be short of mass, the profile too high below zero loss.
+    ahead = np.maximum(ahead - max(float(ahead[0] - behind[0]), 0.0), 0.0)
+    positive, negative = _halves(step, ahead)[0], _halves(step, behind)[1]
     # shrinking all masses alike lowers the profile: make room if lowering overdrew the middle
     total = max(math.fsum(positive) + math.fsum(negative), 1.0)
     return LossDistribution(step, positive / total, negative / total, 0.0)

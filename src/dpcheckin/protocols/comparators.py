@@ -2,7 +2,7 @@
 
 `LocalOnly`: reports arrive with their senders' names, so only the local randomizer protects.
 `CentralDpSgd`: the classical DP-SGD of Abadi et al., in which a trusted server samples, clips and
-adds noise. Both are accounted by dp-accounting.
+adds noise. The first is accounted by dp-accounting, the second by our own composition.
 """
 
 from __future__ import annotations
@@ -13,9 +13,16 @@ from functools import cached_property
 
 import dp_accounting
 import numpy as np
-from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+from dp_accounting.pld import pld_pmf
 
-from dpcheckin.accounting import Bracket, GaussianPair, Guarantee, LocalPair, ThreeAtoms
+from dpcheckin.accounting import (
+    Bracket,
+    GaussianPair,
+    Guarantee,
+    LocalPair,
+    ThreeAtoms,
+    sampled_gaussian,
+)
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, distinct_clients, generator_for
 from dpcheckin.protocols.statement import stated
@@ -29,11 +36,6 @@ def _refuse_tiny(delta: float) -> None:
     # dp-accounting 0.6.0 composes by FFT without charging its round-off, and under-reports here
     if not 1e-9 <= delta < 1:
         raise InvalidParameter("delta", delta, "in [1e-9, 1) for the comparators")
-
-
-def _step(plan: CentralDpSgd, rounds: int) -> float:
-    """A grid fine against one round's loss, coarse enough for the whole run's."""
-    return min(1e-3, max(1e-5, 1e-4 * plan.rate / plan.noise_multiplier))
 
 
 def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
@@ -141,20 +143,7 @@ class CentralDpSgd(Plan):
         )
 
     def spent(self, delta: float, rounds: int) -> Bracket:
-        _refuse_tiny(delta)
-        ends = [
-            privacy_loss_distribution.from_gaussian_mechanism(
-                self.noise_multiplier,
-                sampling_prob=self.rate,
-                pessimistic_estimate=pessimistic,
-                use_connect_dots=pessimistic,
-                value_discretization_interval=_step(self, rounds),
-            )
-            .self_compose(rounds)
-            .get_epsilon_for_delta(delta)
-            for pessimistic in (False, True)
-        ]
-        return Bracket(min(ends), max(ends))
+        return sampled_gaussian.epsilon(self.rate, self.noise_multiplier, rounds, delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)
@@ -162,7 +151,7 @@ class CentralDpSgd(Plan):
             self.epsilon(delta, rounds),
             delta,
             adjacency="add or remove one record",
-            basis=("Poisson-sampled Gaussian mechanism, composed by dp-accounting",),
+            basis=("Poisson-sampled Gaussian mechanism, exact curves, certified composition",),
             assumptions=(
                 "the server is trusted with every record",
                 "each record is sampled by an independent secret coin",
