@@ -50,8 +50,6 @@ class Session:
     """Runs the blocks of one page one after the other, in one namespace and one folder."""
 
     folder: Path
-    slow: bool = False
-    """Run the slow blocks as well."""
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     printed: str = ""
     answered: str = ""
@@ -67,7 +65,7 @@ class Session:
 
     def run(self, block: Block) -> None:
         """Run one block; raises AssertionError with the place when it does not do as it says."""
-        if block.marker == "not run" or (block.marker == "slow" and not self.slow):
+        if block.marker == "not run":
             return
         if block.marker == "prints":
             self._compare(block, block.text, self.printed)

@@ -55,29 +55,16 @@ def check_both_clients_were_seen(folder: Path) -> None:
 AFTERWARDS = {"docs/deploying.md": check_both_clients_were_seen}
 
 
-def play(page: Path, folder: Path, *, slow: bool = False) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     if "from flwr" in page.read_text("utf-8"):
         quiet.turn_off()
         pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
-    with one_thread(page), Session(folder, slow=slow) as session:
+    with one_thread(page), Session(tmp_path) as session:
         for block in blocks(page):
             session.run(block)
     if name_of(page) in AFTERWARDS:
-        AFTERWARDS[name_of(page)](folder)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
-    play(page, tmp_path)
-
-
-WITH_SLOW_BLOCKS = [p for p in PAGES if any(block.marker == "slow" for block in blocks(p))]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", WITH_SLOW_BLOCKS, ids=name_of)
-def test_the_page_runs_with_its_slow_blocks_too(page: Path, tmp_path: Path) -> None:
-    play(page, tmp_path, slow=True)
+        AFTERWARDS[name_of(page)](tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -153,15 +140,9 @@ def test_what_a_script_prints_is_compared(tmp_path: Path) -> None:
             session.run(block("text", "0.5\n", "prints"))
 
 
-def test_excused_and_slow_blocks_are_not_run_by_default(tmp_path: Path) -> None:
+def test_excused_blocks_are_not_run(tmp_path: Path) -> None:
     with Session(tmp_path) as session:
         session.run(block("python", "assert False\n", "not run", "it would fail"))
-        session.run(block("python", "assert False\n", "slow", "a minute"))
-    (tmp_path / "again").mkdir()
-    with Session(tmp_path / "again", slow=True) as session:
-        session.run(block("python", "assert False\n", "not run", "it would fail"))
-        with pytest.raises(AssertionError):
-            session.run(block("python", "assert False\n", "slow", "a minute"))
 
 
 def test_a_file_holds_what_was_printed_and_this_pages_ports(tmp_path: Path) -> None:

@@ -95,10 +95,10 @@ def options() -> dict[str, set[str]]:
 
 
 def mentioned(page: Path) -> set[str]:
-    """dpcheckin commands in the page's text and in blocks that are not run by default."""
+    """dpcheckin commands in the page's text and in blocks that are not run."""
     text = page.read_text(encoding="utf-8")
     inline = re.findall(r"`(dpcheckin [^`]+)`", text)
-    held = [b for b in blocks(page) if b.marker in ("not run", "slow")]
+    held = [b for b in blocks(page) if b.marker == "not run"]
     excused = [line for b in held for line in b.text.splitlines()]
     shown = [line.removeprefix("$ ") for line in excused]
     return {" ".join(c.split()) for c in [*inline, *shown] if c.startswith("dpcheckin ")}

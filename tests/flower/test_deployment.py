@@ -21,11 +21,11 @@ pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 
 from dpcheckin.deployment.demo import DemoOptions
 from dpcheckin.flower.fleet import FlowerFleet, RunFailed
+from dpcheckin.flower.pace import round_seconds
 from dpcheckin.flower.quiet import OFF
 from dpcheckin.service.analyzer.settings import read_settings
 from dpcheckin.service.ledger import Ledger
 from dpcheckin.service.pricing import Price
-from flower.pace import round_seconds
 
 APP = Path(__file__).parents[2] / "examples" / "flower"
 QUIET = 1.0

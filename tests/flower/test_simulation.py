@@ -24,9 +24,9 @@ pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 pytest.importorskip("ray", reason="Ray is not installed (extra: flower)")
 
 from dpcheckin.flower.observations import Observation, detectable_shift, examine
+from dpcheckin.flower.pace import starting_seconds
 from dpcheckin.flower.quiet import environment
 from dpcheckin.service.journal import Journal
-from flower.pace import starting_seconds
 
 SCRIPT = Path(__file__).with_name("simulated_run.py")
 ROUNDS = 50

@@ -93,12 +93,13 @@ def _at_step(
     coarse = np.exp(np.arange(size) * step)
     fine = np.exp(np.arange(2 * size - 1) * (step / 2))
     above, below = [], []
+    alone = sum(count for _, count in rounds) == 1  # then only the forward curve counts
     for r, count in rounds:
         points = math.ceil(r.largest_loss / step) + 2
         a, f = coarse[:points], fine[: 2 * points - 1]
         backward = r.backward_upper(a) if r.backward_upper is not None else None
         above.append((loss.dominating(step, r.upper(a), backward), count))
-        backward = r.backward_lower(f) if r.backward_lower is not None else None
+        backward = r.backward_lower(f) if r.backward_lower is not None and not alone else None
         below.append((loss.dominated(step, r.lower(f), backward), count))
     upper = loss.compose(above, delta=delta).epsilon(delta, upper=True)
     lower = loss.compose(below, delta=delta).epsilon(delta, upper=False)

@@ -100,8 +100,9 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
     for side, n in sides:
         points = 2 * math.ceil((side.reach / fine + 2) / 2) + 1
         forward, backward = side.curves(fine, points)
-        ways[0].append((loss.dominated(2 * fine, forward, backward), n))
-        ways[1].append((loss.dominated(2 * fine, backward, forward), n))
+        for way, one, other in ((ways[0], forward, backward), (ways[1], backward, forward)):
+            # of a single round only the one curve counts
+            way.append((loss.dominated(2 * fine, one, other if total > 1 else None), n))
     if all(side.explicit for side, _ in sides):  # a third value: both orders are alike
         ways = ways[:1]
     return max(loss.compose(way, delta=delta).epsilon(delta, upper=False) for way in ways)

@@ -32,7 +32,7 @@ def epsilon(rate: float, noise_multiplier: float, rounds: int, delta: float) -> 
     """Epsilon of ``rounds`` steps, the larger of adding and removing; ``upper`` is a guarantee.
 
     >>> one = epsilon(1.0, 2.0, 1, 1e-5)  # the Gaussian mechanism itself
-    >>> 1.97 < one.lower <= one.upper < 1.99
+    >>> 1.993 < one.lower <= one.upper < 1.994
     True
     """
     checks.probability("rate", rate)

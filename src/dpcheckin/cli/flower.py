@@ -55,7 +55,9 @@ def fleet(
     nodes: int = typer.Option(3, min=1, help="SuperNodes."),
     clients: int = typer.Option(150, help="Clients, each with an agent, spread over the nodes."),
     rounds: int = typer.Option(8, min=1, help="Rounds of the plan."),
-    round_seconds: float = typer.Option(15.0, help="Length of a round."),
+    round_seconds: float | None = typer.Option(
+        None, min=1, help="Length of a round; without it, what this machine needs."
+    ),
     rate: float = typer.Option(0.5, help="Check-in rate."),
     local_epsilon: float = typer.Option(6.0, help="Epsilon of one report."),
     epsilon_budget: float = typer.Option(40.0, help="The analyzer stops before passing it."),
@@ -77,17 +79,19 @@ def fleet(
     quiet.turn_off()
     if find_spec("flwr") is None:
         raise DpCheckinError("this needs Flower: pip install 'dpcheckin[flower]'")
-    from dpcheckin.flower.fleet import FlowerFleet
+    from dpcheckin.flower.fleet import QUIET_SECONDS, FlowerFleet
+    from dpcheckin.flower.pace import round_seconds as needed
 
     if out.exists() and any(out.iterdir()):
         raise InvalidParameter("out", str(out), "a new or empty folder")
     if not (app / "pyproject.toml").is_file():
         raise InvalidParameter("app", str(app), "the folder of a Flower app (pyproject.toml)")
+    length = needed(QUIET_SECONDS) if round_seconds is None else round_seconds
     options = DemoOptions(
         clients=clients,
         processes=nodes,
         rounds=rounds,
-        round_seconds=round_seconds,
+        round_seconds=round(length, 1),
         rate=rate,
         local_epsilon=local_epsilon,
         epsilon_budget=epsilon_budget,
@@ -106,7 +110,7 @@ def fleet(
         bar.update(task, description=f"run {run}", total=rounds, completed=0)
         result = started.wait(
             run,
-            patience=60 + 4 * rounds * round_seconds,
+            patience=60 + 4 * rounds * length,
             watch=lambda done: bar.update(task, completed=done),
         )
     if json:

@@ -25,6 +25,8 @@ from dpcheckin.flower.server import FOLDER, RESULT
 from dpcheckin.service.analyzer import state
 
 CONNECTION = "fleet"
+QUIET_SECONDS = 2.0
+"""How long agents wait after the bell, so that none of their work is measured as the doorbell's."""
 _PATIENCE = 60.0
 _ASK_EVERY = 5.0
 
@@ -47,7 +49,9 @@ def _here(port: int) -> list[str]:
 class FlowerFleet(Deployment):
     """The parties of one Flower run; `options.processes` is the number of SuperNodes."""
 
-    def __init__(self, folder: Path, options: DemoOptions, *, quiet_seconds: float = 2.0) -> None:
+    def __init__(
+        self, folder: Path, options: DemoOptions, *, quiet_seconds: float = QUIET_SECONDS
+    ) -> None:
         super().__init__(folder.absolute(), options)
         self._quiet = quiet_seconds
         self.superlink: Party | None = None
