@@ -521,7 +521,9 @@ def test_documents_are_checked_before_they_are_kept(
     refused(Problem.MALFORMED, opened.publish_model, digest(b"other"), b"m")
     document = analyzer.signed_round(1, clock.now, clock.now + 9)
     refused(Problem.MALFORMED, opened.open_round, 2, document)
-    for body in (b"", b"{}", b'{"charge":5}', b'{"charge":"zz"}', canonical({"charge": "g" * 64})):
+    names = ("zz", "g" * 64, "AB" * 32, "ab " * 21 + " ", "ab" * 32 + "\n")
+    bodies = (b"", b"{}", b'{"charge":5}', *(canonical({"charge": name}) for name in names))
+    for body in bodies:
         refused(Problem.MALFORMED, opened.claim, 0, body)
     refused(Problem.ROUND_OPEN, opened.claim, 0, CHARGE)
     refused(Problem.NOT_CLAIMED, opened.finish, 0)

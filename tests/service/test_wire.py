@@ -71,13 +71,22 @@ def test_the_header_lies_byte_by_byte_as_the_wire_page_says() -> None:
     vector = read("envelope")[-1]
     raw = bytes.fromhex(vector["envelope"])
     assert raw[:4] == b"DPCI"
-    assert raw[4] == 1
+    assert raw[4] == 2
     assert raw[5] == vector["plan"]["suite"]
     assert raw[6] == 1
     assert raw[7] == 0
     assert struct.unpack(">I", raw[8:12]) == (vector["round"],)
     assert raw[12:20] == digest(bytes.fromhex(vector["public_key"]))[:8]
     assert struct.unpack(">I", raw[20:24]) == (len(raw) - 24,)
+
+
+def test_a_payload_lies_byte_by_byte_as_the_wire_page_says() -> None:
+    for vector in read("envelope"):
+        raw, randomizer = bytes.fromhex(vector["payload"]), vector["plan"]["randomizer"]
+        assert raw[:4] == bytes([randomizer["encoding"], 0, 0, 0])
+        assert struct.unpack(">I", raw[4:8]) == (randomizer["dimension"],)
+        if randomizer["encoding"] == 1:
+            assert list(struct.unpack(f"<{randomizer['dimension']}f", raw[8:])) == vector["report"]
 
 
 # --- canonical JSON -------------------------------------------------------------------------
@@ -309,7 +318,7 @@ def test_covers_and_reports_of_a_plan_have_one_size(name: str) -> None:
 
 @given(st.binary(max_size=80))
 def test_any_bytes_are_a_header_or_malformed(data: bytes) -> None:
-    for candidate in (data, b"DPCI\x01" + data):
+    for candidate in (data, b"DPCI\x02" + data):
         try:
             header = envelope.read_header(candidate)
         except Malformed:
@@ -320,7 +329,7 @@ def test_any_bytes_are_a_header_or_malformed(data: bytes) -> None:
 @given(st.sampled_from(sorted(wire_vectors.PLANS)), st.binary(max_size=60))
 def test_any_payload_is_a_report_of_the_plan_or_malformed(name: str, data: bytes) -> None:
     document = PlanDocument.from_object(wire_vectors.PLANS[name])
-    prefix = struct.pack(">BI", document.encoding, document.dimension)
+    prefix = struct.pack(">B3xI", document.encoding, document.dimension)
     for candidate in (data, prefix + data):
         try:
             report = envelope.read_payload(document, candidate)

@@ -32,13 +32,15 @@ from dpcheckin.service.documents import (
 from dpcheckin.service.problems import Malformed
 
 MAGIC = b"DPCI"
-VERSION = 1
+VERSION = 2
 COVER, REPORT, TWO_SHARES = 0, 1, 2
 HEADER = struct.Struct(">4sBBBBI8sI")
 HEADER_BYTES = HEADER.size
 SEED_BYTES = 32
 TAG_BYTES = 16
-_PAYLOAD = struct.Struct(">BI")
+# eight bytes, so that the numbers behind them can be read where they lie
+_PAYLOAD = struct.Struct(">B3xI")
+PAYLOAD_HEAD_BYTES = _PAYLOAD.size
 _INFO = b"dpcheckin/1 report"
 _MLKEM_PUBLIC, _MLKEM_SEED = 1184, 64
 
@@ -72,7 +74,7 @@ def read_header(data: bytes | memoryview) -> Header:
         raise Malformed(f"an envelope has at least {HEADER_BYTES} bytes")
     magic, version, suite, kind, zero, number, key_id, sealed = HEADER.unpack_from(data)
     if magic != MAGIC or version != VERSION or zero != 0:
-        raise Malformed("not a version 1 envelope")
+        raise Malformed(f"not a version {VERSION} envelope")
     if suite not in _SUITES or kind not in (COVER, REPORT, TWO_SHARES):
         raise Malformed(f"unknown suite {suite} or kind {kind}")
     return Header(suite, kind, number, key_id, sealed)
@@ -104,12 +106,12 @@ def sizes(plan: PlanDocument) -> Sizes:
 def sizes_for(suite: int, encoding: int, dimension: int) -> Sizes:
     """The same, from the three fields it depends on.
 
-    >>> sizes_for(1, VECTOR, 10).envelope == 24 + 32 + 5 + 40 + 16
+    >>> sizes_for(1, VECTOR, 10).envelope == 24 + 32 + 8 + 40 + 16
     True
     """
     data = {VECTOR: 4 * dimension, SYMBOL: 4, SHARES: SEED_BYTES}[encoding]
     share = 4 * dimension if encoding == SHARES else 0
-    return Sizes(_ENC_BYTES[suite] + _PAYLOAD.size + data + TAG_BYTES, share)
+    return Sizes(_ENC_BYTES[suite] + PAYLOAD_HEAD_BYTES + data + TAG_BYTES, share)
 
 
 # --- keys -----------------------------------------------------------------------------------
@@ -234,24 +236,29 @@ def cover(plan: PlanDocument, public_key: bytes, round_number: int) -> bytes:
 # --- payloads -------------------------------------------------------------------------------
 
 
+def payload_head(encoding: int, dimension: int) -> bytes:
+    """What every payload of a plan begins with."""
+    return _PAYLOAD.pack(encoding, dimension)
+
+
 def vector_payload(values: NDArray[Any]) -> bytes:
     """Encoding 1: a float32 vector."""
     flat = np.ascontiguousarray(values, dtype="<f4").reshape(-1)
-    return _PAYLOAD.pack(VECTOR, flat.size) + flat.tobytes()
+    return payload_head(VECTOR, flat.size) + flat.tobytes()
 
 
 def symbol_payload(symbol: int, symbols: int) -> bytes:
     """Encoding 2: one of `symbols` symbols, counted from 0."""
     if not 0 <= symbol < symbols:
         raise InvalidParameter("symbol", symbol, f"an integer from 0 to {symbols - 1}")
-    return _PAYLOAD.pack(SYMBOL, symbols) + struct.pack(">I", symbol)
+    return payload_head(SYMBOL, symbols) + struct.pack(">I", symbol)
 
 
 def seed_payload(seed: bytes, dimension: int) -> bytes:
     """Encoding 3: the seed of the analyzer's share."""
     if len(seed) != SEED_BYTES:
         raise InvalidParameter("seed", f"{len(seed)} bytes", f"{SEED_BYTES} bytes")
-    return _PAYLOAD.pack(SHARES, dimension) + seed
+    return payload_head(SHARES, dimension) + seed
 
 
 def read_payload(plan: PlanDocument, payload: bytes) -> NDArray[Any]:
@@ -259,20 +266,18 @@ def read_payload(plan: PlanDocument, payload: bytes) -> NDArray[Any]:
 
     Floats may be NaN or infinite: whether such a report counts is for the caller to decide.
     """
-    if len(payload) < _PAYLOAD.size:
-        raise Malformed("a payload cut short")
-    encoding, dimension = _PAYLOAD.unpack_from(payload)
     expected = sizes(plan).sealed - _ENC_BYTES[plan.suite] - TAG_BYTES
-    if (encoding, dimension, len(payload)) != (plan.encoding, plan.dimension, expected):
+    head = payload_head(plan.encoding, plan.dimension)
+    if len(payload) != expected or not payload.startswith(head):
         raise Malformed("the payload is not of the plan's kind and dimension")
-    if encoding == VECTOR:
-        return np.frombuffer(payload, dtype="<f4", offset=_PAYLOAD.size)
-    data = payload[_PAYLOAD.size :]
-    if encoding == SHARES:
-        return expand(data, dimension)
+    if plan.encoding == VECTOR:
+        return np.frombuffer(payload, dtype="<f4", offset=PAYLOAD_HEAD_BYTES)
+    data = payload[PAYLOAD_HEAD_BYTES:]
+    if plan.encoding == SHARES:
+        return expand(data, plan.dimension)
     (symbol,) = struct.unpack(">I", data)
-    if symbol >= dimension:
-        raise Malformed(f"symbol {symbol} of {dimension}")
+    if symbol >= plan.dimension:
+        raise Malformed(f"symbol {symbol} of {plan.dimension}")
     return np.array([symbol], dtype=np.uint32)
 
 

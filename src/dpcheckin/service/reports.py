@@ -10,7 +10,6 @@ out, and such a round gives no estimate.
 from __future__ import annotations
 
 import math
-import struct
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,11 +31,13 @@ from dpcheckin.randomizers import (
 from dpcheckin.service.documents import SYMBOL, PlanDocument, RoundDocument
 from dpcheckin.service.envelope import (
     HEADER_BYTES,
+    PAYLOAD_HEAD_BYTES,
     REPORT,
     TWO_SHARES,
     Header,
     OpeningKey,
     bound_to,
+    payload_head,
     read_payload,
     seal,
     seed_payload,
@@ -49,7 +50,6 @@ from dpcheckin.service.problems import Malformed
 from dpcheckin.service.shares import SumOfShares, make_shares
 
 _CARRY = 64
-_PAYLOAD_HEAD = 5
 _CACHE_LINE = 64
 
 
@@ -127,7 +127,7 @@ class BatchReader:
         header = Header(plan.suite, kind, round_document.round, key.key_id, part.sealed)
         self._header = header.to_bytes()
         self._info = bound_to(plan.id, round_document.model_digest, self._header)
-        self._head = struct.pack(">BI", plan.encoding, plan.dimension)
+        self._head = payload_head(plan.encoding, plan.dimension)
         self._randomizer = randomizer_of(plan)
         self.reports = 0
         self.dropped: Counter[str] = Counter()
@@ -164,7 +164,7 @@ class BatchReader:
 
     def _take_share(self, payload: bytes) -> None:
         assert self._shares is not None
-        self._shares.add(payload[_PAYLOAD_HEAD:])
+        self._shares.add(payload[PAYLOAD_HEAD_BYTES:])
 
     def result(self) -> Decoded:
         """The sum, once all envelopes are in."""
@@ -206,8 +206,6 @@ class _Vectors:
 
     def __init__(self, randomizer: VectorRandomizer, dimension: int) -> None:
         self._randomizer = randomizer
-        self._row = _at_a_cache_line(dimension, "<f4")
-        self._bytes = self._row.data.cast("B")
         self._some = _at_a_cache_line(dimension, "f4")
         self._sum = np.zeros(dimension, np.float64)
         self._rows = 0
@@ -219,9 +217,7 @@ class _Vectors:
             self._squares = (0.998, 1.002)
 
     def take(self, payload: bytes) -> None:
-        row, some = self._row, self._some
-        # aligned, and close at hand for the two passes that follow
-        self._bytes[:] = memoryview(payload)[_PAYLOAD_HEAD:]
+        row, some = np.frombuffer(payload, "<f4", -1, PAYLOAD_HEAD_BYTES), self._some
         # BLAS itself: it neither warns of NaN nor of overflow, and both fail the comparison
         if not self._squares[0] <= sdot(row, row) <= self._squares[1]:
             raise Malformed("not a vector this randomizer can report")
