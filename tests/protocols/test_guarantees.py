@@ -6,6 +6,7 @@ from scipy import stats
 
 from dpcheckin.accounting import (
     CheckInRound,
+    Guarantee,
     SubsampleRound,
     WindowRound,
     any_pure,
@@ -57,6 +58,25 @@ def test_every_plan_states_a_guarantee_with_its_reasons(plan):
     half = plan.epsilon(1e-5, max(1, plan.rounds // 2))
     assert half.upper <= stated.epsilon.upper * (1 + 1e-9)
     assert plan.epsilon(1e-5, 0).upper == 0.0
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=name)
+def test_a_statement_names_those_whose_collusion_it_fears(plan):
+    """A window has slots and a sum two aggregators: only shuffles speak of a shuffler."""
+    fears = {
+        RandomCheckIns: "it is known who reported when",
+        DistributedCheckIn: "the two aggregators work together",
+        CentralDpSgd: None,
+        LocalOnly: None,
+    }.get(type(plan), "the shuffler colludes")
+    said = plan.guarantee(1e-5)
+    holds, left = said.sentences()
+    assert "shuffler colludes" not in holds
+    assert (left is None) == (fears is None)
+    if left is not None:
+        assert left.startswith(f"If {fears}, what is left is (")
+        assert str(said) == f"{holds} {left}"
+    assert Guarantee.from_json(said.to_json()) == said
 
 
 def test_plans_of_the_shuffling_theorem_equal_the_accounting_of_their_rounds():

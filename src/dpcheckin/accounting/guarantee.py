@@ -17,7 +17,7 @@ from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.composition import Composition, compose
 from dpcheckin.accounting.kinds import Kind, rounded_up
 from dpcheckin.accounting.local_pairs import LocalPair
-from dpcheckin.accounting.rounds import LocalRound, Round
+from dpcheckin.accounting.rounds import SHUFFLER_COLLUDES, LocalRound, Round
 from dpcheckin.errors import InvalidParameter, Unreachable
 
 REPLACE_ONE = "replace one client"
@@ -30,12 +30,13 @@ BLANKET = (
 
 @dataclass(frozen=True, slots=True)
 class LocalGuarantee:
-    """What is left when the shuffler works with the analyzer: each report's own privacy."""
+    """What is left when it is seen who reported what: each report's own privacy."""
 
     report_epsilon: float  # of a single report; infinite if it has none with report_delta
     report_delta: float
     epsilon: float  # of all rounds together, at the statement's delta
     rounds: int
+    when: str = SHUFFLER_COLLUDES
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -43,6 +44,7 @@ class LocalGuarantee:
             "report_delta": self.report_delta,
             "epsilon": _finite(self.epsilon),
             "rounds": self.rounds,
+            "when": self.when,
         }
 
 
@@ -65,12 +67,16 @@ class Guarantee:
         return self.epsilon.upper
 
     def __str__(self) -> str:
+        return " ".join(filter(None, self.sentences()))
+
+    def sentences(self) -> tuple[str, str | None]:
+        """What holds, and what is left of it when it is seen who reported what."""
         if self.kind is not Kind.GUARANTEE:
             verb = "no mechanism of this kind can promise less than"
             if self.kind is not Kind.LOWER_BOUND:
                 verb = f"{self.kind.value}, not a guarantee:"
             figure = self.kind.figure(self.epsilon.lower)
-            return f"{verb} epsilon = {figure} at delta = {self.delta:.4g}."
+            return f"{verb} epsilon = {figure} at delta = {self.delta:.4g}.", None
         delta = rounded_up(self.delta)
         said = (
             f"The run is ({rounded_up(self.epsilon.upper)}, {delta})-differentially "
@@ -79,18 +85,18 @@ class Guarantee:
         if self.assumptions:
             said += ", provided that " + "; ".join(self.assumptions)
         said += "."
-        if self.local is not None:
-            if math.isfinite(self.local.epsilon):
-                said += (
-                    " If the shuffler colludes, what is left is "
-                    f"({rounded_up(self.local.epsilon)}, {delta}) over {self.local.rounds:,} rounds"
-                )
-            else:
-                said += " If the shuffler colludes, nothing is left at this delta"
-            if math.isfinite(self.local.report_epsilon):
-                said += f" ({self.local.report_epsilon:g} for a single report)"
-            said += "."
-        return said
+        if self.local is None:
+            return said, None
+        left = f"If {self.local.when}, nothing is left at this delta"
+        if math.isfinite(self.local.epsilon):
+            spent = rounded_up(self.local.epsilon)
+            left = (
+                f"If {self.local.when}, what is left is ({spent}, {delta}) "
+                f"over {self.local.rounds:,} rounds"
+            )
+        if math.isfinite(self.local.report_epsilon):
+            left += f" ({self.local.report_epsilon:g} for a single report)"
+        return said, left + "."
 
     def to_json(self) -> dict[str, Any]:
         """A plain object for JSON; `from_json` reads it back."""
@@ -124,6 +130,7 @@ class Guarantee:
                     float(local["report_delta"]),
                     _infinite(local["epsilon"]),
                     int(local["rounds"]),
+                    str(local.get("when", SHUFFLER_COLLUDES)),
                 ),
             )
         except (KeyError, TypeError, ValueError) as problem:
@@ -148,7 +155,8 @@ def guarantee(rounds: Sequence[tuple[Round, int]] | Composition, delta: float) -
         )
     seen = [(one.pair, one.participation, n) for one, n in run.rounds]
     exposed = [(one.pair, one.participation_in_bad_hands, n) for one, n in run.rounds]
-    local = local_guarantee(exposed, delta)
+    when = "; or if ".join(dict.fromkeys(one.exposed for one, _ in run.rounds))
+    local = local_guarantee(exposed, delta, when or SHUFFLER_COLLUDES)
     # what holds without the permutation holds with it
     unshuffled = local if exposed == seen else local_guarantee(seen, delta)
     upper = min(epsilon.upper, unshuffled.epsilon)
@@ -171,16 +179,17 @@ def guarantee(rounds: Sequence[tuple[Round, int]] | Composition, delta: float) -
 
 
 def local_guarantee(
-    reports: Sequence[tuple[LocalPair, float, int]], delta: float
+    reports: Sequence[tuple[LocalPair, float, int]], delta: float, when: str = SHUFFLER_COLLUDES
 ) -> LocalGuarantee:
     """What (pair, probability of reporting, rounds) leaves when it is seen who reported what."""
     total = sum(n for _, _, n in reports)
     seen = [(LocalRound(pair, rate), n) for pair, rate, n in reports if rate > 0 and n > 0]
     if not seen:
-        return LocalGuarantee(0.0, 0.0, 0.0, total)
+        return LocalGuarantee(0.0, 0.0, 0.0, total, when)
     run = compose(seen)
     pair = max((one.pair for one, _ in seen), key=lambda pair: pair.local_epsilon)
-    return LocalGuarantee(pair.local_epsilon, pair.local_delta, run.epsilon(delta).upper, total)
+    spent = run.epsilon(delta).upper
+    return LocalGuarantee(pair.local_epsilon, pair.local_delta, spent, total, when)
 
 
 def _finite(value: float) -> float | None:

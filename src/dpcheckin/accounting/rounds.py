@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,10 @@ from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 SMALLEST_DELTA = 1e-30
 FEW = 6
+# when nothing but the noise of each report protects a client
+SHUFFLER_COLLUDES = "the shuffler colludes"
+SLOTS_ARE_KNOWN = "it is known who reported when"
+AGGREGATORS_COLLUDE = "the two aggregators work together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class Round(ABC):
 
     population: int
     pair: LocalPair
+    exposed: ClassVar[str] = SHUFFLER_COLLUDES
 
     @abstractmethod
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:

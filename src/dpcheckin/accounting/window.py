@@ -31,11 +31,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dpcheckin.accounting.curves import RoundCurve
 from dpcheckin.accounting.lattice import WHOLE, Shares
 from dpcheckin.accounting.local_pairs import LocalPair
-from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, Seats, seats_curve
+from dpcheckin.accounting.rounds import (
+    SLOTS_ARE_KNOWN,
+    SMALLEST_DELTA,
+    Round,
+    Seats,
+    seats_curve,
+)
 from dpcheckin.errors import InvalidParameter
 
 # where cells of a slot's load begin, in deviations from its mean: far down, because what lies below
@@ -55,6 +62,8 @@ class WindowRound(Round):
     >>> run.epsilon(1e-6).upper < 0.03
     True
     """
+
+    exposed: ClassVar[str] = SLOTS_ARE_KNOWN
 
     slots: int
     pair: LocalPair

@@ -268,6 +268,7 @@ def _other_protocol(
     from dpcheckin.accounting.kinds import rounded_up
     from dpcheckin.accounting.named import pair_named
     from dpcheckin.accounting.published import Setting
+    from dpcheckin.accounting.rounds import AGGREGATORS_COLLUDE, SLOTS_ARE_KNOWN
     from dpcheckin.report import compare as comparison
 
     if protocol not in comparison.PROTOCOLS:
@@ -286,8 +287,10 @@ def _other_protocol(
     pair = pair_named("any", local_epsilon, local_delta) if noise_multiplier is None else None
     pair = pair or pair_named(f"gaussian:{noise_multiplier}", None)
     seen = rate if rate is not None else check_in_probability
-    local = local_guarantee([(pair, 1.0 if seen is None else seen, rounds)], delta)
-    assumed = _ASSUMED["distributed" if "distributed" in protocol else "random"]
+    summed = "distributed" in protocol
+    when = AGGREGATORS_COLLUDE if summed else SLOTS_ARE_KNOWN
+    local = local_guarantee([(pair, 1.0 if seen is None else seen, rounds)], delta, when)
+    assumed = _ASSUMED["distributed" if summed else "random"]
     one = comparison.theorem_round(setting)
     if one is not None and best.name == comparison.EMPTY_SEAT:
         assumed = one.assumptions()
@@ -349,7 +352,7 @@ def _say(data: dict[str, Any], sentence: str, json: bool) -> None:
         table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:
-        table.add_row("if the shuffler colludes", rounded_up(local["epsilon"]))
+        table.add_row(f"if {local['when']}", rounded_up(local["epsilon"]))
     table.add_row("adjacency", data["adjacency"])
     table.add_row("basis", "; ".join(data["basis"]))
     console = Console()

@@ -104,7 +104,7 @@ def statement(form: Form) -> Answer:
     one, lower = form.one_round(), None
     if one is not None and form.about.bounded:
         lower = lower_bound([(one, form.windows)], form.delta).epsilon.lower
-    shuffled, colluding = _sentences(said, form.about.otherwise)
+    shuffled, colluding = said.sentences()
     return {
         "epsilon": _figure(said.epsilon.upper),
         "lower": None if lower is None else _figure(lower, Kind.LOWER_BOUND),
@@ -288,10 +288,3 @@ def coarse_first(values: Sequence[float]) -> list[float]:
         order += range(0, len(values), step)
         step //= 2
     return [values[i] for i in dict.fromkeys(order)]
-
-
-def _sentences(said: Guarantee, otherwise: str) -> tuple[str, str | None]:
-    """The guarantee's own sentence, split where nobody in the middle is trusted any more."""
-    whole = str(said)
-    first, found, rest = whole.partition(" If the shuffler colludes")
-    return first, f"{otherwise}{rest}" if found else None

@@ -33,17 +33,15 @@ class Protocol:
     over: tuple[str, ...]
     solvable: tuple[str, ...] = ()  # those of `over` for which an epsilon can be aimed at
     bounded: bool = True  # we have a lower bound for it
-    # whom the two figures trust, and how the second one's sentence begins
+    # whom the two figures trust
     trusted: str = "If the shuffler is honest"
     betrayed: str = "If it works with the analyzer"
-    otherwise: str = "If the shuffler colludes"
 
 
 _InSlots = partial(
     Protocol,
     trusted="If the slots stay secret",
     betrayed="If it is known who reported when",
-    otherwise="If it is known who reported when",
 )
 PROTOCOLS = {
     "shuffled-check-in": Protocol(
@@ -79,7 +77,6 @@ PROTOCOLS = {
         bounded=False,
         trusted="If one of the two aggregators is honest",
         betrayed="If they work together",
-        otherwise="If the two aggregators work together",
     ),
     "random-check-in-fixed": _InSlots(
         "Random check-ins, fixed window",

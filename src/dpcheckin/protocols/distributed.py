@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from dpcheckin.accounting import Bracket, Guarantee, Kind, LocalGuarantee, distributed, skellam
 from dpcheckin.accounting.guarantee import REPLACE_ONE
+from dpcheckin.accounting.rounds import AGGREGATORS_COLLUDE
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, distinct_clients, generator_for
 from dpcheckin.protocols.statement import stated
@@ -74,6 +75,7 @@ class DistributedCheckIn(Plan):
             ),
             assumptions=self._assumptions(),
             reports=(self.randomizer.pair, self.rate, rounds),
+            when=AGGREGATORS_COLLUDE,
         )
 
     def _assumptions(self) -> tuple[str, ...]:
@@ -94,6 +96,7 @@ class DistributedCheckIn(Plan):
             report_delta=delta,
             epsilon=local(rounds, self.rate) if rounds else 0.0,
             rounds=rounds,
+            when=AGGREGATORS_COLLUDE,
         )
         return Guarantee(
             kind=Kind.GUARANTEE,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.accounting import Bracket, Guarantee, clones, compose, slots
+from dpcheckin.accounting.rounds import SLOTS_ARE_KNOWN
 from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
@@ -164,6 +165,7 @@ class RandomCheckIns(Plan):
                 "clients do not collude",
             ),
             reports=(self.randomizer.pair, 1.0, 1),  # a client reports at most once
+            when=SLOTS_ARE_KNOWN,
         )
 
     def describe(self) -> str:
