@@ -2,7 +2,12 @@
 
 from typing import Any
 
+import numpy as np
+
+from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.documents import PlanDocument
+from dpcheckin.service.pricing import randomizer_of
+from dpcheckin.service.reports import make_envelope
 
 PRIVUNIT = {"name": "privunit", "local_epsilon": 4.0, "dimension": 20, "clip": 1.0, "encoding": 1}
 GAUSSIAN = {"name": "gaussian", "noise_multiplier": 2.0, "dimension": 20, "clip": 1.0}
@@ -38,3 +43,15 @@ def plan_object(protocol: str = "shuffled-check-in", **changes: Any) -> dict[str
 
 def plan(protocol: str = "shuffled-check-in", **changes: Any) -> PlanDocument:
     return PlanDocument.from_object(plan_object(protocol, **changes))
+
+
+def sealed(
+    document: PlanDocument, number: int, model: bytes, key: bytes, count: int
+) -> list[bytes]:
+    """So many reports of one round, all about the same value."""
+    randomizer = randomizer_of(document)
+    source = SecureSource()
+    found = np.ones(document.dimension) if document.encoding != 2 else np.array([1])
+    return [
+        make_envelope(document, randomizer, number, model, key, found, source) for _ in range(count)
+    ]
