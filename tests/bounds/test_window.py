@@ -14,6 +14,7 @@ from dpcheckin.accounting.homogeneous_pair import subsample_epsilon
 from dpcheckin.accounting.rounds import Seats, seats_curve
 from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter
+from oracles.window_runs import window_law
 
 EPSILONS = (0.0, 0.05, 0.2, 0.5, 1.0)
 
@@ -103,27 +104,9 @@ def _crowded_run(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Laws of the run for target values a and b: everybody's slots and the server's picks."""
     outs = int(random.integers(2, 4))
-    matrix, values = _channel(random, e0, outs), random.integers(0, 4, others)
-    dummy = int(random.integers(0, 4))
-    laws = np.zeros((2, *[outs] * m))
-    for choice in product(range(m + 1), repeat=others):  # slot m: stays away
-        chance = np.prod([1 - p if c == m else p / m for c in choice])
-        if chance == 0.0:
-            continue
-        present = [[matrix[values[j]] for j in range(others) if choice[j] == i] for i in range(m)]
-        without = [np.mean(rows, axis=0) if rows else matrix[dummy] for rows in present]
-        for target in range(2):
-            for slot in range(m + 1):
-                mine = 1 - p if slot == m else p / m
-                laws_of_slots = [
-                    np.mean([*present[i], matrix[target]], axis=0) if i == slot else without[i]
-                    for i in range(m)
-                ]
-                run = laws_of_slots[0]
-                for law in laws_of_slots[1:]:
-                    run = np.multiply.outer(run, law)
-                laws[target] += chance * mine * run
-    return laws[0].ravel(), laws[1].ravel()
+    matrix, values = _channel(random, e0, outs), random.integers(0, 4, others).tolist()
+    dummies = [int(random.integers(0, 4))] * m
+    return window_law(matrix, 0, values, dummies, p), window_law(matrix, 1, values, dummies, p)
 
 
 @pytest.mark.parametrize(("m", "p", "others"), [(2, 1.0, 4), (2, 0.6, 4), (3, 1.0, 4)])

@@ -310,7 +310,8 @@ def compose(
     cumulant = _Cumulant(parts)
     # (finite + infinite)^n - finite^n, the finite part being one or slightly more
     wholes = [(max(math.fsum(d.masses()), 1.0), d.infinite, n) for d, n in parts]
-    infinite = math.expm1(math.fsum(n * math.log1p(lost / whole) for whole, lost, n in wholes))
+    log_all = math.fsum(n * math.log1p(lost / whole) for whole, lost, n in wholes)
+    infinite = math.expm1(min(log_all, 700.0))  # far above one already: nothing is left
     infinite *= math.exp(min(math.fsum(n * math.log(whole) for whole, _, n in wholes), 700.0))
     theta = _tilt(cumulant, delta=delta, epsilon=epsilon)
     value, mean, variance = cumulant(theta)

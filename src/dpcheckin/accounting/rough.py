@@ -12,16 +12,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 
-import numpy as np
 from scipy.special import pdtr
 
+from dpcheckin.accounting import checks
+from dpcheckin.accounting.composition import MOST_ROUNDS
 from dpcheckin.accounting.curves import RoundCurve
-from dpcheckin.accounting.local_pairs import GaussianPair, LocalPair, ThreeAtoms, any_pure
-from dpcheckin.accounting.local_pairs import approximate as any_approximate
+from dpcheckin.accounting.local_pairs import GaussianPair
 from dpcheckin.accounting.quick import quick_epsilon
 from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, Seats, SubsampleRound, seats_curve
+from dpcheckin.accounting.stand_in import epsilon_within, stand_in
 from dpcheckin.accounting.window import WindowRound, surely_below
-from dpcheckin.errors import OutsideTheorem
 
 SHARE = 0.05  # of delta, for what a Gaussian report gives away beyond its epsilon
 
@@ -34,23 +34,29 @@ def rough_epsilon(one: Round, count: int, delta: float) -> float:
     >>> rough_epsilon(one, 100, 1e-6) >= compose([(one, 100)]).epsilon(1e-6).upper
     True
     """
+    delta = checks.open_probability("delta", delta)
+    if checks.count("count", count, 0, MOST_ROUNDS) == 0:
+        return 0.0
+    # a target that reports gives away its local delta once a round; the others' reports never do
     bound = quick_epsilon(simpler(one, SHARE * delta / count), count, delta)
     if isinstance(one.pair, GaussianPair):
         # all reports of one client, unshuffled: one Gaussian report with so much less noise
         whole = GaussianPair(one.pair.noise_multiplier / math.sqrt(count))
-        bound = min(bound, _epsilon(whole, delta))
+        bound = min(bound, epsilon_within(whole, delta))
     return bound
 
 
 def simpler(one: Round, local_delta: float) -> Round:
     """A round that is nowhere more private, with reports of at most three likelihood ratios."""
-    pair = _worst(one.pair, local_delta)
+    pair = stand_in(one.pair, local_delta)
     if isinstance(one, WindowRound):
         known = {field.name: getattr(one, field.name) for field in fields(one)}
         return _EvenWindow(**{**known, "pair": pair})
     if isinstance(one, SubsampleRound) and one.colluding:
-        # the curve grows with the honest part of the cohort: take all of it as honest
-        return SubsampleRound(one.honest, min(one.cohort, one.honest), pair)
+        most = min(one.cohort, one.honest)
+        if most < one.honest or pair.full_shuffle_proved:
+            # the curve grows with the honest part of the cohort: take all of it as honest
+            return SubsampleRound(one.honest, most, pair)
     return replace(one, pair=pair)  # type: ignore[type-var]
 
 
@@ -81,29 +87,3 @@ def _surely_at_least(mean: float, chance: float) -> int:
         else:
             high = middle
     return low
-
-
-def _worst(pair: LocalPair, local_delta: float) -> ThreeAtoms:
-    if isinstance(pair, ThreeAtoms):
-        return pair
-    if pair.pure:
-        return any_pure(pair.local_epsilon)
-    if isinstance(pair, GaussianPair):
-        return any_approximate(_epsilon(pair, local_delta), local_delta)
-    raise OutsideTheorem(f"nothing simpler is known for {pair.label}")
-
-
-def _epsilon(pair: GaussianPair, delta: float) -> float:
-    """An epsilon at which one report's profile is below delta."""
-    low, high = 0.0, 1.0
-    while float(pair.profile(np.array([math.exp(high)]))[0]) > delta:
-        low, high = high, 2 * high
-        if high > 700.0:
-            return math.inf
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        if float(pair.profile(np.array([math.exp(middle)]))[0]) > delta:
-            low = middle
-        else:
-            high = middle
-    return high
