@@ -220,7 +220,9 @@ class SimulatedFleet(FlowerFleet):
         found: list[dict[str, Any]] = []
 
         def main(grid: Grid, context: Context) -> None:
-            found.append(check_in(grid, {FOLDER: str(self.analyzer_folder)}))
+            config = {FOLDER: str(self.analyzer_folder)}
+            # the engine's workers start while the first rounds are already open
+            found.append(check_in(grid, config, late_seconds=60.0))
 
         server = ServerApp()
         server.main()(main)

@@ -20,7 +20,7 @@ from dpcheckin.flower.mailbox import Ring
 
 log = logging.getLogger("dpcheckin.flower")
 
-_AFTER = 5.0
+LATE_SECONDS = 5.0
 """Seconds after the end of a round in which replies to its ring may still come in.
 
 Little, because a ring whose time is over is not delivered any more: a node that was slow once gets
@@ -48,8 +48,13 @@ class Told:
 class Messenger:
     """Rings all nodes of a grid."""
 
-    def __init__(self, grid: Grid, now: Callable[[], float] = time.time) -> None:
-        self._grid, self._now = grid, now
+    def __init__(
+        self,
+        grid: Grid,
+        now: Callable[[], float] = time.time,
+        late_seconds: float = LATE_SECONDS,
+    ) -> None:
+        self._grid, self._now, self._late = grid, now, late_seconds
         self._waiting: dict[str, Told] = {}
         self.told: list[Told] = []
 
@@ -57,7 +62,7 @@ class Messenger:
         """Tell every node that is connected now; does not wait for anything."""
         self.collect()
         nodes = list(self._grid.get_node_ids())
-        left = max(1.0, closes - self._now()) + _AFTER
+        left = max(1.0, closes - self._now()) + self._late
         record = ConfigRecord({"round": ring.round, "model": ring.model})
         messages = [
             Message(

@@ -22,7 +22,7 @@ from flwr.serverapp import Grid
 from dpcheckin.deployment.tasks_by_name import analyzer_task
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.flower.mailbox import Ring
-from dpcheckin.flower.messenger import Messenger
+from dpcheckin.flower.messenger import LATE_SECONDS, Messenger
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
@@ -113,11 +113,12 @@ def check_in(
     run_config: Mapping[str, Any],
     task: AnalyzerTask | None = None,
     dimension: int | None = None,
+    late_seconds: float = LATE_SECONDS,
 ) -> dict[str, Any]:
     """Run the plan of the analyzer's folder to its end; the last snapshot, as on its page.
 
     It is also written to the folder (`flower.json`). Without `task` the one that `[task]` in the
-    settings names is trained (torch).
+    settings names is trained (torch). Replies may come `late_seconds` after the end of a round.
     """
     settings = settings_for(run_config)
     check_shuffler(settings)
@@ -126,7 +127,7 @@ def check_in(
         task, dimension = made, made.dimension
     if dimension is None:
         raise InvalidParameter("dimension", dimension, "the dimension of the task's reports")
-    messenger = Messenger(grid)
+    messenger = Messenger(grid, late_seconds=late_seconds)
     shuffler = RingingShuffler(messenger, settings.shuffler, settings.token, settings.authority)
     analyzer = Analyzer(
         settings.folder,
