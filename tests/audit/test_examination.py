@@ -55,7 +55,7 @@ def test_must_show_one_round(cell: Cell) -> None:
 def test_must_show_a_hundred_rounds(cell: Cell) -> None:
     """Lower bound ≥ 0.5 of the certified epsilon after a hundred rounds.
 
-    A full shuffle of a thousand reports takes 100,000 of them a play, and large epsilons many plays.
+    In a full shuffle a play has 100,000 reports, and a large epsilon takes many plays.
     """
     long = (cell.population, cell.rate, cell.local_epsilon) == (1000, 1.0, 4.0)
     (result,) = audit_cells([cell], Budget.parse("8m-cpu" if long else "2m-cpu"))
