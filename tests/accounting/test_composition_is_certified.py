@@ -21,6 +21,7 @@ from dpcheckin.accounting import (
 )
 from dpcheckin.accounting.renyi import epsilon_by_renyi
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem
+from oracles import gaussian_mechanism
 
 
 def exact_delta(mu: float, epsilon: float) -> float:
@@ -39,6 +40,14 @@ def test_gaussian_mechanism(rounds: int, delta: float) -> None:
     assert exact_delta(1.0, got.upper) <= delta * (1 + 1e-9)
     assert exact_delta(1.0, max(got.lower, 0.0)) >= delta * (1 - 1e-9) or got.lower == 0.0
     assert got.relative_width < 2e-3
+
+
+@pytest.mark.parametrize(("noise", "rounds", "delta"), [(0.2, 1_000, 0.3), (0.5, 10_000, 0.1)])
+def test_losses_by_the_thousand_are_not_cut_off(noise: float, rounds: int, delta: float) -> None:
+    """Far from the mean numbers overflow; the mass there counts all the same."""
+    got = compose([(LocalRound(gaussian(noise)), rounds)]).epsilon(delta)
+    truth = float(gaussian_mechanism.epsilon(2.0 / noise, rounds, delta))
+    assert truth > 5e4 and got.lower <= truth <= got.upper <= 1.0001 * truth
 
 
 def test_dp_accounting_under_reports_where_we_do_not() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 
 from threadpoolctl import threadpool_limits
 
 from dpcheckin.accounting import checks, loss
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.curves import RoundCurve
+from dpcheckin.accounting.local_pairs import ThreeAtoms
 from dpcheckin.accounting.loss import LossDistribution, Tail
-from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round
+from dpcheckin.accounting.rounds import SMALLEST_DELTA, LocalRound, Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 MOST_ROUNDS = 10**9
@@ -53,14 +56,37 @@ class Composition:
         delta = checks.open_probability("delta", delta)
         if not self.rounds:
             return Bracket(0.0, 0.0)
-        if self.total == 1:
-            return self._single_epsilon(delta)
+        found = self._single_epsilon(delta) if self.total == 1 else self._composed_epsilon(delta)
+        if found.upper > 2 * found.lower:  # the grids may be to blame
+            return Bracket(found.lower, min(found.upper, self._by_other_means(delta)))
+        return found
+
+    def _composed_epsilon(self, delta: float) -> Bracket:
         # the products inside are small: more threads would only wait for each other
         with threadpool_limits(1):
             above, below = self._distributions(delta)
             upper = loss.compose(above, delta=delta).epsilon(delta, upper=True)
             lower = loss.compose(below, delta=delta).epsilon(delta, upper=False)
         return Bracket(lower, min(upper, self._plain_sum()))
+
+    def _by_other_means(self, delta: float) -> float:
+        """Guarantees on coarser grids and for simpler reports, infinite if there are none.
+
+        For reports with heavy tails a fine grid is a long one, and what its round-off is charged
+        with may be more than a coarser grid or the worst report of one's epsilon loses.
+        """
+        one, count = self.rounds[0]
+        if len(self.rounds) > 1 or isinstance(one, LocalRound) or isinstance(one.pair, ThreeAtoms):
+            return math.inf
+        # they are made of compositions themselves
+        from dpcheckin.accounting.quick import quick_epsilon
+        from dpcheckin.accounting.rough import rough_epsilon
+
+        least = math.inf
+        for bound in (rough_epsilon, quick_epsilon):
+            with suppress(NumericalFailure):  # then there is the one that was found already
+                least = min(least, bound(one, count, delta))
+        return least
 
     def delta(self, epsilon: float) -> Bracket:
         """delta for this epsilon, between certified bounds."""
@@ -138,6 +164,7 @@ class Composition:
 
 def _crossing(curve: Callable[[float], float], delta: float, most: float, *, up: bool) -> float:
     """Where a falling curve passes delta, rounded up or down; `most` if it is the end of it."""
+    curve = cache(curve)  # asked again, a bound may come out as another, and as good a one
     if curve(0.0) <= delta:
         return 0.0
     high = min(1.0, most)

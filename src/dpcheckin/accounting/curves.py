@@ -35,7 +35,7 @@ class Unshuffled:
     """What holds without shuffling: a report costs no more than its local profile.
 
     `unprotected` is the probability that no seat is empty, when nothing better is proved then;
-    `rate` bounds the probability of reporting at all.
+    `rate` bounds the probability that the client's report is there at all.
     """
 
     profile: Profile
@@ -157,7 +157,11 @@ class SeatCurve(RoundCurve):
 
 
 class ProfileCurve(RoundCurve):
-    """Mixture of models given by a local profile: one Fourier inversion for each point."""
+    """Mixture of models given by a local profile: one Fourier inversion for each point.
+
+    `simple` is a curve that lies above the truth as well. It is the lower one where reports have
+    tails so heavy, or crowds are so large, that a lattice is too coarse.
+    """
 
     resolution = finest = 24
     most_lower = 250
@@ -168,45 +172,56 @@ class ProfileCurve(RoundCurve):
         local: Unshuffled,
         largest_loss: float,
         smallest: float,
+        simple: SeatCurve | None = None,
         *,
         coarse: bool = False,
     ) -> None:
         self._local, self._largest, self._coarse = local, largest_loss, coarse
+        self._simple = simple and simple.coarser()
         self._negligible = 100 * smallest
         self._curves = [(w, LatticeCurve(model, coarse=coarse)) for w, model in parts]
-        self._parts, self._fits = parts, True
+        self._parts = parts
+        self._known: dict[float, float] = {}  # what the lattice gave
+        self._too_far = math.inf  # where it gives up
         self._bad_case: HomogeneousCurve | None = None
         variance = sum(
             w * m.steps * m.take * 2 * min(_moment(m), m.scale**2) / m.scale**2 for w, m in parts
         )
-        self.spread = min(math.sqrt(variance), largest_loss if math.isfinite(largest_loss) else 1.0)
+        most = largest_loss if math.isfinite(largest_loss) else 1.0
+        self.spread = min(math.sqrt(variance), most)
 
     def coarser(self) -> ProfileCurve:
         fewer = _fewer(self._parts, lambda model: model.steps)
         parts = [(w, replace(model, shares=_fewer_shares(model.shares))) for w, model in fewer]
-        return ProfileCurve(parts, self._local, self._largest, self._negligible / 100, coarse=True)
+        smallest = self._negligible / 100
+        return ProfileCurve(parts, self._local, self._largest, smallest, self._simple, coarse=True)
 
     def _upper(self, epsilon: float) -> float:
-        if not self._fits:
-            return 1.0
-        try:
-            return sum(w * curve.upper(epsilon) for w, curve in self._curves)
-        except NumericalFailure:
-            # tails too heavy for a lattice: what holds without shuffling still holds
-            self._fits = False
-            return 1.0
+        if epsilon < self._too_far:
+            try:
+                self._known[epsilon] = sum(w * curve.upper(epsilon) for w, curve in self._curves)
+                return self._known[epsilon]
+            except NumericalFailure:
+                self._too_far = epsilon
+        # Tails too heavy for a lattice. The curve does not rise, so what was found further left
+        # holds here too, and so does what holds without shuffling.
+        return min((v for e, v in self._known.items() if e <= epsilon), default=1.0)
 
     def reach(self, tolerance: float) -> float:
         loss = 3 * self.spread
-        while loss < self._largest and self._at(loss) > tolerance:
+        # what is cut off is charged; twice the tolerance leaves room for the chances that a round
+        # spends in parts of it (bad luck with the others, a report beyond its epsilon)
+        while loss < self._largest and self._at(loss) > 2 * tolerance:
             loss *= 1.7 if self._coarse else 1.2
         return min(loss, self._largest)
 
     def _at(self, epsilon: float) -> float:
         """The upper bound without what no epsilon covers."""
         upper = np.array([self._upper(epsilon) * UPPER_SLACK])
-        completed = self._local.complete(upper, np.array([math.exp(epsilon)]))
-        return float(completed[0]) - self._local.rate * self._local.local_delta
+        completed = float(self._local.complete(upper, np.array([math.exp(epsilon)]))[0])
+        if self._simple is not None:
+            completed = min(completed, self._simple.upper_at(epsilon))
+        return completed - self._local.rate * self._local.local_delta
 
     def at(self, epsilon: float) -> Bracket:
         upper = self._at(epsilon) + self._local.rate * self._local.local_delta
@@ -221,7 +236,10 @@ class ProfileCurve(RoundCurve):
         above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
         # chords of a convex function lie above it: sparse points are enough
         alphas = np.exp(np.arange(points) * step)
-        return self._local.complete(np.interp(alphas, alphas[chosen], above), alphas)
+        whole = self._local.complete(np.interp(alphas, alphas[chosen], above), alphas)
+        if self._simple is not None:
+            whole = np.minimum(whole, self._simple.upper(step, points))
+        return whole
 
     def lower(self, step: float, points: int) -> Array:
         return self.homogeneous(step, points)[0]

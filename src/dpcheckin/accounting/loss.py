@@ -261,7 +261,10 @@ def _tilt(cumulant: _Cumulant, *, delta: float | None, epsilon: float | None) ->
         return 0.0
     while not beyond(high):
         low, high = high, 2 * high
-        if high > 1e9 or cumulant(high)[2] <= 1e-12 * cumulant.largest_loss() ** 2:
+        _, mean, variance = cumulant(high)
+        largest = cumulant.largest_loss()
+        # a small variance alone may be that of rare losses, far from the largest
+        if high > 1e9 or (mean > largest / 2 and variance <= 1e-12 * largest**2):
             return low
     for _ in range(40):
         middle = 0.5 * (low + high)
@@ -393,7 +396,7 @@ def _tail(
     losses = (first + np.arange(pmf.size)) * step
     # far below the question the tilt blows the error bound up: nothing there is worth keeping
     reach = 500.0 / (theta + 1.0)
-    keep = (losses > -step) & (np.abs(losses - mean) < reach)
+    keep = (losses > -step) & (losses > mean - reach)
     losses, pmf = losses[keep], pmf[keep]
     if losses.size == 0:  # the whole window lies below zero loss
         rest = np.full(2, 8.0 * math.exp(-WINDOW_EXPONENT) + per_bin * keep.size)
@@ -401,11 +404,15 @@ def _tail(
     untilt = np.exp(-theta * (losses - mean))
     above = np.cumsum((pmf * untilt)[::-1])[::-1]
     below = np.cumsum((pmf * untilt * np.exp(-(losses - mean)))[::-1])[::-1]
+    # far above it numbers overflow: no delta is told there, but its mass counts in all the others
+    near = max(int(np.searchsorted(losses, mean + reach)), 2)
+    bins = np.arange(pmf.size, 0, -1)[:near]
+    losses, untilt, above, below = losses[:near], untilt[:near], above[:near], below[:near]
     scale = math.exp(value - theta * mean)
     deltas = scale * (above - np.exp(losses - mean) * below)
     # every bin may be off by per_bin; wrapped mass may sit anywhere above epsilon
     ratio = -math.expm1(-theta * step)
-    bins = np.minimum(np.arange(pmf.size, 0, -1), 1.0 / ratio if ratio > 0 else np.inf)
+    bins = np.minimum(bins, 1.0 / ratio if ratio > 0 else np.inf)
     wrapped = 4.0 * math.exp(-WINDOW_EXPONENT)
     rounding = 8 * UNIT * pmf.size
     errors = scale * untilt * (per_bin * bins + wrapped) + rounding * scale * above

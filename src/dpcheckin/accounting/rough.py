@@ -12,16 +12,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 
-from scipy.special import pdtr
-
 from dpcheckin.accounting import checks
 from dpcheckin.accounting.composition import MOST_ROUNDS
 from dpcheckin.accounting.curves import RoundCurve
 from dpcheckin.accounting.local_pairs import GaussianPair
 from dpcheckin.accounting.quick import quick_epsilon
-from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, Seats, SubsampleRound, seats_curve
+from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, SubsampleRound, simple_curve
 from dpcheckin.accounting.stand_in import epsilon_within, stand_in
-from dpcheckin.accounting.window import WindowRound, surely_below
+from dpcheckin.accounting.window import WindowRound
 
 SHARE = 0.05  # of delta, for what a Gaussian report gives away beyond its epsilon
 
@@ -62,28 +60,8 @@ def simpler(one: Round, local_delta: float) -> Round:
 
 @dataclass(frozen=True, slots=True)
 class _EvenWindow(WindowRound):
-    """A window in which every slot has as few other clients as the emptiest, but for bad luck.
-
-    One share w for all contracts every report alike, which is the same as 1/w times the clients.
-    """
+    """A window in which every slot has as few other clients as the emptiest, but for bad luck."""
 
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
-        n, seen, unlucky, scale = self.population, self.elapsed or self.slots, 0.0, 1.0
-        if self.others:
-            unlucky = 2 * smallest
-            load = surely_below(self.others, smallest) * self.check_in_probability / self.slots
-            scale = 1.0 + _surely_at_least(load, smallest / seen)
-        seats = [(1.0, Seats(seen, n * scale - seen, n * scale, 1.0, 0.0))]
-        return seats_curve(self.pair, seats, seen / n, smallest, unlucky)
-
-
-def _surely_at_least(mean: float, chance: float) -> int:
-    """A count that a Poisson variable falls short of with at most this probability."""
-    low, high = 0, math.ceil(mean) + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if float(pdtr(middle - 1, mean)) <= chance:
-            low = middle
-        else:
-            high = middle
-    return low
+        seats, unlucky = self.seats(smallest)
+        return simple_curve(self.pair, seats, self.standing_so_far, smallest, unlucky)

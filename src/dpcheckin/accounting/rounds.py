@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from dpcheckin.accounting.curves import LocalCurve, ProfileCurve, RoundCurve, Se
 from dpcheckin.accounting.lattice import WHOLE, LatticeModel, Shares
 from dpcheckin.accounting.local_pairs import LocalPair, ThreeAtoms
 from dpcheckin.accounting.seats import SeatModel
+from dpcheckin.accounting.stand_in import stand_in
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 SMALLEST_DELTA = 1e-30
@@ -95,23 +96,9 @@ def seats_curve(
     unprotected: float = 0.0,
 ) -> RoundCurve:
     """Hand the seats to the engine that fits the pair."""
-    local = Unshuffled(pair.profile, unprotected, rate, pair.local_delta)
     if isinstance(pair, ThreeAtoms) and all(s.shares == WHOLE for _, s in parts):
-        models = [
-            (
-                weight,
-                SeatModel(
-                    steps=s.steps,
-                    offset=s.offset,
-                    scale=s.scale,
-                    log_ratio=pair.local_epsilon,
-                    hits=min(2 * s.take * pair.hit, 1.0),
-                    rest=s.take * _rest(pair) + s.told,
-                ),
-            )
-            for weight, s in parts
-        ]
-        return SeatCurve(models, local)
+        return _three_atoms(pair, parts, rate, unprotected)
+    local = Unshuffled(pair.profile, unprotected, rate, pair.local_delta)
     if float(pair.profile(np.ones(1))[0]) <= pair.local_delta:
         return _nothing(local)  # nothing is lost but the local delta
     lattice = [
@@ -131,7 +118,63 @@ def seats_curve(
         )
         for weight, s in parts
     ]
-    return ProfileCurve(lattice, local, pair.local_epsilon, smallest)
+    simple = simple_curve(pair, parts, rate, smallest, unprotected)
+    return ProfileCurve(lattice, local, pair.local_epsilon, smallest, simple)
+
+
+def simple_curve(
+    pair: LocalPair,
+    parts: list[tuple[float, Seats]],
+    rate: float,
+    smallest: float,
+    unprotected: float = 0.0,
+) -> SeatCurve:
+    """A curve nowhere below the theorem's for these seats, for which no lattice is needed.
+
+    Reports are counted as the worst ones of an epsilon that holds but for a part of `smallest`, all
+    shares as one that none exceeds but for another part.
+    """
+    even = [(weight, *_even(s, smallest / 4)) for weight, s in parts]
+    unlucky = math.fsum(weight * chance for weight, _, chance in even)
+    worst = stand_in(pair, smallest / 4)
+    return _three_atoms(worst, [(w, s) for w, s, _ in even], rate, unprotected + unlucky)
+
+
+def _even(seats: Seats, chance: float) -> tuple[Seats, float]:
+    """The seats with one share for all, and the probability that some share is larger.
+
+    One share w contracts every report alike, which is the same as 1/w times the clients.
+    """
+    if seats.shares == WHOLE:
+        return seats, 0.0
+    largest, larger = 1.0, 0.0  # the share, and the probability that some seat has a larger one
+    for share, probability in sorted(seats.shares, reverse=True):
+        largest = share
+        if larger + seats.steps * probability > chance:
+            break
+        larger += seats.steps * probability
+    scale = seats.scale / largest
+    return replace(seats, offset=scale - seats.steps, scale=scale, shares=WHOLE), larger
+
+
+def _three_atoms(
+    pair: ThreeAtoms, parts: list[tuple[float, Seats]], rate: float, unprotected: float
+) -> SeatCurve:
+    models = [
+        (
+            weight,
+            SeatModel(
+                steps=s.steps,
+                offset=s.offset,
+                scale=s.scale,
+                log_ratio=pair.local_epsilon,
+                hits=min(2 * s.take * pair.hit, 1.0),
+                rest=s.take * _rest(pair) + s.told,
+            ),
+        )
+        for weight, s in parts
+    ]
+    return SeatCurve(models, Unshuffled(pair.profile, unprotected, rate, pair.local_delta))
 
 
 def _rest(pair: ThreeAtoms) -> float:

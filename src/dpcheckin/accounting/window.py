@@ -105,6 +105,12 @@ class WindowRound(Round):
         filled = -math.expm1(clients * math.log1p(-rate)) if rate < 1.0 else 1.0
         return min(filled * self.slots / clients, self.check_in_probability)
 
+    @property
+    def standing_so_far(self) -> float:
+        """The same for the slots that have passed. Whether a report stands does not depend on what
+        it says, and a run in which it does not is the same for all data."""
+        return self.standing * (self.elapsed or self.slots) / self.slots
+
     def assumptions(self) -> tuple[str, ...]:
         said = [
             f"each client reports in at most one of {self.slots} slots, chosen by itself",
@@ -119,14 +125,19 @@ class WindowRound(Round):
         return tuple(said)
 
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
+        seats, unlucky = self.seats(smallest)
+        return seats_curve(self.pair, seats, self.standing_so_far, smallest, unlucky)
+
+    def seats(self, smallest: float) -> tuple[list[tuple[float, Seats]], float]:
+        """The seats of the theorem, and the probability that there are fewer others than that."""
         n, seen = self.population, self.elapsed or self.slots
         shares, unlucky = WHOLE, 0.0
         if self.others:
             unlucky = smallest
             per_client = self.check_in_probability / self.slots
             shares = _shares(surely_below(self.others, unlucky) * per_client)
-        seats = [(1.0, Seats(seen, float(n - seen), float(n), 1.0, 0.0, shares=shares))]
-        return seats_curve(self.pair, seats, seen / n, smallest, unlucky)
+        seats = Seats(seen, float(n - seen), float(n), 1.0, 0.0, shares=shares)
+        return [(1.0, seats)], unlucky
 
 
 def surely_below(count: int, chance: float) -> float:
