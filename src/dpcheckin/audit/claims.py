@@ -127,9 +127,9 @@ class Forecast:
         minutes = self.seconds / 60
         time = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
         return (
-            f"Refuting it takes about {self.pairs:,} {self.unit}, {time} at the pace of this audit: "
-            f"begin anew with --budget {self.pairs} or more, since a short pilot bets on another "
-            "event than a long one."
+            f"Refuting it takes about {self.pairs:,} {self.unit}, {time} at the pace of this "
+            f"audit: begin anew with --budget {self.pairs} or more, since a short pilot bets on "
+            "another event than a long one."
         )
 
 
