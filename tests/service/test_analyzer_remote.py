@@ -74,6 +74,7 @@ def test_it_waits_for_a_busy_or_absent_shuffler_and_takes_no_for_an_answer() -> 
     answers: list[Any] = [
         httpx.ConnectError("refused"),
         problem(Problem.BUSY),
+        problem(Problem.TOO_MANY),
         problem(Problem.STORAGE),
         problem(Problem.CONFLICT),
     ]
@@ -90,7 +91,7 @@ def test_it_waits_for_a_busy_or_absent_shuffler_and_takes_no_for_an_answer() -> 
     with pytest.raises(Refusal) as refusal:
         one.put_plan(b"plan")
     assert refusal.value.problem is Problem.CONFLICT
-    assert one.failures == 3
+    assert one.failures == 4
     assert not answers
 
 

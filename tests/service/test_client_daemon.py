@@ -204,11 +204,12 @@ def test_retries_carry_the_same_bytes_until_they_are_taken(tmp_path: Path) -> No
     scene.script.answers["/v1/rounds/0/report"] = [
         problem(Problem.BUSY),
         httpx.ConnectError("refused"),
+        problem(Problem.TOO_MANY),
         problem(Problem.STORAGE),
         problem(Problem.DUPLICATE),
     ]
     scene.once()
-    assert len(scene.script.sent) == 4
+    assert len(scene.script.sent) == 5
     assert len(set(scene.script.sent)) == 1
     assert scene.counts.undelivered == 0
 

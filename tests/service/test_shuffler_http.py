@@ -321,12 +321,12 @@ def test_rates_of_clients_and_guesses_are_limited(tmp_path: Path) -> None:
         one, two = shuffler.enroll(2)
         shuffler.wait_for_clients(2)
         statuses = [shuffler.caller(one).get("/v1/plan").status for _ in range(5)]
-        assert statuses == [404, 404, 404, 503, 503]
+        assert statuses == [404, 404, 404, 429, 429]
         assert shuffler.caller(two).get("/v1/plan").status == 404
         answers = [shuffler.caller("A" * 43).get("/v1/plan") for _ in range(3)]
-        assert [a.status for a in answers] == [401, 401, 503]
+        assert [a.status for a in answers] == [401, 401, 429]
         assert answers[-1].headers["retry-after"] == "2"
-        assert problem_in(answers[-1].content) is Problem.BUSY
+        assert problem_in(answers[-1].content) is Problem.TOO_MANY
 
 
 def test_connections_are_limited(tmp_path: Path) -> None:

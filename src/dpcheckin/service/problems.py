@@ -31,6 +31,7 @@ class Problem(Enum):
     CONFLICT = ("conflict", 409, "This contradicts what has been fixed before.")
     NOT_CLAIMED = ("not-claimed", 409, "The batch has not been claimed, or is gone.")
     PLAN_EXHAUSTED = ("plan-exhausted", 409, "All rounds of the plan have been used.")
+    TOO_MANY = ("too-many-requests", 429, "You ask too often; try again later.")
     BUSY = ("busy", 503, "Too much at once; try again later.")
     STORAGE = ("storage", 507, "Nothing can be stored at the moment; nothing was acknowledged.")
 
@@ -53,6 +54,9 @@ class Problem(Enum):
         said = {"status": self.status, "title": self.title, "type": self.urn}
         return json.dumps(said, separators=(",", ":")).encode()
 
+
+PASSING = (Problem.TOO_MANY, Problem.BUSY, Problem.STORAGE)
+"""What may be over when the same request is sent again."""
 
 _BY_URN = {problem.urn: problem for problem in Problem}
 

@@ -19,11 +19,10 @@ from dpcheckin.errors import ServiceError
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.canonical import canonical, digest, parse
-from dpcheckin.service.problems import Malformed, Problem, Refusal, problem_in
+from dpcheckin.service.problems import PASSING, Malformed, Problem, Refusal, problem_in
 
 _LENGTH = struct.Struct(">I")
 _LARGEST_PAUSE = 5.0
-_AGAIN = (Problem.BUSY, Problem.STORAGE)
 
 
 class Stopped(ServiceError):
@@ -106,7 +105,7 @@ class Shuffler:
                 if answer.is_success:
                     return answer.content
                 refusal = _refusal(answer)
-                if refusal.problem not in _AGAIN:
+                if refusal.problem not in PASSING:
                     raise refusal
             except httpx.TransportError:
                 pass

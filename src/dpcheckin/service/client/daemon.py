@@ -26,7 +26,7 @@ from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.core import Agent, Refused
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.problems import Problem, problem_in
+from dpcheckin.service.problems import PASSING, Problem, problem_in
 from dpcheckin.service.tasks import ClientTask
 
 log = logging.getLogger("dpcheckin.client")
@@ -162,7 +162,7 @@ class Daemon:
                     return True  # a duplicate after a lost answer means delivered
                 if problem is Problem.UNAUTHORIZED:
                     raise Refused("the shuffler does not know this client's token")
-                if problem not in (Problem.BUSY, Problem.STORAGE, Problem.NO_ROUND):
+                if problem not in (*PASSING, Problem.NO_ROUND):
                     log.warning("report not taken: %s", problem or answer.status_code)
                     return False
             except httpx.TransportError as failure:

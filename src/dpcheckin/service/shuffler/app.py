@@ -77,7 +77,7 @@ class Front:
         if client is None:
             self._fail(scope)
         if not self._per_client.take(client):
-            refuse(Problem.BUSY)
+            refuse(Problem.TOO_MANY)
         return client
 
     def analyzer(self, scope: Scope) -> None:
@@ -87,7 +87,7 @@ class Front:
 
     def _fail(self, scope: Scope) -> NoReturn:
         address = (scope.get("client") or ("",))[0].encode()
-        refuse(Problem.UNAUTHORIZED if self._failures.take(address) else Problem.BUSY)
+        refuse(Problem.UNAUTHORIZED if self._failures.take(address) else Problem.TOO_MANY)
 
     # --- upkeep -----------------------------------------------------------------------------
 

@@ -63,7 +63,7 @@ def problem_response(problem: Problem, *, hang_up: bool = False) -> Response:
 
 def _problem_headers(problem: Problem, hang_up: bool) -> dict[str, str]:
     more = []
-    if problem is Problem.BUSY:
+    if problem in (Problem.TOO_MANY, Problem.BUSY):
         more.append(("retry-after", str(RETRY_AFTER)))
     if problem is Problem.UNAUTHORIZED:
         more.append(("www-authenticate", "Bearer"))
