@@ -11,7 +11,7 @@ import pytest
 from dpcheckin.accounting import LocalPair, any_pure, compose, gaussian, lower_bound
 from dpcheckin.accounting import random_check_ins as p2
 from dpcheckin.accounting.homogeneous_pair import subsample_epsilon
-from dpcheckin.accounting.rounds import Seats, seats_curve
+from dpcheckin.accounting.seating import Seats, seats_curve
 from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter
 from oracles.window_runs import window_law

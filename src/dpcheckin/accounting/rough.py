@@ -17,7 +17,8 @@ from dpcheckin.accounting.composition import MOST_ROUNDS
 from dpcheckin.accounting.curves import RoundCurve
 from dpcheckin.accounting.local_pairs import GaussianPair
 from dpcheckin.accounting.quick import quick_epsilon
-from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, SubsampleRound, simple_curve
+from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round, SubsampleRound
+from dpcheckin.accounting.seating import simple_curve
 from dpcheckin.accounting.stand_in import epsilon_within, stand_in
 from dpcheckin.accounting.window import WindowRound
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -17,11 +17,9 @@ import numpy as np
 
 from dpcheckin.accounting import binomial, checks
 from dpcheckin.accounting.bracket import Bracket
-from dpcheckin.accounting.curves import LocalCurve, ProfileCurve, RoundCurve, SeatCurve, Unshuffled
-from dpcheckin.accounting.lattice import WHOLE, LatticeModel, Shares
-from dpcheckin.accounting.local_pairs import LocalPair, ThreeAtoms
-from dpcheckin.accounting.seats import SeatModel
-from dpcheckin.accounting.stand_in import stand_in
+from dpcheckin.accounting.curves import LocalCurve, RoundCurve, Unshuffled
+from dpcheckin.accounting.local_pairs import LocalPair
+from dpcheckin.accounting.seating import Seats, nothing, seats_curve
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 SMALLEST_DELTA = 1e-30
@@ -30,19 +28,6 @@ FEW = 6
 SHUFFLER_COLLUDES = "the shuffler colludes"
 SLOTS_ARE_KNOWN = "it is known who reported when"
 AGGREGATORS_COLLUDE = "the two aggregators work together"
-
-
-@dataclass(frozen=True, slots=True)
-class Seats:
-    """What the theorem needs: `steps` seats that report w.p. take, are empty w.p. ones."""
-
-    steps: int
-    offset: float
-    scale: float
-    take: float
-    ones: float
-    told: float = 0.0  # probability that the adversary is told of an absence
-    shares: Shares = WHOLE  # chances that a report stands in its place, with their probabilities
 
 
 class Round(ABC):
@@ -86,110 +71,6 @@ class Round(ABC):
         from dpcheckin.accounting.composition import compose
 
         return compose([(self, 1)]).delta(epsilon)
-
-
-def seats_curve(
-    pair: LocalPair,
-    parts: list[tuple[float, Seats]],
-    rate: float,
-    smallest: float,
-    unprotected: float = 0.0,
-) -> RoundCurve:
-    """Hand the seats to the engine that fits the pair."""
-    if isinstance(pair, ThreeAtoms) and all(s.shares == WHOLE for _, s in parts):
-        return _three_atoms(pair, parts, rate, unprotected)
-    local = Unshuffled(pair.profile, unprotected, rate, pair.local_delta)
-    if float(pair.profile(np.ones(1))[0]) <= pair.local_delta:
-        return _nothing(local)  # nothing is lost but the local delta
-    lattice = [
-        (
-            weight,
-            LatticeModel(
-                steps=s.steps,
-                offset=s.offset,
-                scale=s.scale,
-                take=s.take,
-                ones=s.ones,
-                finite_profile=lambda a: np.maximum(pair.profile(a) - pair.local_delta, 0.0),
-                second_moment=pair.second_moment,
-                largest_ratio=_ratio(pair.local_epsilon),
-                shares=s.shares,
-            ),
-        )
-        for weight, s in parts
-    ]
-    simple = simple_curve(pair, parts, rate, smallest, unprotected)
-    return ProfileCurve(lattice, local, pair.local_epsilon, smallest, simple)
-
-
-def simple_curve(
-    pair: LocalPair,
-    parts: list[tuple[float, Seats]],
-    rate: float,
-    smallest: float,
-    unprotected: float = 0.0,
-) -> SeatCurve:
-    """A curve nowhere below the theorem's for these seats, for which no lattice is needed.
-
-    Reports are counted as the worst ones of an epsilon that holds but for a part of `smallest`, all
-    shares as one that none exceeds but for another part.
-    """
-    even = [(weight, *_even(s, smallest / 4)) for weight, s in parts]
-    unlucky = math.fsum(weight * chance for weight, _, chance in even)
-    worst = stand_in(pair, smallest / 4)
-    return _three_atoms(worst, [(w, s) for w, s, _ in even], rate, unprotected + unlucky)
-
-
-def _even(seats: Seats, chance: float) -> tuple[Seats, float]:
-    """The seats with one share for all, and the probability that some share is larger.
-
-    One share w contracts every report alike, which is the same as 1/w times the clients.
-    """
-    if seats.shares == WHOLE:
-        return seats, 0.0
-    largest, larger = 1.0, 0.0  # the share, and the probability that some seat has a larger one
-    for share, probability in sorted(seats.shares, reverse=True):
-        largest = share
-        if larger + seats.steps * probability > chance:
-            break
-        larger += seats.steps * probability
-    scale = seats.scale / largest
-    return replace(seats, offset=scale - seats.steps, scale=scale, shares=WHOLE), larger
-
-
-def _three_atoms(
-    pair: ThreeAtoms, parts: list[tuple[float, Seats]], rate: float, unprotected: float
-) -> SeatCurve:
-    models = [
-        (
-            weight,
-            SeatModel(
-                steps=s.steps,
-                offset=s.offset,
-                scale=s.scale,
-                log_ratio=pair.local_epsilon,
-                hits=min(2 * s.take * pair.hit, 1.0),
-                rest=s.take * _rest(pair) + s.told,
-            ),
-        )
-        for weight, s in parts
-    ]
-    return SeatCurve(models, Unshuffled(pair.profile, unprotected, rate, pair.local_delta))
-
-
-def _rest(pair: ThreeAtoms) -> float:
-    """Mass of Z* at zero: 1 - 2 hit - neutral, without cancellation."""
-    return math.expm1(pair.local_epsilon) * pair.hit + pair.local_delta
-
-
-def _ratio(log_ratio: float) -> float:
-    return math.exp(log_ratio) if log_ratio < 700 else math.inf
-
-
-def _nothing(local: Unshuffled | None = None) -> RoundCurve:
-    """A round without finite losses."""
-    local = local or Unshuffled(np.zeros_like, 0.0, 0.0, 0.0)
-    return SeatCurve([(1.0, SeatModel(1, 0.0, 1.0, 0.0, 0.0, 0.0))], local)
 
 
 class _CrowdRound(Round):
@@ -262,9 +143,9 @@ class CheckInRound(_CrowdRound):
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
         n, high, low = self.honest, self.rate, self._lowest
         if high == 0.0:
-            return _nothing()
+            return nothing()
         if high < 1e-100:  # below what binomial masses can carry; the crowd is not worth counting
-            return _nothing(Unshuffled(self.pair.profile, high, high, self.pair.local_delta))
+            return nothing(Unshuffled(self.pair.profile, high, high, self.pair.local_delta))
         if n == 1:  # there is nobody to hide among
             return LocalRound(self.pair, high).curve(smallest)
         if low < high:
@@ -327,7 +208,7 @@ class SubsampleRound(_CrowdRound):
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
         n, k, rate = self.honest, self.cohort, self.participation
         if k == 0:
-            return _nothing()
+            return nothing()
         if n == self.population:
             if k == n:
                 return ShuffleRound(n, self.pair).curve(smallest)
@@ -391,7 +272,7 @@ class LocalRound(Round):
 
     def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
         if self.rate == 0.0:
-            return _nothing()
+            return nothing()
         local = Unshuffled(self.pair.profile, 0.0, self.rate, self.pair.local_delta)
         return LocalCurve(local, self.pair.local_epsilon)
 

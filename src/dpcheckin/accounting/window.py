@@ -36,13 +36,8 @@ from typing import ClassVar
 from dpcheckin.accounting.curves import RoundCurve
 from dpcheckin.accounting.lattice import WHOLE, Shares
 from dpcheckin.accounting.local_pairs import LocalPair
-from dpcheckin.accounting.rounds import (
-    SLOTS_ARE_KNOWN,
-    SMALLEST_DELTA,
-    Round,
-    Seats,
-    seats_curve,
-)
+from dpcheckin.accounting.rounds import SLOTS_ARE_KNOWN, SMALLEST_DELTA, Round
+from dpcheckin.accounting.seating import Seats, seats_curve
 from dpcheckin.errors import InvalidParameter
 
 # where cells of a slot's load begin, in deviations from its mean: far down, because what lies below
