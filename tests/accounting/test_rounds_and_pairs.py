@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -32,6 +33,7 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
+from dpcheckin.accounting.curves import UPPER_SLACK
 from dpcheckin.accounting.inverse import solve
 from dpcheckin.accounting.local_pairs import privunit_parameters
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
@@ -292,3 +294,16 @@ def test_brackets_refuse_nonsense() -> None:
         Bracket(math.nan, 0.5)
     assert Bracket(0.0, math.inf).relative_width == 1.0
     assert Bracket(0.0, 0.0).relative_width == 0.0
+
+
+@pytest.mark.parametrize("noise", [0.3, 2.0, 19.9, 20.1, 200.0, 1e4, 1e6])
+def test_a_gaussian_profile_has_all_its_digits(noise: float) -> None:
+    """Fewer than curves are widened by: much noise makes it a difference of equal numbers."""
+    pair, far = gaussian(noise), np.array([-11.0, -7.5, -3.0, -1e-3, 0.0, 0.5, 4.0, 29.9, 31.0])
+    alphas = np.exp(-far * pair.s)
+    with mpmath.workdps(50):
+        s = mpmath.mpf(pair.s)
+        for alpha, found in zip(map(mpmath.mpf, alphas), pair.profile(alphas), strict=True):
+            middle = -mpmath.log(alpha) / s
+            truth = mpmath.ncdf(middle + s / 2) - alpha * mpmath.ncdf(middle - s / 2)
+            assert abs(found / truth - 1) < 0.5 * (UPPER_SLACK - 1)
