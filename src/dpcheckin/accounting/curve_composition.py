@@ -23,7 +23,9 @@ FloatArray = NDArray[np.float64]
 Curve = Callable[[FloatArray], FloatArray]
 
 LARGEST_GRID = 400_000
-NEGLIGIBLE = 1e-22
+# Curves fall, so a point a hair to the left bounds what rounding makes of alpha here and of what
+# sampling turns it into (1 + (alpha - 1)/q); the curves' own arithmetic is far better than SLACK.
+HAIR, SLACK = 1e-15, 1e-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +99,19 @@ def _at_step(
     for r, count in rounds:
         points = math.ceil(r.largest_loss / step) + 2
         a, f = coarse[:points], fine[: 2 * points - 1]
-        backward = r.backward_upper(a) if r.backward_upper is not None else None
-        above.append((loss.dominating(step, r.upper(a), backward), count))
-        backward = r.backward_lower(f) if r.backward_lower is not None and not alone else None
-        below.append((loss.dominated(step, r.lower(f), backward), count))
+        backward = None if r.backward_upper is None else _raised(r.backward_upper, a)
+        above.append((loss.dominating(step, _raised(r.upper, a), backward), count))
+        reverse = None if alone else r.backward_lower
+        backward = None if reverse is None else _lowered(reverse, f)
+        below.append((loss.dominated(step, _lowered(r.lower, f), backward), count))
     upper = loss.compose(above, delta=delta).epsilon(delta, upper=True)
     lower = loss.compose(below, delta=delta).epsilon(delta, upper=False)
     return Bracket(min(lower, upper), upper)
+
+
+def _raised(curve: Curve, alpha: FloatArray) -> FloatArray:
+    return (1.0 + SLACK) * curve(np.maximum(alpha * (1.0 - HAIR), 1.0))
+
+
+def _lowered(curve: Curve, alpha: FloatArray) -> FloatArray:
+    return (1.0 - SLACK) * curve(alpha * (1.0 + HAIR))

@@ -17,12 +17,12 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from dpcheckin.accounting import curve_composition
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.check_in_alone import BINS, VisibleCounts, sampled, visible_counts
 from dpcheckin.accounting.curve_composition import Curve, CurveRound
+from dpcheckin.accounting.normal import gaussian_profile
 from dpcheckin.accounting.rdp_conversion import RenyiCurve
 from dpcheckin.accounting.subsampled_shuffle import wang_subsampled
 from dpcheckin.errors import InvalidParameter
@@ -31,14 +31,6 @@ FloatArray = NDArray[np.float64]
 
 MAX_ORDER = 128
 LARGEST_LOSS = 40.0
-
-
-def gaussian_profile(distance: float, alpha: FloatArray) -> FloatArray:
-    """H_alpha of two unit-variance normal laws ``distance`` apart, alpha >= 1 (Balle-Wang)."""
-    log_alpha = np.log(alpha)
-    plus = log_ndtr(distance / 2.0 - log_alpha / distance)
-    minus = log_ndtr(-distance / 2.0 - log_alpha / distance) + log_alpha
-    return np.asarray(np.maximum(np.exp(plus) - np.exp(minus), 0.0))
 
 
 def epsilon(

@@ -16,7 +16,7 @@ from scipy.stats import binom
 from dpcheckin.accounting import clones, curve_composition, strong_composition
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.check_in_alone import round_curve
-from dpcheckin.accounting.distributed import gaussian_profile
+from dpcheckin.accounting.normal import gaussian_profile
 from dpcheckin.accounting.rdp_conversion import RenyiCurve
 from dpcheckin.accounting.shuffle_gaussian import full_shuffle_rdp
 from dpcheckin.accounting.subsampled_shuffle import wang_subsampled

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import fft as sfft
-from scipy.special import log_ndtr
 
 from dpcheckin.accounting import curve_composition, loss
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.curve_composition import CurveRound
+from dpcheckin.accounting.normal import gaussian_profile
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 FloatArray = NDArray[np.float64]
@@ -136,17 +136,6 @@ class _MeanLaw:
         return np.maximum(value - self.error - alpha * self.cut, 0.0)
 
 
-def log_normal_potential(shift: float, x: FloatArray) -> FloatArray:
-    """E(W - x)+ for W log-normal with mean 1 and logarithmic standard deviation ``shift``."""
-    out = 1.0 - x
-    positive = x > 0.0
-    log_x = np.log(x[positive])
-    plus = np.exp(log_ndtr(shift / 2.0 - log_x / shift))
-    minus = np.exp(log_ndtr(-shift / 2.0 - log_x / shift) + log_x)
-    out[positive] = np.maximum(plus - minus, 0.0)
-    return np.asarray(out)
-
-
 def _mean_law(population: int, terms: int, take: float, shift: float, *, lowered: bool) -> _MeanLaw:
     largest = math.exp(min(shift * math.sqrt(2.0 * math.log(terms / TAIL)) - shift**2 / 2.0, 200.0))
     largest = max(largest, 4.0)
@@ -163,7 +152,7 @@ def _mean_law(population: int, terms: int, take: float, shift: float, *, lowered
     step = 1.0 / per_one
     top = math.ceil(largest / step)
     halves = np.arange(-2.0, 2.0 * top + 1.0) * (step / 2.0)
-    fine = log_normal_potential(shift, halves.astype(np.float64))
+    fine = gaussian_profile(shift, halves.astype(np.float64))
     potential = _lowered(fine, step) if lowered else fine[::2]
     cut = float(potential[-1])
     potential = np.maximum(potential - cut, 0.0)

@@ -17,11 +17,10 @@ from scipy import special
 
 from dpcheckin.accounting.checks import count, number, open_probability, positive
 from dpcheckin.accounting.loss import Array
+from dpcheckin.accounting.normal import gaussian_profile
 from dpcheckin.errors import InvalidParameter
 
 LARGEST_LOCAL_EPSILON = 50.0
-_CLOSE = 0.1  # inputs so few deviations apart that their reports are nearly alike
-_LEGENDRE = np.polynomial.legendre.leggauss(12)
 
 
 class LocalPair(ABC):
@@ -149,18 +148,7 @@ class GaussianPair(LocalPair):
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
-        out = 1.0 - a
-        inside = a > 0
-        logs = np.log(a[inside])
-        s = self.s
-        first = special.log_ndtr(s / 2 - logs / s)
-        gap = logs + special.log_ndtr(-s / 2 - logs / s) - first
-        if s < _CLOSE:
-            near = np.abs(logs) < 30.0 * s  # beyond, one of the two is as good as nothing
-            gap[near] = _close_gap(s, logs[near], first[near])
-        # exp(first) - exp(first + gap) without losing the digits of a small difference
-        out[inside] = np.exp(first) * -np.expm1(np.minimum(gap, 0.0))
-        return out.reshape(np.shape(alpha))
+        return gaussian_profile(self.s, a).reshape(np.shape(alpha))
 
     @property
     def second_moment(self) -> float:
@@ -173,20 +161,6 @@ class GaussianPair(LocalPair):
     @property
     def label(self) -> str:
         return f"Gaussian reports with noise multiplier {self.noise_multiplier:g}"
-
-
-def _close_gap(s: float, logs: Array, first: Array) -> Array:
-    """log alpha + log Phi(u - s) - log Phi(u), u = s / 2 - log alpha / s, for small s.
-
-    Both logarithms are nearly equal then, and their difference would have few digits; the integral
-    of the density between u - s and u has all of them.
-    """
-    middle = -logs / s
-    nodes, weights = _LEGENDRE
-    steps = 0.5 * s * nodes
-    ripple = np.exp(-middle[:, None] * steps - 0.5 * steps**2) @ weights
-    density = np.exp(-0.5 * middle**2 - first) / math.sqrt(2 * math.pi)
-    return logs + np.log1p(-0.5 * s * density * ripple)
 
 
 def _local_epsilon(value: object) -> float:

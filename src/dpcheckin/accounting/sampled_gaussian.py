@@ -19,7 +19,8 @@ from dpcheckin.accounting import checks, curve_composition
 from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.check_in_alone import sampled
 from dpcheckin.accounting.curve_composition import Curve, CurveRound
-from dpcheckin.accounting.distributed import gaussian_profile, reach
+from dpcheckin.accounting.distributed import reach
+from dpcheckin.accounting.normal import gaussian_profile
 from dpcheckin.errors import InvalidParameter
 
 FloatArray = NDArray[np.float64]

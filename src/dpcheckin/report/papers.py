@@ -14,6 +14,7 @@ import numpy as np
 from dpcheckin.accounting import clones, distributed, random_check_ins, slots, strong_composition
 from dpcheckin.accounting import subsampled_shuffle as p3
 from dpcheckin.accounting.kinds import Kind, rounded_down
+from dpcheckin.accounting.normal import gaussian_profile
 from dpcheckin.accounting.published import Setting, catalogue, p1_columns
 from dpcheckin.accounting.rdp_conversion import RenyiCurve
 from dpcheckin.accounting.shuffle_gaussian import full_shuffle_rdp
@@ -171,7 +172,7 @@ def _p4_figure_1a() -> Panel:
         low, high = 0.0, 100.0
         for _ in range(60):
             mid = (low + high) / 2
-            d = float(distributed.gaussian_profile(1.0 / sigma, np.array([math.exp(mid)]))[0])
+            d = float(gaussian_profile(1.0 / sigma, np.array([math.exp(mid)]))[0])
             low, high = (mid, high) if d > p["delta"] else (low, mid)
         return high
 
@@ -368,7 +369,7 @@ def _p1_figure_3() -> Panel:
     low, high = 0.05, 50.0
     for _ in range(80):  # noise for which one report is (2, δ²)-DP at distance 1
         mid = math.sqrt(low * high)
-        d = float(distributed.gaussian_profile(1.0 / mid, np.array([math.exp(2.0)]))[0])
+        d = float(gaussian_profile(1.0 / mid, np.array([math.exp(2.0)]))[0])
         low, high = (mid, high) if d > delta**2 else (low, mid)
     rows = tuple(
         Row(str(t), float(t), {"n": n, "noise": high, "rounds": t, "delta": delta, "distance": 1.0})
