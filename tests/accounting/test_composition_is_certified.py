@@ -50,6 +50,17 @@ def test_losses_by_the_thousand_are_not_cut_off(noise: float, rounds: int, delta
     assert truth > 5e4 and got.lower <= truth <= got.upper <= 1.0001 * truth
 
 
+@pytest.mark.parametrize("noise", [200.0, 1e4, 1e6])
+@pytest.mark.parametrize("rounds", [1, 100])
+def test_losses_of_a_millionth_are_certified_to_the_last_digit(noise: float, rounds: int) -> None:
+    """Where exp(epsilon) is nearly one, rounding it must not make epsilon too small."""
+    for share in (1e-2, 1e-7):
+        delta = share * 2.0 / noise * math.sqrt(rounds)
+        got = compose([(LocalRound(gaussian(noise)), rounds)]).epsilon(delta)
+        truth = gaussian_mechanism.epsilon(2.0 / noise, rounds, delta)
+        assert got.lower <= truth <= got.upper <= 1.003 * float(truth)
+
+
 def test_dp_accounting_under_reports_where_we_do_not() -> None:
     """Its composed Gaussian claims too small a delta at sigma = 100, 10^4 rounds; ours never."""
     rounds, sigma, epsilon = 10_000, 100.0, 8.5

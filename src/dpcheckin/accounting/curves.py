@@ -26,6 +26,9 @@ from dpcheckin.errors import NumericalFailure
 
 # Curves are widened by this relative amount, far more than the rounding of sums and differences.
 UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
+# Curves fall: read a hair to the left or to the right they are bounds, whatever rounding did to
+# alpha = exp(epsilon). It matters where losses are tiny.
+HAIR = 1e-15
 
 Model = TypeVar("Model", SeatModel, LatticeModel)
 
@@ -45,7 +48,7 @@ class Unshuffled:
 
     def complete(self, upper: Array, alphas: Array) -> Array:
         """The theorem's finite part completed to a full upper bound."""
-        local = self.profile(alphas)
+        local = self.profile(np.maximum(alphas * (1.0 - HAIR), 1.0))
         whole = upper + self.unprotected * local + self.rate * self.local_delta
         return np.asarray(np.minimum(whole, self.rate * local * UPPER_SLACK))
 
@@ -236,7 +239,8 @@ class ProfileCurve(RoundCurve):
         above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
         # chords of a convex function lie above it: sparse points are enough
         alphas = np.exp(np.arange(points) * step)
-        whole = self._local.complete(np.interp(alphas, alphas[chosen], above), alphas)
+        rises = np.expm1(np.arange(points) * step)  # alphas - 1 with all digits
+        whole = self._local.complete(np.interp(rises, rises[chosen], above), alphas)
         if self._simple is not None:
             whole = np.minimum(whole, self._simple.upper(step, points))
         return whole
@@ -287,11 +291,12 @@ class LocalCurve(RoundCurve):
 
     def upper(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
+        alphas = np.maximum(alphas * (1.0 - HAIR), 1.0)
         return self._local.rate * self._local.profile(alphas) * UPPER_SLACK
 
     def lower(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
-        finite = self._local.profile(alphas) - self._local.local_delta
+        finite = self._local.profile(alphas * (1.0 + HAIR)) - self._local.local_delta
         return np.asarray(self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK)
 
 

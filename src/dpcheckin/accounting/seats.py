@@ -276,8 +276,9 @@ def curve_on_grid(parts: Atoms, step: float, count: int) -> Array:
     mass = np.bincount(index, p - up, count + 1) + np.bincount(index + 1, up, count + 1)
     curve = curve_of_masses(mass[1:].astype(np.float64), step)[:count]
     if far_p.size:
-        total, other = float(far_p.sum()), float((far_p * np.exp(-far_losses)).sum())
-        curve += np.maximum(total - np.exp(np.arange(count) * step) * other, 0.0)
+        first = float((far_p * -np.expm1(-far_losses)).sum())
+        other = float((far_p * np.exp(-far_losses)).sum())
+        curve += np.maximum(first - np.expm1(np.arange(count) * step) * other, 0.0)
     return curve
 
 
