@@ -28,6 +28,7 @@ from dpcheckin.accounting.clones import closed_form
 from dpcheckin.accounting.published import PublishedBound, catalogue
 from dpcheckin.accounting.quick import QuickRounds, QuickSums, quick_epsilon
 from dpcheckin.accounting.rough import rough_epsilon
+from dpcheckin.accounting.rounds import SLOTS_ARE_KNOWN
 from dpcheckin.dashboard.form import MOST_ROUNDS, Form
 from dpcheckin.dashboard.texts import shell, texts
 from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable
@@ -229,6 +230,7 @@ def _said(form: Form) -> Guarantee:
             "clients do not collude",
         ),
         reports=(form.pair(), 1.0, 1),
+        when=SLOTS_ARE_KNOWN,
     )
 
 
