@@ -29,6 +29,7 @@ UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
 # Curves fall: read a hair to the left or to the right they are bounds, whatever rounding did to
 # alpha = exp(epsilon). It matters where losses are tiny.
 HAIR = 1e-15
+_PATIENCE = 3  # points at which a lattice may be of no use
 
 Model = TypeVar("Model", SeatModel, LatticeModel)
 
@@ -186,6 +187,7 @@ class ProfileCurve(RoundCurve):
         self._parts = parts
         self._known: dict[float, float] = {}  # what the lattice gave
         self._too_far = math.inf  # where it gives up
+        self._in_vain = 0
         self._bad_case: HomogeneousCurve | None = None
         variance = sum(
             w * m.steps * m.take * 2 * min(_moment(m), m.scale**2) / m.scale**2 for w, m in parts
@@ -202,13 +204,26 @@ class ProfileCurve(RoundCurve):
     def _upper(self, epsilon: float) -> float:
         if epsilon < self._too_far:
             try:
-                self._known[epsilon] = sum(w * curve.upper(epsilon) for w, curve in self._curves)
-                return self._known[epsilon]
+                value = sum(w * curve.upper(epsilon) for w, curve in self._curves)
             except NumericalFailure:
                 self._too_far = epsilon
+            else:
+                self._known[epsilon] = value
+                self._judge(epsilon, value)
+                return value
         # Tails too heavy for a lattice. The curve does not rise, so what was found further left
         # holds here too, and so does what holds without shuffling.
         return min((v for e, v in self._known.items() if e <= epsilon), default=1.0)
+
+    def _judge(self, epsilon: float, value: float) -> None:
+        """Give up from here on if the lattice is as good as no shuffling, again and again.
+
+        It is then too coarse for these tails, and further out it only gets worse, and slower.
+        """
+        unshuffled = self._local.rate * float(self._local.profile(np.exp([epsilon]))[0])
+        self._in_vain = self._in_vain + 1 if value >= unshuffled else 0
+        if self._in_vain == _PATIENCE:
+            self._too_far, self._in_vain = epsilon, 0
 
     def reach(self, tolerance: float) -> float:
         loss = 3 * self.spread

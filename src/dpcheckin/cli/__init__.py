@@ -95,6 +95,10 @@ def main() -> None:
         _stop(str(problem), 2)
     except (KeyboardInterrupt, EOFError):
         _stop("interrupted", 130)
+    except OSError as problem:
+        if problem.filename is None:
+            raise
+        _stop(f"{problem.filename}: {problem.strerror}", 2)  # a file or folder that cannot be used
     except Exception as problem:
         # the argument parser's own errors: unknown option, missing value, not a number
         if not hasattr(problem, "format_message"):

@@ -273,6 +273,8 @@ def _other_protocol(
 
     if protocol not in comparison.PROTOCOLS:
         raise InvalidParameter("protocol", protocol, ", ".join(comparison.PROTOCOLS))
+    if protocol.startswith("random-") and slots is None:
+        raise InvalidParameter("slots", slots, "the number of slots of a window")
     setting = Setting(
         protocol=protocol, population=population, rounds=rounds, delta=delta, rate=rate,
         cohort=cohort, local_epsilon=local_epsilon, local_delta=local_delta,
@@ -305,7 +307,10 @@ def _other_protocol(
         "assumptions": list(assumed),
     }
     spent = rounded_up(best.epsilon or 0.0)
-    said = f"The run is ({spent}, {delta:g})-DP by {best.name} ({best.source})."
+    said = (
+        f"The run is ({spent}, {delta:g})-DP by {best.name} ({best.source}), provided that "
+        f"{'; '.join(assumed)}."
+    )
     _say(data, said, json)
 
 

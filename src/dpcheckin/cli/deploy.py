@@ -59,7 +59,8 @@ def demo(
         return
     print(f"{facts['released']} rounds, {facts['reports']} reports, {facts['dropped']} dropped")
     print(f"test accuracy {100 * facts['accuracy']:.2f}%")
-    print(facts["statement"])
+    nothing = "Nothing was charged: the budget does not pay for a single round."
+    print(facts["statement"] or nothing)
 
 
 def _run_patiently(options: Any, stay: float) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dpcheckin.errors import InvalidParameter
+
 if TYPE_CHECKING:
     from dpcheckin.service.shuffler.settings import Settings
     from dpcheckin.service.shuffler.stores.base import Store
@@ -102,6 +104,9 @@ def enroll(
     from dpcheckin.service.credentials import new_token, token_digest
     from dpcheckin.service.tls import write_secret
 
+    if out is not None and (out.exists() or not out.parent.is_dir()):
+        # found out afterwards, clients would be enrolled whose tokens nobody knows
+        raise InvalidParameter("out", str(out), "a new file in a folder that exists")
     tokens = [new_token() for _ in range(count)]
     opened = _opened(folder, store)
     try:

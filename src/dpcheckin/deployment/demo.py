@@ -8,6 +8,7 @@ talk HTTP on the loopback interface and know only their own configuration.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
@@ -33,6 +34,7 @@ from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
 from dpcheckin.service.signing import public_identity
 
 Watch = Callable[[dict[str, Any]], None]
+_MOST_CLIENTS = 100_000  # agents on one machine
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,18 @@ class DemoOptions:
     store: str | None = None
 
     def __post_init__(self) -> None:
-        if self.clients < 10:
-            raise InvalidParameter("clients", self.clients, "at least 10")
+        if not 10 <= self.clients <= _MOST_CLIENTS:
+            raise InvalidParameter("clients", self.clients, f"from 10 to {_MOST_CLIENTS:,}")
+        if not 0 < self.rate <= 1:
+            raise InvalidParameter("rate", self.rate, "a probability above 0")
+        if self.rounds < 1:
+            raise InvalidParameter("rounds", self.rounds, "at least 1")
+        if not 0 < self.delta < 1:
+            raise InvalidParameter("delta", self.delta, "strictly between 0 and 1")
+        for name in ("round_seconds", "local_epsilon", "noise_multiplier", "epsilon_budget"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf:
+                raise InvalidParameter(name, value, "a positive, finite number")
         if not 1 <= self.processes <= self.clients:
             raise InvalidParameter("processes", self.processes, f"from 1 to {self.clients}")
         if not 0 <= self.absent < 1:
