@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 
 from dpcheckin.accounting import loss
 from dpcheckin.accounting.bracket import Bracket
+from dpcheckin.accounting.safe_side import left_of, right_of
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 FloatArray = NDArray[np.float64]
 Curve = Callable[[FloatArray], FloatArray]
 
 LARGEST_GRID = 400_000
-# Curves fall, so a point a hair to the left bounds what rounding makes of alpha here and of what
-# sampling turns it into (1 + (alpha - 1)/q); the curves' own arithmetic is far better than SLACK.
-HAIR, SLACK = 1e-15, 1e-10
+SLACK = 1e-10  # the curves' own arithmetic is far better
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,8 @@ def _at_step(
 
 
 def _raised(curve: Curve, alpha: FloatArray) -> FloatArray:
-    return (1.0 + SLACK) * curve(np.maximum(alpha * (1.0 - HAIR), 1.0))
+    return (1.0 + SLACK) * curve(left_of(alpha))
 
 
 def _lowered(curve: Curve, alpha: FloatArray) -> FloatArray:
-    return (1.0 - SLACK) * curve(alpha * (1.0 + HAIR))
+    return (1.0 - SLACK) * curve(right_of(alpha))

@@ -21,14 +21,12 @@ from dpcheckin.accounting.bracket import Bracket
 from dpcheckin.accounting.homogeneous import HomogeneousCurve
 from dpcheckin.accounting.lattice import WHOLE, LatticeCurve, LatticeModel, Profile, Shares
 from dpcheckin.accounting.loss import Array
+from dpcheckin.accounting.safe_side import left_of, right_of
 from dpcheckin.accounting.seats import FULL, QUICK, Atoms, Effort, SeatModel
 from dpcheckin.errors import NumericalFailure
 
 # Curves are widened by this relative amount, far more than the rounding of sums and differences.
 UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
-# Curves fall: read a hair to the left or to the right they are bounds, whatever rounding did to
-# alpha = exp(epsilon). It matters where losses are tiny.
-HAIR = 1e-15
 _PATIENCE = 3  # points at which a lattice may be of no use
 
 Model = TypeVar("Model", SeatModel, LatticeModel)
@@ -49,7 +47,7 @@ class Unshuffled:
 
     def complete(self, upper: Array, alphas: Array) -> Array:
         """The theorem's finite part completed to a full upper bound."""
-        local = self.profile(np.maximum(alphas * (1.0 - HAIR), 1.0))
+        local = self.profile(left_of(alphas))
         whole = upper + self.unprotected * local + self.rate * self.local_delta
         return np.asarray(np.minimum(whole, self.rate * local * UPPER_SLACK))
 
@@ -306,12 +304,11 @@ class LocalCurve(RoundCurve):
 
     def upper(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
-        alphas = np.maximum(alphas * (1.0 - HAIR), 1.0)
-        return self._local.rate * self._local.profile(alphas) * UPPER_SLACK
+        return self._local.rate * self._local.profile(left_of(alphas)) * UPPER_SLACK
 
     def lower(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
-        finite = self._local.profile(alphas * (1.0 + HAIR)) - self._local.local_delta
+        finite = self._local.profile(right_of(alphas)) - self._local.local_delta
         return np.asarray(self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK)
 
 

@@ -11,12 +11,14 @@ import math
 
 import numpy as np
 
+from dpcheckin.accounting.curves import UPPER_SLACK
 from dpcheckin.accounting.local_pairs import (
     LARGEST_LOCAL_EPSILON,
     LocalPair,
     ThreeAtoms,
     any_pure,
 )
+from dpcheckin.accounting.safe_side import left_of
 
 
 def stand_in(pair: LocalPair, local_delta: float) -> ThreeAtoms:
@@ -61,4 +63,5 @@ def epsilon_within(pair: LocalPair, delta: float) -> float:
 
 
 def _profile(pair: LocalPair, epsilon: float) -> float:
-    return float(pair.profile(np.array([math.exp(epsilon)]))[0])
+    """An upper bound of the profile, since an epsilon is certified by it."""
+    return float(pair.profile(left_of(np.array([math.exp(epsilon)])))[0]) * UPPER_SLACK

@@ -122,8 +122,8 @@ def audit(
     ] = False,
 ) -> None:
     """Attack the implementation; without arguments, one round of check-ins in half a minute."""
-    if out is not None and not resume:
-        out.mkdir(parents=True, exist_ok=True)  # not after hours of plays
+    if out is not None and out.exists() and not out.is_dir():
+        raise InvalidParameter("out", str(out), "a folder")  # not found out after hours of plays
     from dpcheckin.audit.requests import Request
 
     if mutants and tightness:

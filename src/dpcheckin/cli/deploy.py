@@ -59,7 +59,9 @@ def demo(
         return
     print(f"{facts['released']} rounds, {facts['reports']} reports, {facts['dropped']} dropped")
     print(f"test accuracy {100 * facts['accuracy']:.2f}%")
-    nothing = "Nothing was charged: the budget does not pay for a single round."
+    nothing = (
+        "No round was charged, so there is nothing to state: was the budget too small for one?"
+    )
     print(facts["statement"] or nothing)
 
 
