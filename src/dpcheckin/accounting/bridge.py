@@ -14,7 +14,7 @@ import dp_accounting
 from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 
-from dpcheckin.accounting import loss
+from dpcheckin.accounting.engine.loss import dominating
 from dpcheckin.accounting.rounds import Round
 
 
@@ -29,9 +29,9 @@ def event_distribution(
     one: Round, interval: float = 1e-4, smallest_delta: float = 1e-15
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
     """A dominating loss distribution on dp-accounting's grid (pessimistic, replace-one)."""
-    curve = one.curve(smallest_delta)
+    ((curve, _),) = one.curves(smallest_delta)
     points = math.ceil(curve.reach(smallest_delta) / interval) + 3
-    distribution = loss.dominating(interval, curve.upper(interval, points))
+    distribution = dominating(interval, curve.upper(interval, points))
     masses = distribution.masses()
     infinity = min(distribution.infinite, 1.0)
     pmf = pld_pmf.DensePLDPmf(

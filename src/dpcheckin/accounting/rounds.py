@@ -1,45 +1,60 @@
-"""One round of each protocol, described in the words of the field, and its certified curve.
+"""What every round of every protocol is to accounting, and the round that nothing hides.
 
-A round says who takes part and what a report gives away; `curve` applies the empty-seat theorem
-(docs/theory.md) and its conditions: an empty seat must exist (rate below one, cohort below the
-population), or the randomizer must be one for which full shuffling is proved.
+Rounds in the words of the field are in `shuffled`, `windows` and `sums`.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
-import numpy as np
+from dpcheckin.accounting import parameters
+from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.statements import (
+    SHUFFLER_COLLUDES,
+    Adjacency,
+    Bracket,
+    LocalGuarantee,
+)
 
-from dpcheckin.accounting import binomial, checks
-from dpcheckin.accounting.bracket import Bracket
-from dpcheckin.accounting.curves import LocalCurve, RoundCurve, Unshuffled
-from dpcheckin.accounting.local_pairs import LocalPair
-from dpcheckin.accounting.seating import Seats, nothing, seats_curve
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
-
+MOST_ROUNDS = 10**9
 SMALLEST_DELTA = 1e-30
-FEW = 6
-# when nothing but the noise of each report protects a client
-SHUFFLER_COLLUDES = "the shuffler colludes"
-SLOTS_ARE_KNOWN = "it is known who reported when"
-AGGREGATORS_COLLUDE = "the two aggregators work together"
+# Part of delta that may be spent on tails that are cut off instead of computed.
+TAIL_SHARE = 1e-4
+EMPTY_SEAT = "empty-seat theorem (docs/theory.md)"
+
+
+class RenyiSide(Protocol):
+    """Equal rounds composed by their Rényi curve."""
+
+    def epsilon(self, rounds: int, delta: float) -> Bracket:
+        """Epsilon of so many rounds at this delta."""
+
+    def local(self, rounds: int, delta: float) -> LocalGuarantee:
+        """What is left when each client's reports are seen one by one."""
 
 
 class Round(ABC):
-    """A round of reports, shuffled, whose privacy is the same whoever looks at it."""
+    """A round of any protocol: who takes part, what is revealed, what it rests on."""
 
-    population: int
-    pair: LocalPair
-    exposed: ClassVar[str] = SHUFFLER_COLLUDES
+    pair: LocalPair | None  # None where a trusted server stands in the middle
+    adjacency: ClassVar[Adjacency] = Adjacency.REPLACE_ONE
+    exposed_when: ClassVar[str] = SHUFFLER_COLLUDES
+    """In which case nothing but the noise of each report protects a client."""
+    is_function: ClassVar[bool] = False
+    """Are its curves functions that cost next to nothing?"""
+    reserved: float = 0.0
+    """Part of delta that every such round needs for bad luck."""
+    renyi: RenyiSide | None = None
+    """Its Rényi curve, where equal rounds are composed by that."""
 
     @abstractmethod
-    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
-        """The one-round curve, good for deltas down to `smallest`."""
+    def curves(self, smallest: float = SMALLEST_DELTA) -> Sequence[tuple[Curve, int]]:
+        """The round's steps as curves with counts, good for deltas down to `smallest`."""
 
     @property
     @abstractmethod
@@ -47,221 +62,43 @@ class Round(ABC):
         """Probability that a given client reports in this round."""
 
     @property
-    def participation_in_bad_hands(self) -> float:
+    def exposed_participation(self) -> float:
         """The same when the party in the middle works for the analyzer: a coin of one's own stays
         as it is, a draw made by that party can fall on anybody it likes."""
         return self.participation
+
+    @property
+    def largest_loss(self) -> float:
+        """A loss that the round never exceeds: that of one report."""
+        return math.inf if self.pair is None else self.pair.largest_loss
 
     @abstractmethod
     def assumptions(self) -> tuple[str, ...]:
         """What must hold for the curve to be a guarantee."""
 
-    @property
     @abstractmethod
-    def honest(self) -> int:
-        """How many clients do not collude with the analyzer."""
+    def basis(self) -> tuple[str, ...]:
+        """The theorems that the curve rests on."""
 
-    def delta(self, epsilon: float) -> Bracket:
-        """The theorem's delta(epsilon) for this one round.
-
-        >>> from dpcheckin.accounting.local_pairs import any_pure
-        >>> ShuffleRound(1000, any_pure(1.0)).delta(0.14867).upper < 1.001e-6
-        True
-        """
-        from dpcheckin.accounting.composition import compose
-
-        return compose([(self, 1)]).delta(epsilon)
-
-
-class _CrowdRound(Round):
-    """A round of a population of which a fraction may work with the analyzer."""
-
-    __slots__ = ()
-    colluding: float
-
-    @property
-    def honest(self) -> int:
-        return self.population - math.ceil(self.colluding * self.population - 1e-9)
-
-    def _check_crowd(self) -> None:
-        checks.count("population", self.population)
-        checks.fraction_below_one("colluding", self.colluding)
-        if self.honest < 1:
-            raise InvalidParameter(
-                "colluding", self.colluding, "leaving at least one honest client"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class CheckInRound(_CrowdRound):
-    """Shuffled check-in: every client flips its own coin with the given rate.
-
-    `lowest_rate` is given when rates differ between clients: they then lie anywhere in
-    [lowest_rate, rate]. `dropout` is the largest probability with which a client that decided to
-    check in fails to (possibly different for every client). `colluding` is the fraction of the
-    population that works with the analyzer.
-    """
-
-    population: int
-    rate: float
-    pair: LocalPair
-    colluding: float = 0.0
-    dropout: float = 0.0
-    lowest_rate: float | None = None
-
-    def __post_init__(self) -> None:
-        self._check_crowd()
-        checks.probability("rate", self.rate)
-        checks.fraction_below_one("dropout", self.dropout)
-        if self.lowest_rate is not None:
-            lowest = checks.probability("lowest_rate", self.lowest_rate)
-            if not 0.0 < lowest <= self.rate:
-                raise InvalidParameter("lowest_rate", lowest, f"above 0 and at most {self.rate}")
-
-    @property
-    def participation(self) -> float:
-        return self.rate
-
-    @property
-    def _lowest(self) -> float:
-        lowest = self.rate if self.lowest_rate is None else self.lowest_rate
-        return lowest * (1 - self.dropout)
-
-    def assumptions(self) -> tuple[str, ...]:
-        said = [
-            f"at least {self.honest} honest clients are eligible in every round",
-            "every client checks in by its own secret coin, independent of its data",
-            "the shuffler does not collude with the analyzer",
-        ]
-        if self._lowest < self.rate:
-            said.append(
-                f"each client's rate lies between {self._lowest:g} and {self.rate:g} and does not "
-                "depend on its data"
-            )
-        return tuple(said)
-
-    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
-        n, high, low = self.honest, self.rate, self._lowest
-        if high == 0.0:
-            return nothing()
-        if high < 1e-100:  # below what binomial masses can carry; the crowd is not worth counting
-            return nothing(Unshuffled(self.pair.profile, high, high, self.pair.local_delta))
-        if n == 1:  # there is nobody to hide among
-            return LocalRound(self.pair, high).curve(smallest)
-        if low < high:
-            return self._uneven(n, low, high, smallest)
-        parts = [(1.0, Seats(n, 0.0, float(n), high, 1.0 - high))]
-        if self.pair.full_shuffle_proved:
-            return seats_curve(self.pair, parts, high, smallest)
-        if high == 1.0:
-            raise OutsideTheorem(_full_shuffle_advice(self.pair, n))
-        nobody_absent = math.exp(n * math.log(high))
-        if n <= FEW:
-            # among a handful it pays to leave the round without an empty seat out of the sum
-            chances = binomial.pmf(np.arange(n), n, high)
-            parts = [
-                (float(chances[k]), Seats(k, float(n - k), float(n), 1.0, 0.0)) for k in range(1, n)
-            ]
-        return seats_curve(self.pair, parts, high, smallest, nobody_absent)
-
-    def _uneven(self, n: int, low: float, high: float, smallest: float) -> RoundCurve:
-        """Rates in an interval: some absences are told to the adversary, the rest are equal."""
-        if high == 1.0:
-            raise OutsideTheorem(
-                "rates in an interval need a largest rate below 1, got 1: lower the rate to "
-                f"{max(1 - 50 / n, 0.5):.6g} so that a seat stays empty"
-            )
-        q = low / high
-        parts = [(1.0, Seats(n, 0.0, n * q, low, q * (1 - high), 1 - q))]
-        nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
-        return seats_curve(self.pair, parts, high, smallest, nobody_absent)
-
-
-@dataclass(frozen=True, slots=True)
-class SubsampleRound(_CrowdRound):
-    """Subsampled shuffle: a uniformly random cohort of fixed size reports."""
-
-    population: int
-    cohort: int
-    pair: LocalPair
-    colluding: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._check_crowd()
-        checks.count("cohort", self.cohort, 0, self.population)
-
-    @property
-    def participation(self) -> float:
-        return self.cohort / self.population
-
-    @property
-    def participation_in_bad_hands(self) -> float:
-        return 1.0 if self.cohort else 0.0
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (
-            f"{self.population} clients take part in the draw, {self.honest} of them honest",
-            "who is drawn stays secret from the analyzer",
-            "the shuffler does not collude with the analyzer",
-        )
-
-    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
-        n, k, rate = self.honest, self.cohort, self.participation
-        if k == 0:
-            return nothing()
-        if n == self.population:
-            if k == n:
-                return ShuffleRound(n, self.pair).curve(smallest)
-            parts = [(1.0, Seats(k, float(n - k), float(n), 1.0, 0.0))]
-            return seats_curve(self.pair, parts, rate, smallest)
-        # The honest part of the cohort is hypergeometric. The curve grows with it (an empty seat
-        # is replaced by a report of the same mean), so cells are counted at their upper end.
-        from scipy import stats  # slow to load, and only colluding clients need it
-
-        draw = stats.hypergeom(self.population, n, k)
-        low, high = max(0, k - (self.population - n)), min(k, n)
-        mean, deviation = float(draw.mean()), max(float(draw.std()), 1e-9)
-        low = max(low, math.floor(mean - 40 * deviation - 60))
-        high = min(high, math.ceil(mean + 40 * deviation + 60))
-        edges = sorted(
-            {low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high}
-        )
-        parts, full = [], 0.0
-        for left, right in pairwise(edges):
-            weight = (
-                float(draw.cdf(right) - draw.cdf(left))
-                if right < mean
-                else float(draw.sf(left) - draw.sf(right))
-            )
-            if right >= n and not self.pair.full_shuffle_proved:
-                full += weight
-                continue
-            if right > 0 and weight > 0.0:
-                seats = Seats(right, float(n - right), float(n), 1.0, 0.0)
-                # differences of cumulative probabilities are good to about 1e-16
-                parts.append((weight + 1e-15, seats))
-        # a sum of independent coins (Vatutin, Mikhailov 1982): Bernstein at 40 deviations and 60
-        lost = 1e-38 if (low, high) != (max(0, k - (self.population - n)), min(k, n)) else 0.0
-        unprotected = min(full + lost, 1.0)
-        if not parts:
-            raise OutsideTheorem("no honest client stays absent: lower the cohort")
-        return seats_curve(self.pair, parts, rate, smallest, unprotected)
+    def simpler(self, local_delta: float) -> Round:
+        """A round nowhere more private but for `local_delta`, quicker to account for."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class LocalRound(Round):
-    """A round in which it is seen who reported what: the shuffler colludes, or there is none."""
+    """A round in which it is seen who reported what: the shuffler colludes, or there is none.
+
+    Args:
+        pair: What a report gives away.
+        rate: Probability that the client reports.
+    """
 
     pair: LocalPair
     rate: float = 1.0
-    population: int = 1
 
     def __post_init__(self) -> None:
-        checks.probability("rate", self.rate)
-
-    @property
-    def honest(self) -> int:
-        return 1
+        parameters.probability("rate", self.rate)
 
     @property
     def participation(self) -> float:
@@ -270,52 +107,8 @@ class LocalRound(Round):
     def assumptions(self) -> tuple[str, ...]:
         return ("every client randomizes its own reports",)
 
-    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
-        if self.rate == 0.0:
-            return nothing()
-        local = Unshuffled(self.pair.profile, 0.0, self.rate, self.pair.local_delta)
-        return LocalCurve(local, self.pair.local_epsilon)
+    def basis(self) -> tuple[str, ...]:
+        return ("composition of the local randomizer alone",)
 
-
-_CELLS = np.concatenate(
-    [[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]]
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ShuffleRound(_CrowdRound):
-    """Full shuffle: every client reports."""
-
-    population: int
-    pair: LocalPair
-    colluding: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._check_crowd()
-
-    @property
-    def participation(self) -> float:
-        return 1.0
-
-    def assumptions(self) -> tuple[str, ...]:
-        return (
-            f"at least {self.honest} honest clients report in every round",
-            "the shuffler does not collude with the analyzer",
-        )
-
-    def curve(self, smallest: float = SMALLEST_DELTA) -> RoundCurve:
-        if not self.pair.full_shuffle_proved:
-            raise OutsideTheorem(_full_shuffle_advice(self.pair, self.honest))
-        n = self.honest
-        parts = [(1.0, Seats(n, 0.0, float(n), 1.0, 0.0))]
-        return seats_curve(self.pair, parts, 1.0, smallest)
-
-
-def _full_shuffle_advice(pair: LocalPair, n: int) -> str:
-    instead = f"let every client stay away with probability {min(50 / n, 0.5):.3g}"
-    if pair.pure:
-        instead += " or account for it as any pure randomizer of the same local epsilon"
-    return f"full shuffling leaves no empty seat, and is not proved for {pair.label}: {instead}"
-
-
-__all__ = ["CheckInRound", "LocalRound", "Round", "ShuffleRound", "SubsampleRound"]
+    def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
+        return [(self.pair.local_curve(self.rate), 1)]

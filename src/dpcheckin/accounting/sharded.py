@@ -16,9 +16,11 @@ import math
 
 import numpy as np
 
-from dpcheckin.accounting import binomial, checks
-from dpcheckin.accounting.local_pairs import LocalPair
-from dpcheckin.accounting.rounds import CheckInRound, LocalRound, Round
+from dpcheckin.accounting.engine import binomial
+from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.parameters import count
+from dpcheckin.accounting.rounds import LocalRound, Round
+from dpcheckin.accounting.shuffled import CheckInRound
 
 _BEYOND = 1e-38
 """Bernstein: a sum of independent coins passes its mean by 40 deviations and 60 less often."""
@@ -45,8 +47,8 @@ def sharded(
     >>> honest.epsilon == plain.epsilon
     True
     """
-    checks.count("shards", shards)
-    checks.count("corrupted", corrupted, 0, shards)
+    count("shards", shards)
+    count("corrupted", corrupted, 0, shards)
     whole = CheckInRound(population, rate, pair, colluding)
     if corrupted == 0:
         return [(whole, rounds)]

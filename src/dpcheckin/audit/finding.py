@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dpcheckin.accounting.kinds import rounded_down, rounded_up
+from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit import evidence
 from dpcheckin.audit.capital import Capital
 from dpcheckin.audit.choice import Event

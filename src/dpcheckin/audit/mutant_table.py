@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dpcheckin.accounting.kinds import rounded_down, rounded_up
+from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit.budget import Budget
 from dpcheckin.audit.examination import examine
 from dpcheckin.audit.mutants import Mutant, mutants

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dpcheckin.accounting.kinds import rounded_down, rounded_up
+from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit.evidence import needed_capital
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import DistributedCheckIn

@@ -94,7 +94,7 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from dpcheckin.accounting.kinds import rounded_up
+    from dpcheckin.accounting.statements import rounded_up
     from dpcheckin.deployment.demo import Deployment, follow, summary
 
     columns = (

@@ -148,7 +148,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a model over a simulated fleet; without arguments, on digits in under a minute."""
-    from dpcheckin.accounting.kinds import rounded_up
+    from dpcheckin.accounting.statements import rounded_up
 
     try:
         from dpcheckin.learning.runs import RunOptions, build
@@ -219,7 +219,7 @@ def _run(trainer: Any, out: Path | None) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from dpcheckin.accounting.kinds import rounded_up
+    from dpcheckin.accounting.statements import rounded_up
     from dpcheckin.learning.report import summary, write_report
 
     columns = (

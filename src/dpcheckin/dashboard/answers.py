@@ -13,28 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec
 
-from dpcheckin.accounting import (
-    Bracket,
-    Guarantee,
-    Kind,
-    Round,
-    checks,
-    compose,
-    guarantee,
-    inverse,
-    lower_bound,
-)
-from dpcheckin.accounting.clones import closed_form
+from dpcheckin.accounting import Bracket, Kind, Round, compose
+from dpcheckin.accounting import solve as inverse
+from dpcheckin.accounting.parameters import open_probability
+from dpcheckin.accounting.preview import CoarseRounds, coarse_epsilon, rough_epsilon
 from dpcheckin.accounting.published import PublishedBound, catalogue
-from dpcheckin.accounting.quick import QuickRounds, QuickSums, quick_epsilon
-from dpcheckin.accounting.rough import rough_epsilon
-from dpcheckin.accounting.rounds import SLOTS_ARE_KNOWN
+from dpcheckin.accounting.published.clones import closed_form
 from dpcheckin.dashboard.form import MOST_ROUNDS, Form
 from dpcheckin.dashboard.texts import shell, texts
 from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable
-from dpcheckin.protocols import DistributedCheckIn
-from dpcheckin.protocols.statement import stated
-from dpcheckin.randomizers import Gaussian
 
 Answer = dict[str, Any]
 Arguments = ParamSpec("Arguments")
@@ -80,7 +67,7 @@ def quick(form: Form) -> Answer:
 def rough(form: Form) -> Answer:
     """A certified figure sooner still, often much larger: for where `quick` takes a while."""
     one = form.one_round()
-    if one is None:
+    if one is None or one.is_function:
         raise OutsideTheorem("no rougher figure for this protocol")
     value = rough_epsilon(one, form.windows, form.delta)
     if math.isinf(value):
@@ -100,21 +87,21 @@ def quick_at(form: Form, axis: str, x: float) -> Answer:
 @answering
 def statement(form: Form) -> Answer:
     """The certified guarantee with its sentence, the lower bound, and the plan in three texts."""
-    said = _said(form)
-    data = said.to_json()
-    one, lower = form.one_round(), None
-    if one is not None and form.about.bounded:
-        lower = lower_bound([(one, form.windows)], form.delta).epsilon.lower
-    shuffled, colluding = said.sentences()
+    question = form.question()
+    stated, least = question.guarantee(form.delta), None
+    data = stated.to_json()
+    if form.about.bounded:
+        least = question.lower_bound(form.delta)
+    shuffled, colluding = stated.sentences()
     return {
-        "epsilon": _figure(said.epsilon.upper),
-        "lower": None if lower is None else _figure(lower, Kind.LOWER_BOUND),
-        "local": None if said.local is None else _figure(said.local.epsilon),
-        "sentence": str(said),
+        "epsilon": _figure(stated.epsilon.upper),
+        "lower": None if least is None else _figure(least.epsilon.lower, Kind.LOWER_BOUND),
+        "local": None if stated.local is None else _figure(stated.local.epsilon),
+        "sentence": str(stated),
         "trusted": shuffled,
         "untrusted": colluding,
-        "basis": list(said.basis),
-        "assumptions": list(said.assumptions),
+        "basis": list(stated.basis),
+        "assumptions": list(stated.assumptions),
         "texts": texts(form, data),
     }
 
@@ -129,11 +116,10 @@ def guarantee_at(form: Form, axis: str, x: float) -> Answer:
 def lower_at(form: Form, axis: str, x: float) -> Answer:
     """One point of the lower bound."""
     there = form.at(axis, x)
-    one = there.one_round()
-    if one is None:
+    least = there.question().lower_bound(there.delta) if there.about.bounded else None
+    if least is None:
         raise OutsideTheorem("no lower bound of ours for this protocol")
-    value = lower_bound([(one, there.windows)], there.delta).epsilon.lower
-    return _point(x, value, Kind.LOWER_BOUND)
+    return _point(x, least.epsilon.lower, Kind.LOWER_BOUND)
 
 
 @answering
@@ -171,7 +157,7 @@ def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
         return one, there.windows
 
     if rough:
-        value = inverse.solve(axis, build, epsilon=target, delta=form.delta, upper=quick_epsilon)
+        value = inverse.solve(axis, build, epsilon=target, delta=form.delta, upper=coarse_epsilon)
     else:
         value = inverse.solve(axis, build, epsilon=target, delta=form.delta)
     if axis == "rounds" and value > MOST_ROUNDS:
@@ -200,49 +186,21 @@ def key_of(bound: PublishedBound) -> str:
 def _epsilon(form: Form) -> Bracket:
     one = form.one_round()
     if one is None:
-        return _said(form).epsilon
+        return form.question().guarantee(form.delta).epsilon
     found = compose([(one, form.windows)]).epsilon(form.delta)
     if math.isinf(found.upper):
         raise Unreachable(f"no epsilon reaches delta = {form.delta:g} here")
     return found
 
 
-def _said(form: Form) -> Guarantee:
-    one = form.one_round()
-    if one is not None:
-        return guarantee([(one, form.windows)], form.delta)
-    if form.protocol == "distributed-check-in":
-        noise = Gaussian(form.noise_multiplier)
-        plan = DistributedCheckIn(form.population, form.rate, form.rounds, noise)
-        return plan.guarantee(form.delta)
-    values = [b.evaluate(form.setting()) for b in about(form.protocol)]
-    proved = [v for v in values if v.kind is Kind.GUARANTEE and v.applies]
-    if not proved:
-        raise OutsideTheorem("; ".join(f"{v.name} {v.reason}" for v in values))
-    best = min(proved, key=lambda v: v.guaranteed_epsilon())
-    return stated(
-        Bracket(0.0, best.guaranteed_epsilon()),
-        form.delta,
-        basis=(f"{best.name} ({best.bound.citation}, {best.theorem})",),
-        assumptions=(
-            "every client picks its slot on its own and keeps it secret",
-            "the server sees averages, not who might be in them",
-            "clients do not collude",
-        ),
-        reports=(form.pair(), 1.0, 1),
-        when=SLOTS_ARE_KNOWN,
-    )
-
-
 def _quick(form: Form, most: int) -> float:
     """A certified epsilon within a blink; looser than `_epsilon`."""
     one = form.one_round()
-    smallest = 10.0 ** math.floor(math.log10(checks.open_probability("delta", form.delta)))
+    smallest = 10.0 ** math.floor(math.log10(open_probability("delta", form.delta)))
     if one is not None:
+        if one.is_function:  # a sum: fewer groups of its visible size are enough
+            one = one.simpler(smallest)
         value = _kept(one, most, smallest).epsilon(form.windows, form.delta)
-    elif form.protocol == "distributed-check-in":
-        kept = _kept_sums(form.population, form.rate, form.noise_multiplier, most, smallest)
-        value = kept.epsilon(form.rounds, form.delta)
     else:
         value = form.local_epsilon  # a client reports once
         with contextlib.suppress(OutsideTheorem):
@@ -261,15 +219,8 @@ def _decade(rounds: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _kept(one: Round, most: int, smallest: float) -> QuickRounds:
-    return QuickRounds(one, most, smallest)
-
-
-@lru_cache(maxsize=64)
-def _kept_sums(
-    population: int, rate: float, noise_multiplier: float, most: int, smallest: float
-) -> QuickSums:
-    return QuickSums(population, rate, noise_multiplier, most, smallest)
+def _kept(one: Round, most: int, smallest: float) -> CoarseRounds:
+    return CoarseRounds(one, most, smallest)
 
 
 def _figure(value: float, kind: Kind = Kind.GUARANTEE) -> Answer:

@@ -1,7 +1,7 @@
 """What the page lets one choose, and the plan that a set of choices stands for.
 
-One table per protocol decides which fields matter, which randomizers fit, along which parameters a
-plot can run and which questions can be turned round. The page asks for these tables; it has no
+The table of `protocols.names` decides which fields matter, which randomizers fit, along which
+parameters a plot can run and which questions can be turned round. The page asks for it; it has no
 copy of its own.
 """
 
@@ -10,106 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from typing import Any
 
-from dpcheckin.accounting import LocalPair, Round, WindowRound
-from dpcheckin.accounting.named import pair_named, round_of
+from dpcheckin.accounting import LocalPair, Round
 from dpcheckin.accounting.published import Setting
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.names import PLANNED, PROTOCOLS, RANDOMIZERS, Protocol, RunQuestion
 
 MOST_ROUNDS = 10**7
-PURE = ("any", "binary", "dary", "hemisphere", "privunit", "laplace")
-
-
-@dataclass(frozen=True)
-class Protocol:
-    """One protocol as the page offers it."""
-
-    label: str
-    about: str
-    fields: tuple[str, ...]
-    randomizers: tuple[str, ...]
-    over: tuple[str, ...]
-    solvable: tuple[str, ...] = ()  # those of `over` for which an epsilon can be aimed at
-    bounded: bool = True  # we have a lower bound for it
-    # whom the two figures trust
-    trusted: str = "If the shuffler is honest"
-    betrayed: str = "If it works with the analyzer"
-
-
-_InSlots = partial(
-    Protocol,
-    trusted="If the slots stay secret",
-    betrayed="If it is known who reported when",
-)
-PROTOCOLS = {
-    "shuffled-check-in": Protocol(
-        "Shuffled check-in",
-        "Every client flips its own coin in each round; reports pass a shuffler.",
-        ("population", "rate", "rounds", "colluding", "dropout"),
-        (*PURE, "gaussian"),
-        ("rounds", "rate", "population", "local"),
-        ("rounds", "rate", "population", "local_epsilon"),
-    ),
-    "subsampled-shuffle": Protocol(
-        "Subsampled shuffle",
-        "A cohort of fixed size is drawn in secret in each round; reports pass a shuffler.",
-        ("population", "cohort", "rounds", "colluding"),
-        (*PURE, "gaussian"),
-        ("rounds", "cohort", "population", "local"),
-        ("rounds", "population", "local_epsilon"),
-    ),
-    "shuffle": Protocol(
-        "Full shuffle",
-        "Every client reports in every round; reports pass a shuffler.",
-        ("population", "rounds", "colluding"),
-        ("any", "binary", "dary", "hemisphere", "privunit"),
-        ("rounds", "population", "local"),
-        ("rounds", "population", "local_epsilon"),
-    ),
-    "distributed-check-in": Protocol(
-        "Distributed check-in",
-        "Every client flips its own coin; secure aggregation shows only the sum.",
-        ("population", "rate", "rounds"),
-        ("gaussian",),
-        ("rounds", "rate", "population", "local"),
-        bounded=False,
-        trusted="If one of the two aggregators is honest",
-        betrayed="If they work together",
-    ),
-    "random-check-in-fixed": _InSlots(
-        "Random check-ins, fixed window",
-        "Every client picks one slot of a window and reports at most once in it.",
-        ("population", "slots", "check_in_probability", "rounds"),
-        ("any", "gaussian"),
-        ("rounds", "slots", "population", "local"),
-    ),
-    "random-check-in-sliding": _InSlots(
-        "Random check-ins, sliding window",
-        "A client's window begins when it arrives; it reports once, in a slot it chose.",
-        ("slots",),
-        ("any", "gaussian"),
-        ("slots", "local"),
-    ),
-    "random-check-in-averaged": _InSlots(
-        "Random check-ins, averaged",
-        "All clients that chose the same slot are averaged; one window.",
-        ("population", "slots"),
-        ("any",),
-        ("population", "slots", "local"),
-        bounded=False,
-    ),
-}
-RANDOMIZERS = {
-    "any": "any pure randomizer",
-    "binary": "binary response",
-    "dary": "k-ary response",
-    "hemisphere": "hemisphere (LDP-SGD)",
-    "privunit": "PrivUnit",
-    "laplace": "Laplace",
-    "gaussian": "Gaussian",
-}
 WHOLE = ("population", "cohort", "slots", "symbols", "dimension", "rounds")
 # Along a parameter the plot runs over these: ends allowed at all, and decades below and above.
 RANGES: dict[str, tuple[float, float]] = {
@@ -158,8 +66,8 @@ class Form:
 
     def check(self) -> None:
         """Refuse names that do not exist and more rounds than a page should compute."""
-        if self.protocol not in PROTOCOLS:
-            raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PROTOCOLS))
+        if self.protocol not in PLANNED:
+            raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PLANNED))
         allowed = self.about.randomizers
         if self.randomizer not in allowed:
             raise InvalidParameter("randomizer", self.randomizer, "one of " + ", ".join(allowed))
@@ -200,29 +108,28 @@ class Form:
         argument = {"dary": self.symbols, "privunit": self.dimension}.get(self.randomizer)
         return self.randomizer if argument is None else f"{self.randomizer}:{argument}"
 
-    def pair(self) -> LocalPair:
-        """The local pair of one report."""
-        return pair_named(self.randomizer_text(), None if self.is_gaussian else self.local_epsilon)
-
-    def one_round(self) -> Round | None:
-        """One round, for protocols that the empty-seat theorem covers."""
-        if self.protocol in ("random-check-in-fixed", "random-check-in-sliding"):
-            if self.protocol.endswith("sliding"):
-                return WindowRound(self.slots, self.pair())
-            chance, others = self.check_in_probability, self.population - 1
-            return WindowRound(self.slots, self.pair(), chance, others=others)
-        if self.protocol in ("distributed-check-in", "random-check-in-averaged"):
-            return None
+    def question(self) -> RunQuestion:
+        """The run in plain names and numbers; what the protocol does not take is left out."""
         shown = self.about.fields
-        return round_of(
+        taken = ("rate", "cohort", "slots", "check_in_probability", "colluding", "dropout")
+        return RunQuestion(
             self.protocol,
             self.population,
-            self.pair(),
-            self.rate if "rate" in shown else None,
-            self.cohort if "cohort" in shown else None,
-            self.colluding,
-            self.dropout if "dropout" in shown else 0.0,
+            self.windows,
+            self.randomizer_text(),
+            local_epsilon=None if self.is_gaussian else self.local_epsilon,
+            **{name: getattr(self, name) for name in taken if name in shown},
         )
+
+    def pair(self) -> LocalPair:
+        """The local pair of one report."""
+        return self.question().pair()
+
+    def one_round(self) -> Round | None:
+        """One round whose curve is one; averaged windows have many steps and are asked otherwise."""
+        if self.protocol == "random-check-in-averaged":
+            return None
+        return self.question().round(self.delta)
 
     def setting(self) -> Setting:
         """The run as the published bounds know it: without colluders and dropouts."""
@@ -297,7 +204,7 @@ def describe() -> dict[str, Any]:
     """The tables, for the page."""
     return {
         "defaults": asdict(Form()),
-        "protocols": {name: asdict(protocol) for name, protocol in PROTOCOLS.items()},
-        "randomizers": RANDOMIZERS,
+        "protocols": {name: asdict(PROTOCOLS[name]) for name in PLANNED},
+        "randomizers": {name: randomizer.label for name, randomizer in RANDOMIZERS.items()},
         "whole": list(WHOLE),
     }

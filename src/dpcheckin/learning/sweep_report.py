@@ -15,7 +15,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.kinds import rounded_up
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.learning.sweep import Result, Sweep
 
 _RUN_COLUMNS = ("accuracy", "best_accuracy", "epsilon", "colluding_epsilon", "delta", "rounds_run")

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
-from dpcheckin.accounting.kinds import rounded_up
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning import checkpoint
 from dpcheckin.learning.backends import Backend, InProcess

@@ -16,16 +16,23 @@ import numpy as np
 from dp_accounting.pld import pld_pmf
 
 from dpcheckin.accounting import (
+    Adjacency,
     Bracket,
     GaussianPair,
     Guarantee,
     LocalPair,
+    SampledGaussianRound,
     ThreeAtoms,
-    sampled_gaussian,
 )
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.protocols.plan import Cohort, Plan, Reveals, distinct_clients, generator_for
-from dpcheckin.protocols.statement import stated
+from dpcheckin.protocols.plan import (
+    Cohort,
+    Plan,
+    Reveals,
+    RoundPlan,
+    distinct_clients,
+    generator_for,
+)
 from dpcheckin.randomizers import ClipOnly, Randomizer
 from dpcheckin.randomizers.base import at_least, positive
 
@@ -64,9 +71,10 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
 
 def local_only_guarantee(pair: LocalPair, reports: int, delta: float) -> Guarantee:
     """What many reports with their sender's name on them guarantee, and why."""
-    return stated(
+    return Guarantee(
         local_epsilon(pair, reports, delta) if reports else Bracket(0.0, 0.0),
         delta,
+        Adjacency.REPLACE_ONE,
         basis=("composition of the local randomizer alone, by dp-accounting",),
         assumptions=("none about others: it holds for a client that reports in every round",),
     )
@@ -114,7 +122,7 @@ class LocalOnly(Plan):
 
 
 @dataclass(frozen=True)
-class CentralDpSgd(Plan):
+class CentralDpSgd(RoundPlan):
     """Poisson sampling at `rate`, clipping, and noise_multiplier · clip of noise by the server."""
 
     population: int
@@ -142,21 +150,8 @@ class CentralDpSgd(Plan):
             drawn.clients, divisor=expected, server_noise=self.noise_multiplier * self.clip
         )
 
-    def spent(self, delta: float, rounds: int) -> Bracket:
-        return sampled_gaussian.epsilon(self.rate, self.noise_multiplier, rounds, delta)
-
-    def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        rounds = self._checked_rounds(rounds)
-        return stated(
-            self.epsilon(delta, rounds),
-            delta,
-            adjacency="add or remove one record",
-            basis=("Poisson-sampled Gaussian mechanism, exact curves, certified composition",),
-            assumptions=(
-                "the server is trusted with every record",
-                "each record is sampled by an independent secret coin",
-            ),
-        )
+    def accounting_round(self) -> SampledGaussianRound:
+        return SampledGaussianRound(self.rate, self.noise_multiplier)
 
     def describe(self) -> str:
         return f"central DP-SGD, {self.population:,} records at rate {self.rate:g}"

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting import Bracket, Guarantee
+from dpcheckin.accounting import Bracket, Guarantee, Round, compose, guarantee
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import Randomizer
 
@@ -94,6 +94,21 @@ class Plan(ABC):
         if not 0 <= rounds <= self.rounds:
             raise InvalidParameter("rounds", rounds, f"0 to the plan's {self.rounds}")
         return rounds
+
+
+class RoundPlan(Plan):
+    """Rounds that are all alike and compose: the ledger is one accounting round and a count."""
+
+    @abstractmethod
+    def accounting_round(self) -> Round:
+        """One round as the accounting layer describes it."""
+
+    def spent(self, delta: float, rounds: int) -> Bracket:
+        return compose([(self.accounting_round(), rounds)]).epsilon(delta)
+
+    def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
+        rounds = self._checked_rounds(rounds)
+        return guarantee([(self.accounting_round(), rounds)], delta=delta)
 
 
 @lru_cache(maxsize=4096)

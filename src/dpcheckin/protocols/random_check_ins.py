@@ -9,7 +9,7 @@ used (section 4.2). A simulated round is one gradient step.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
@@ -17,12 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin import accounting
-from dpcheckin.accounting import Bracket, Guarantee, clones, compose, slots
-from dpcheckin.accounting.rounds import SLOTS_ARE_KNOWN
-from dpcheckin.accounting.window import WindowRound
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.accounting import (
+    Bracket,
+    Guarantee,
+    LocalPair,
+    WindowRound,
+    averaged_window,
+    compose,
+)
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
-from dpcheckin.protocols.statement import stated
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 
@@ -111,17 +115,9 @@ class RandomCheckIns(Plan):
     def spent(self, delta: float, rounds: int) -> Bracket:
         if self.window is not Window.AVERAGED:
             return compose([(self._window(rounds), 1)]).epsilon(delta)
-        as_shuffle, in_slots = self._averaged(delta, rounds)
-        return as_shuffle if as_shuffle.upper <= in_slots.upper else in_slots
-
-    def _averaged(self, delta: float, rounds: int) -> tuple[Bracket, Bracket]:
-        """Two theorems: all reports as one shuffle, and the slots so far one after the other."""
-        e0 = self._pure_epsilon()
-        whole = clones.numerical(e0, self.population, delta)
-        unlucky = _LOAD_SHARE * delta
-        steps = slots.typical_averaged_posteriors(self.population, self.slots, e0, unlucky)
-        in_slots = slots.composed_epsilon(steps[:rounds], e0, delta - unlucky)
-        return Bracket(min(whole, in_slots.lower), whole), in_slots
+        return averaged_guarantee(
+            self.population, self.slots, self.randomizer.pair, 1, delta, elapsed=rounds
+        ).epsilon
 
     def _window(self, rounds: int) -> WindowRound:
         """The window as accounting describes it; some client's whole sliding window may be over."""
@@ -136,40 +132,56 @@ class RandomCheckIns(Plan):
             others=self.population - 1,
         )
 
-    def _pure_epsilon(self) -> float:
-        pair = self.randomizer.pair
-        if not pair.pure:
-            raise OutsideTheorem(
-                f"averaged random check-ins are proved for pure local randomizers, not for "
-                f"{self.randomizer.describe()}; use privunit or ldp-sgd"
-            )
-        return pair.local_epsilon
-
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)
         if self.window is not Window.AVERAGED:
             return accounting.guarantee([(self._window(rounds), 1)], delta=delta)
-        as_shuffle, in_slots = self._averaged(delta, max(rounds, 1))
-        reasons = {
-            True: "Feldman, McMillan, Talwar (arXiv 2012.12803v3) Theorem 3.2 for adaptive "
-            "sequences: given the slots' loads, all reports are one shuffle",
-            False: "P2 (arXiv 2007.06605v2) Theorem 4.1, its steps composed numerically",
-        }
-        return stated(
-            self.epsilon(delta, rounds),
-            delta,
-            basis=(reasons[as_shuffle.upper <= in_slots.upper],),
-            assumptions=(
-                "every client picks its slot on its own and keeps it secret",
-                "the server sees reports, not who might have sent them",
-                "clients do not collude",
-            ),
-            reports=(self.randomizer.pair, 1.0, 1),  # a client reports at most once
-            when=SLOTS_ARE_KNOWN,
+        stated = averaged_guarantee(
+            self.population, self.slots, self.randomizer.pair, 1, delta, elapsed=max(rounds, 1)
         )
+        return stated if rounds else replace(stated, epsilon=Bracket(0.0, 0.0))
 
     def describe(self) -> str:
         return f"random check-ins, {self.window.value} window of {self.slots:,} slots"
+
+
+def averaged_guarantee(
+    population: int,
+    slots: int,
+    pair: LocalPair,
+    windows: int,
+    delta: float,
+    elapsed: int | None = None,
+) -> Guarantee:
+    """Averaged windows by the better of two theorems.
+
+    All reports of one window are one shuffle, and its slots are steps one after the other.
+
+    Args:
+        population: Clients, each of which picks a slot in every window.
+        slots: Of a window.
+        pair: A pure local pair.
+        windows: How many there are.
+        delta: Of the statement.
+        elapsed: Slots that have passed; None for all.
+    """
+    steps = averaged_window(population, slots, pair, _LOAD_SHARE * delta / windows, elapsed)
+    stated = accounting.guarantee([(steps, windows)], delta)
+    if windows > 1:
+        return stated
+    from dpcheckin.accounting.published import clones  # brings the whole catalogue along
+
+    as_shuffle = clones.numerical(pair.local_epsilon, population, delta)
+    if as_shuffle > stated.epsilon.upper:
+        return stated
+    return replace(
+        stated,
+        epsilon=Bracket(min(as_shuffle, stated.epsilon.lower), as_shuffle),
+        basis=(
+            "Feldman, McMillan, Talwar (arXiv 2012.12803v3) Theorem 3.2 for adaptive "
+            "sequences: given the slots' loads, all reports are one shuffle",
+        ),
+    )
 
 
 @lru_cache(maxsize=4)

@@ -7,21 +7,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpcheckin import accounting
-from dpcheckin.accounting import Bracket, Guarantee
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols.plan import Cohort, Plan, distinct_clients, generator_for
+from dpcheckin.protocols.plan import Cohort, RoundPlan, distinct_clients, generator_for
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from dpcheckin.accounting import Guarantee
 
 _COIN, _DROP = 1, 2
 
@@ -32,23 +29,8 @@ def _probability(name: str, value: float, *, closed: bool = True) -> None:
         raise InvalidParameter(name, value, "in [0, 1]" if closed else "strictly between 0 and 1")
 
 
-class _RoundPlan(Plan):
-    """Rounds that are all alike and compose: the ledger is one accounting round and a count."""
-
-    def accounting_round(self) -> Any:
-        """One round as the accounting layer describes it."""
-        raise NotImplementedError
-
-    def spent(self, delta: float, rounds: int) -> Bracket:
-        return accounting.compose([(self.accounting_round(), rounds)]).epsilon(delta)
-
-    def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        rounds = self._checked_rounds(rounds)
-        return accounting.guarantee([(self.accounting_round(), rounds)], delta=delta)
-
-
 @dataclass(frozen=True)
-class ShuffledCheckIn(_RoundPlan):
+class ShuffledCheckIn(RoundPlan):
     """Each client checks in with probability `rate`, on its own, in each round.
 
     `lowest_rate` declares that clients' rates lie between it and `rate`; the simulator spreads
@@ -105,7 +87,7 @@ class ShuffledCheckIn(_RoundPlan):
 
 
 @dataclass(frozen=True)
-class SubsampledShuffle(_RoundPlan):
+class SubsampledShuffle(RoundPlan):
     """A uniformly random cohort of fixed size reports through the shuffler in each round."""
 
     population: int
@@ -143,7 +125,7 @@ class SubsampledShuffle(_RoundPlan):
 
 
 @dataclass(frozen=True)
-class FullShuffle(_RoundPlan):
+class FullShuffle(RoundPlan):
     """Every client reports through the shuffler in every round."""
 
     population: int

@@ -9,34 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpcheckin.accounting import (
-    CheckInRound,
-    LocalPair,
-    ShuffleRound,
-    SubsampleRound,
-    any_pure,
-    approximate,
-    compose,
-    gaussian,
-    lower_bound,
-)
-from dpcheckin.accounting.kinds import Kind
+from dpcheckin.accounting import Kind, WindowRound, compose
 from dpcheckin.accounting.published import Setting, evaluate
-from dpcheckin.accounting.rounds import Round
-from dpcheckin.accounting.window import WindowRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.protocols.names import PLANNED, RunQuestion, protocol_name
 from dpcheckin.report.panel import Cell, Column, Panel, Row
 
-PROTOCOLS = (
-    "shuffled-check-in",
-    "subsampled-shuffle",
-    "shuffle",
-    "distributed-check-in",
-    "distributed-check-in-removal",
-    "random-check-in-fixed",
-    "random-check-in-averaged",
-    "random-check-in-sliding",
-)
+# bounds about the removal of a client are published, but no protocol of its own
+PROTOCOLS = (*PLANNED, "distributed-check-in-removal")
 ALONG = ("rounds", "rate", "population", "local_epsilon", "noise_multiplier", "delta", "slots")
 EMPTY_SEAT = "empty-seat theorem"
 
@@ -63,24 +43,13 @@ class Line:
 
 def compare(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[Line]:
     """Every bound that speaks about the setting: applicable ones first, least epsilon first."""
-    if setting.protocol not in PROTOCOLS:
-        raise InvalidParameter("protocol", setting.protocol, "one of " + ", ".join(PROTOCOLS))
+    setting = replace(setting, protocol=protocol_name(setting.protocol, PROTOCOLS))
     lines = [
         Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
         for v in evaluate(setting, kinds)
     ]
     lines += _ours(setting)
     return sorted(lines, key=lambda line: (line.epsilon is None, line.epsilon or 0.0, line.name))
-
-
-def best_guarantee(lines: Sequence[Line]) -> Line:
-    """The least guarantee; only guarantees are looked at."""
-    proved = [x for x in lines if x.kind is Kind.GUARANTEE and x.epsilon is not None]
-    if not proved:
-        raise OutsideTheorem(
-            "nothing is proved about this run; `dpcheckin bounds` shows what is claimed"
-        )
-    return min(proved, key=lambda x: x.epsilon or 0.0)
 
 
 def along(setting: Setting, parameter: str, values: Sequence[float]) -> Panel:
@@ -124,58 +93,53 @@ def along(setting: Setting, parameter: str, values: Sequence[float]) -> Panel:
     )
 
 
-def _pair(s: Setting) -> LocalPair | None:
-    if s.noise_multiplier is not None:
-        return gaussian(s.noise_multiplier)
-    if s.local_epsilon is not None:
-        return (
-            approximate(s.local_epsilon, s.local_delta)
-            if s.local_delta
-            else any_pure(s.local_epsilon)
-        )
-    return None
+# protocols whose guarantee is the empty-seat theorem; sums and averages have catalogue entries
+_THEOREM = tuple(name for name in PLANNED if name.split("-")[-1] != "averaged" and name[0] != "d")
 
 
-def theorem_round(s: Setting) -> Round | None:
-    """One round of the setting as the empty-seat theorem sees it; None where it says nothing."""
-    pair = _pair(s)
-    if pair is None:
+def question_of(s: Setting) -> RunQuestion | None:
+    """The setting as a question about the empty-seat theorem; None where it says nothing."""
+    if s.protocol not in _THEOREM or (s.noise_multiplier is None and s.local_epsilon is None):
         return None
-    if s.protocol == "shuffled-check-in":
-        return CheckInRound(s.population, s.need_rate(), pair)
-    if s.protocol == "subsampled-shuffle":
-        return SubsampleRound(s.population, s.need_cohort(), pair)
-    if s.protocol == "shuffle":
-        return ShuffleRound(s.population, pair)
-    if s.protocol == "random-check-in-fixed":
-        p = 1.0 if s.check_in_probability is None else s.check_in_probability
-        return WindowRound(s.need_slots(), pair, p, others=s.population - 1)
     if s.protocol == "random-check-in-sliding":
         s.need_one_round()
-        return WindowRound(s.need_slots(), pair)
-    return None
+    if s.protocol == "shuffled-check-in":
+        s.need_rate()
+    if s.protocol == "subsampled-shuffle":
+        s.need_cohort()
+    if s.protocol.startswith("random-"):
+        s.need_slots()
+    gaussian = s.noise_multiplier is not None
+    return RunQuestion(
+        s.protocol,
+        s.population,
+        s.rounds,
+        rate=s.rate if s.protocol == "shuffled-check-in" else None,
+        cohort=s.cohort if s.protocol == "subsampled-shuffle" else None,
+        local_epsilon=None if gaussian else s.local_epsilon,
+        local_delta=0.0 if gaussian else s.local_delta,
+        noise_multiplier=s.noise_multiplier,
+        slots=s.slots,
+        check_in_probability=s.check_in_probability,
+    )
 
 
 def _ours(s: Setting) -> list[Line]:
     source = "this package, docs/theory"
     try:
-        one = theorem_round(s)
-        if one is None:
+        question = question_of(s)
+        if question is None:
             return []
+        one = question.round(s.delta)
         upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
     except OutsideTheorem as reason:
         return [Line(EMPTY_SEAT, source, Kind.GUARANTEE, None, str(reason))]
     out = [Line(EMPTY_SEAT, source, Kind.GUARANTEE, upper, None)]
-    if one.pair.pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
-        low = lower_bound([(_bad_case(one, s), s.rounds)], s.delta)
-        note = "no guarantee for all pure randomizers can be smaller" if one.pair.pure else None
-        said = "exact for one pair of datasets"
-        out.append(Line(low.basis[0], said, Kind.LOWER_BOUND, low.epsilon.lower, note))
+    pure = one.pair is not None and one.pair.pure
+    if pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
+        low = question.lower_bound(s.delta)
+        if low is not None:
+            note = "no guarantee for all pure randomizers can be smaller" if pure else None
+            about = "exact for one pair of datasets"
+            out.append(Line(low.basis[0], about, Kind.LOWER_BOUND, low.epsilon.lower, note))
     return out
-
-
-def _bad_case(one: Round, s: Setting) -> Round:
-    """A sliding window's slots are open to as many clients as there are slots."""
-    if isinstance(one, WindowRound) and s.protocol == "random-check-in-sliding":
-        return replace(one, others=one.slots - 1)
-    return one

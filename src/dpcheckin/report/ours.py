@@ -9,13 +9,14 @@ from dpcheckin.accounting import (
     LocalPair,
     ShuffleRound,
     SubsampleRound,
+    WindowRound,
     any_pure,
     compose,
+    dary_response,
     gaussian,
+    lower_bound,
 )
-from dpcheckin.accounting.homogeneous_pair import check_in_epsilon
-from dpcheckin.accounting.three_valued import three_valued_lower, three_valued_subsample_lower
-from dpcheckin.accounting.window import WindowRound
+from dpcheckin.accounting.published.homogeneous_pair import check_in_epsilon
 
 Parameters = Mapping[str, float]
 
@@ -31,7 +32,8 @@ def check_in(p: Parameters) -> float:
 
 def check_in_lower(p: Parameters) -> float:
     """Lower bound: shuffled check-in of three-valued response."""
-    return three_valued_lower(int(p["n"]), p["rate"], p["e0"], int(p["rounds"]), p["delta"])
+    one = CheckInRound(int(p["n"]), p["rate"], dary_response(p["e0"], 3))
+    return lower_bound([(one, int(p["rounds"]))], p["delta"]).epsilon.lower
 
 
 def subsample(p: Parameters) -> float:
@@ -48,7 +50,7 @@ def full_shuffle(p: Parameters) -> float:
 
 def full_shuffle_lower(p: Parameters) -> float:
     """Lower bound: one full shuffle of three-valued response."""
-    return three_valued_subsample_lower(int(p["n"]), int(p["n"]), p["e0"], 1, p["delta"])
+    return subsample_lower({**p, "cohort": p["n"], "rounds": 1})
 
 
 def window(p: Parameters) -> float:
@@ -87,6 +89,5 @@ def _gaussian_pair(p: Parameters) -> LocalPair:
 
 def subsample_lower(p: Parameters) -> float:
     """Lower bound: fixed cohort of three-valued response."""
-    return three_valued_subsample_lower(
-        int(p["n"]), int(p["cohort"]), p["e0"], int(p["rounds"]), p["delta"]
-    )
+    one = SubsampleRound(int(p["n"]), int(p["cohort"]), dary_response(p["e0"], 3))
+    return lower_bound([(one, int(p["rounds"]))], p["delta"]).epsilon.lower

@@ -11,13 +11,20 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from dpcheckin.accounting import clones, distributed, random_check_ins, slots, strong_composition
-from dpcheckin.accounting import subsampled_shuffle as p3
-from dpcheckin.accounting.kinds import Kind, rounded_down
-from dpcheckin.accounting.normal import gaussian_profile
-from dpcheckin.accounting.published import Setting, catalogue, p1_columns
-from dpcheckin.accounting.rdp_conversion import RenyiCurve
-from dpcheckin.accounting.shuffle_gaussian import full_shuffle_rdp
+from dpcheckin.accounting import DistributedRound, Round, compose, lower_bound
+from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.published import (
+    Setting,
+    catalogue,
+    clones,
+    p1,
+    p2,
+    p3,
+    strong_composition,
+)
+from dpcheckin.accounting.published.p4 import full_shuffle_rdp
+from dpcheckin.accounting.renyi.conversion import RenyiCurve
+from dpcheckin.accounting.statements import Kind, rounded_down
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.report import ours
 from dpcheckin.report.panel import Cell, Cells, Column, Panel, Row
@@ -62,9 +69,9 @@ def _p1_table_2() -> Panel:
         Column("baseline", _R, _printed("baseline"), printed=True),
         Column("approach 1", _R, _printed("one"), printed=True),
         Column("approach 2", _R, _printed("two"), printed=True),
-        Column("baseline, recomputed", _R, claim(p1_columns.baseline)),
-        Column("approach 1, recomputed", _R, claim(p1_columns.approach_1)),
-        Column("approach 2, recomputed", _R, claim(p1_columns.approach_2)),
+        Column("baseline, recomputed", _R, claim(p1.baseline)),
+        Column("approach 1, recomputed", _R, claim(p1.approach_1)),
+        Column("approach 2, recomputed", _R, claim(p1.approach_2)),
         Column("empty-seat guarantee", _G, ours.check_in),
         Column("3-ary lower bound", _L, ours.check_in_lower),
     )
@@ -205,10 +212,10 @@ def _p2_figure_2() -> list[Panel]:
         )
 
         def closed(p: P) -> float:
-            return random_check_ins.shuffling(int(p["n"]), p["e0"], p["delta"]).epsilon
+            return p2.shuffling(int(p["n"]), p["e0"], p["delta"]).epsilon
 
         def before(p: P) -> float:
-            return random_check_ins.shuffling_before(int(p["n"]), p["e0"], p["delta"]).epsilon
+            return p2.shuffling_before(int(p["n"]), p["e0"], p["delta"]).epsilon
 
         def exact_clones(p: P) -> float:
             return clones.numerical(p["e0"], int(p["n"]), p["delta"])
@@ -240,11 +247,11 @@ def _p2_windows() -> Panel:
     )
 
     def closed(p: P) -> float:
-        return random_check_ins.fixed_window(int(p["m"]), 1.0, p["e0"], p["delta"]).epsilon
+        return p2.fixed_window(int(p["m"]), 1.0, p["e0"], p["delta"]).epsilon
 
     def composed(p: P) -> float:
-        q = slots.fixed_window_posteriors(int(p["m"]), 1.0, p["e0"])
-        return slots.composed_epsilon(q, p["e0"], p["delta"]).upper
+        q = p2.fixed_window_posteriors(int(p["m"]), 1.0, p["e0"])
+        return p2.composed_epsilon(q, p["e0"], p["delta"]).upper
 
     def remarks(cells: Cells) -> list[str]:
         last = rows[-1].label
@@ -381,7 +388,7 @@ def _p1_figure_3() -> Panel:
         return curve.times(p["rounds"]).epsilon(p["delta"]).epsilon
 
     def converted(p: P) -> float:
-        return p1_columns.shuffle_only(int(p["n"]), 2.0, int(p["rounds"]), p["delta"])
+        return p1.shuffle_only(int(p["n"]), 2.0, int(p["rounds"]), p["delta"])
 
     return Panel(
         "p1-figure3",
@@ -406,23 +413,20 @@ def _p1_figure_5() -> Panel:
     )
 
     def fixed(p: P) -> float:
-        curve = distributed.fixed_cohort_rdp(int(p["n"]), int(p["n"] * p["rate"]), p["noise"])
+        curve = p1.fixed_cohort_rdp(int(p["n"]), int(p["n"] * p["rate"]), p["noise"])
         return curve.times(p["rounds"]).epsilon(p["delta"]).epsilon
 
     def theorem_4(p: P) -> float:
-        return distributed.theorem_4(
-            int(p["n"]), p["rate"], p["noise"], int(p["rounds"]), p["delta"]
-        )
+        return p1.theorem_4(int(p["n"]), p["rate"], p["noise"], int(p["rounds"]), p["delta"])
+
+    def summed(p: P) -> list[tuple[Round, int]]:
+        return [(DistributedRound(int(p["n"]), p["rate"], p["noise"]), int(p["rounds"]))]
 
     def tight(p: P) -> float:
-        return distributed.epsilon(
-            int(p["n"]), p["rate"], p["noise"], int(p["rounds"]), p["delta"]
-        ).upper
+        return compose(summed(p)).epsilon(p["delta"]).upper
 
     def lower(p: P) -> float:
-        return distributed.lower_epsilon(
-            int(p["n"]), p["rate"], p["noise"], int(p["rounds"]), p["delta"]
-        )
+        return lower_bound(summed(p), p["delta"]).epsilon.lower
 
     def remarks(cells: Cells) -> list[str]:
         worse = all(

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from dpcheckin.accounting.kinds import Kind
+from dpcheckin.accounting.statements import Kind
 from dpcheckin.report.panel import Cells, Column, Panel
 
 _COLOURS = {

@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.kinds import rounded_up
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.journal import Entry, Journal, JournalDamaged
 from dpcheckin.service.pricing import Price, Spent

@@ -7,15 +7,16 @@ Refuted entries compute what the paper printed; :meth:`BoundValue.guaranteed_eps
 
 from __future__ import annotations
 
-from dpcheckin.accounting.kinds import Kind
+from dpcheckin.accounting.published.entries_random import ENTRIES as _RANDOM
+from dpcheckin.accounting.published.entries_shuffled import ENTRIES as _SHUFFLED
+from dpcheckin.accounting.published.entries_sums import ENTRIES as _SUMS
 from dpcheckin.accounting.published.entry import (
     PAPERS,
     BoundValue,
     PublishedBound,
     Setting,
 )
-from dpcheckin.accounting.published.other import ENTRIES as _OTHER
-from dpcheckin.accounting.published.shuffled import ENTRIES as _SHUFFLED
+from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import NotAGuarantee
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
 
 def catalogue() -> tuple[PublishedBound, ...]:
     """Every entry, in the order of the papers' protocols."""
-    return _SHUFFLED + _OTHER
+    return _SHUFFLED + _SUMS + _RANDOM
 
 
 def evaluate(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[BoundValue]:

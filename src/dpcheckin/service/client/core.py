@@ -15,7 +15,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.kinds import rounded_up
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import DpCheckinError, ServiceError
 from dpcheckin.randomizers import Randomizer, SecureSource
 from dpcheckin.service import envelope

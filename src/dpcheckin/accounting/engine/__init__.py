@@ -1,0 +1,1 @@
+"""Numerics: certified curves of one round and their composition. Imports nothing above."""

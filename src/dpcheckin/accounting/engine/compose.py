@@ -1,0 +1,294 @@
+"""T-fold composition of loss distributions by FFT, certified.
+
+What the FFT can get wrong (wrapped-around mass, round-off) is bounded and charged in the safe
+direction, and the distribution is tilted towards the tail in question first, so that the bound
+stays meaningful at delta = 1e-15.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import fft as sfft
+
+from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array
+from dpcheckin.accounting.engine.curves import FunctionCurve
+from dpcheckin.accounting.engine.loss import (
+    LossDistribution,
+    Tail,
+    dominated,
+    dominating,
+    single,
+)
+from dpcheckin.errors import NumericalFailure
+
+# Mass of the tilted distribution that may fall outside the FFT window, in natural logarithms.
+WINDOW_EXPONENT = 38.0
+
+Parts = Sequence[tuple[LossDistribution, int]]
+
+
+class _Cumulant:
+    """log E exp(theta * loss) of a composition, and its first two derivatives."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = []
+        for distribution, count in parts:
+            masses = distribution.masses()
+            keep = masses > 0.0
+            losses = np.arange(-distribution.reach, distribution.reach + 1) * distribution.step
+            self._parts.append((np.log(masses[keep]), losses[keep], count))
+
+    def __call__(self, theta: float) -> tuple[float, float, float]:
+        value = mean = variance = 0.0
+        for logs, losses, count in self._parts:
+            exponent = logs + theta * losses
+            top = float(exponent.max())
+            weights = np.exp(exponent - top)
+            total = float(weights.sum())
+            weights /= total
+            first = float(weights @ losses)
+            value += count * (top + math.log(total))
+            mean += count * first
+            variance += count * float(weights @ (losses - first) ** 2)
+        return value, mean, variance
+
+    def largest_loss(self) -> float:
+        return sum(count * float(losses[-1]) for _, losses, count in self._parts)
+
+
+def _log_delta_guess(cumulant: _Cumulant, theta: float) -> float:
+    """Saddle-point estimate of log delta at the epsilon whose tilt is theta (a guide only)."""
+    value, mean, variance = cumulant(theta)
+    spread = math.sqrt(2 * math.pi * variance) * theta * (theta + 1)
+    return value - theta * mean - math.log(max(spread, 1.0))
+
+
+def _tilt(cumulant: _Cumulant, *, delta: float | None, epsilon: float | None) -> float:
+    """The tilt that moves the composed distribution to where the question is asked."""
+    low, high = 0.0, 1.0
+
+    def beyond(theta: float) -> bool:
+        if delta is not None:
+            return _log_delta_guess(cumulant, theta) < math.log(delta)
+        assert epsilon is not None
+        return cumulant(theta)[1] > epsilon
+
+    if cumulant(0.0)[2] == 0.0 or beyond(0.0):
+        return 0.0
+    while not beyond(high):
+        low, high = high, 2 * high
+        _, mean, variance = cumulant(high)
+        largest = cumulant.largest_loss()
+        # a small variance alone may be that of rare losses, far from the largest
+        if high > 1e9 or (mean > largest / 2 and variance <= 1e-12 * largest**2):
+            return low
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return low
+
+
+def _window(cumulant: _Cumulant, theta: float) -> tuple[float, float]:
+    """Ends outside which the tilted composition has mass at most 2 exp(-WINDOW_EXPONENT)."""
+    value, mean, variance = cumulant(theta)
+    ends = []
+    for sign in (-1.0, 1.0):
+        guess = math.sqrt(2 * WINDOW_EXPONENT / variance) if variance > 0 else 1.0
+        best = math.inf
+        for factor in np.geomspace(0.02, 8.0, 25):
+            s = guess * factor
+            shifted = cumulant(theta + sign * s)[0]
+            best = min(best, (shifted - value - sign * s * mean + WINDOW_EXPONENT) / s)
+        ends.append(mean + sign * best)
+    return ends[0], ends[1]
+
+
+class WindowTooLong(NumericalFailure):
+    """A composition spreads over more grid points than were allowed."""
+
+    def __init__(self, points: int) -> None:
+        super().__init__(f"the composition spreads over {points:,} grid points")
+        self.points = points
+
+
+def compose(
+    parts: Parts,
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    longest: float = math.inf,
+) -> Tail:
+    """The tail of the composition, most accurate near the given delta or epsilon.
+
+    All parts share one step. The curve is returned on grid points from just below the question to
+    the end of the window; if that is longer than `longest`, `WindowTooLong` is raised.
+    """
+    if len(parts) == 1 and parts[0][1] == 1:
+        return single(parts[0][0])
+    step = parts[0][0].step
+    cumulant = _Cumulant(parts)
+    # (finite + infinite)^n - finite^n, the finite part being one or slightly more
+    wholes = [(max(math.fsum(d.masses()), 1.0), d.infinite, n) for d, n in parts]
+    log_all = math.fsum(n * math.log1p(lost / whole) for whole, lost, n in wholes)
+    infinite = math.expm1(min(log_all, 700.0))  # far above one already: nothing is left
+    infinite *= math.exp(min(math.fsum(n * math.log(whole) for whole, _, n in wholes), 700.0))
+    theta = _tilt(cumulant, delta=delta, epsilon=epsilon)
+    value, mean, variance = cumulant(theta)
+    if variance == 0.0:
+        return Tail.without_loss(infinite)
+    low, high = _window(cumulant, theta)
+    first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
+    if last - first > longest:
+        raise WindowTooLong(last - first)
+    size = sfft.next_fast_len(max(last - first + 1, 2 * max(d.reach for d, _ in parts) + 2), True)
+    first -= (size - (last - first + 1)) // 2
+
+    log_spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
+    log_bound = np.zeros(size // 2 + 1)
+    offset = 0
+    for distribution, count in parts:
+        indices = np.arange(-distribution.reach, distribution.reach + 1)
+        with np.errstate(divide="ignore"):
+            exponent = np.log(distribution.masses()) + theta * step * indices
+        tilted = np.exp(exponent - exponent.max())
+        tilted /= tilted.sum()
+        # centre the factor, so that its spectrum has almost no phase to multiply by the count
+        centre = round(float(tilted @ indices))
+        offset += count * centre
+        # the mass at zero loss may dwarf the rest: its transform is exact without the FFT
+        zero = float(tilted[distribution.reach])
+        tilted[distribution.reach] = 0.0
+        signal = np.zeros(size)
+        signal[(indices - centre) % size] = tilted
+        turns = 2j * math.pi / size * ((centre * np.arange(size // 2 + 1)) % size)
+        spectrum = sfft.rfft(signal) + zero * np.exp(turns)
+        modulus = np.abs(spectrum)
+        logs = np.log(np.where(modulus > 1e-300, spectrum, 1e-300))
+        log_spectrum += count * logs
+        error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
+        error_here = error + 4 * UNIT * modulus * (1 + np.abs(logs))
+        log_bound += count * np.log(modulus + error_here)
+    # |product of (factor + error) - product of factors| <= product of (|factor| + |error|) - ...
+    growth = np.minimum(log_bound - log_spectrum.real, 600.0)
+    errors = np.where(
+        growth < 1.0, np.exp(log_spectrum.real) * np.expm1(growth), np.exp(np.minimum(log_bound, 0))
+    )
+    per_bin = (2.0 * float(errors.sum()) - float(errors[0])) / size
+    pmf = sfft.irfft(np.exp(log_spectrum), size)
+    per_bin += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(pmf))
+    pmf = np.roll(pmf, -((first - offset) % size))
+    return _tail(pmf, per_bin, step, first, theta, value, mean, infinite)
+
+
+def _tail(
+    pmf: Array,
+    per_bin: float,
+    step: float,
+    first: int,
+    theta: float,
+    value: float,
+    mean: float,
+    infinite: float,
+) -> Tail:
+    """Undo the tilt and sum: delta(e) = sum over losses above e of mass * (1 - exp(e - loss))."""
+    losses = (first + np.arange(pmf.size)) * step
+    # far below the question the tilt blows the error bound up: nothing there is worth keeping
+    reach = 500.0 / (theta + 1.0)
+    keep = (losses > -step) & (losses > mean - reach)
+    losses, pmf = losses[keep], pmf[keep]
+    if losses.size == 0:  # the whole window lies below zero loss
+        rest = np.full(2, 8.0 * math.exp(-WINDOW_EXPONENT) + per_bin * keep.size)
+        return Tail(np.array([0.0, step]), np.zeros(2), rest, infinite)
+    untilt = np.exp(-theta * (losses - mean))
+    above = np.cumsum((pmf * untilt)[::-1])[::-1]
+    below = np.cumsum((pmf * untilt * np.exp(-(losses - mean)))[::-1])[::-1]
+    # far above it numbers overflow: no delta is told there, but its mass counts in all the others
+    near = max(int(np.searchsorted(losses, mean + reach)), 2)
+    bins = np.arange(pmf.size, 0, -1)[:near]
+    losses, untilt, above, below = losses[:near], untilt[:near], above[:near], below[:near]
+    scale = math.exp(value - theta * mean)
+    deltas = scale * (above - np.exp(losses - mean) * below)
+    # every bin may be off by per_bin; wrapped mass may sit anywhere above epsilon
+    ratio = -math.expm1(-theta * step)
+    bins = np.minimum(bins, 1.0 / ratio if ratio > 0 else np.inf)
+    wrapped = 4.0 * math.exp(-WINDOW_EXPONENT)
+    rounding = 8 * UNIT * pmf.size
+    errors = scale * untilt * (per_bin * bins + wrapped) + rounding * scale * above
+    return Tail(losses, np.maximum(deltas, 0.0), errors, infinite)
+
+
+# Curves given as functions are cheap: their grid is refined until the bracket is narrow.
+LARGEST_GRID = 400_000
+FunctionParts = Sequence[tuple[FunctionCurve, int]]
+
+
+def refined(
+    parts: FunctionParts, delta: float, *, both_orders: bool = True, may_be_infinite: bool = False
+) -> tuple[float, float]:
+    """Bounds on the composed epsilon of curves given as functions: (lower, upper).
+
+    Args:
+        parts: Curves, and how many rounds have each.
+        delta: At which epsilon is asked for.
+        both_orders: Take the larger of both orders of an asymmetric pair.
+        may_be_infinite: Return an infinite upper bound instead of raising; lower bounds need none.
+    """
+    parts = [(curve, count) for curve, count in parts if count > 0 and curve.largest_loss > 0.0]
+    if not parts:
+        return 0.0, 0.0
+    orders = [parts]
+    if both_orders and not all(curve.symmetric for curve, _ in parts):
+        orders.append([(curve.swapped(), count) for curve, count in parts])
+    found = [_narrowed(order, delta) for order in orders]
+    lower, upper = max(low for low, _ in found), max(high for _, high in found)
+    if math.isinf(upper) and not may_be_infinite:
+        raise NumericalFailure(
+            f"delta = {delta:g} is below the mass of unbounded loss of these rounds; "
+            "no finite epsilon can be stated"
+        )
+    return lower, upper
+
+
+def _narrowed(parts: FunctionParts, delta: float) -> tuple[float, float]:
+    reach = max(curve.largest_loss for curve, _ in parts)
+    accuracy = max(curve.accuracy for curve, _ in parts)
+    step = _first_step(parts, reach)
+    lower, upper = _at_step(parts, delta, step)
+    for _ in range(5):
+        gap = upper - lower
+        if gap <= accuracy * max(upper, 1e-4) or reach / (step / 2) > LARGEST_GRID:
+            break
+        step /= 2
+        low, high = _at_step(parts, delta, step)
+        lower, upper = max(lower, low), min(upper, high)
+        if upper - lower > 0.7 * gap:
+            break  # the curves themselves, not the grid, leave the rest of the gap
+    return lower, upper
+
+
+def _first_step(parts: FunctionParts, reach: float) -> float:
+    """A step that resolves both one round and the composed standard deviation."""
+    points = np.expm1(np.geomspace(reach * 1e-6, reach, 400)) + 1.0
+    # E_Q[(W - 1)_+^2] = 2 * integral of H_alpha; twice that for a symmetric pair.
+    variance = sum(4.0 * count * curve.area(points) for curve, count in parts)
+    deviation = math.sqrt(max(variance, 1e-24))
+    return float(np.clip(deviation / 800.0, reach / (LARGEST_GRID / 8), reach / 60.0))
+
+
+def _at_step(parts: FunctionParts, delta: float, step: float) -> tuple[float, float]:
+    above, below = [], []
+    alone = sum(count for _, count in parts) == 1  # then only the forward curve counts
+    for curve, count in parts:
+        points = math.ceil(curve.largest_loss / step) + 2
+        fine = 2 * points - 1
+        other = None if curve.symmetric else curve.swapped()
+        backward = None if other is None else other.upper(step, points)
+        above.append((dominating(step, curve.upper(step, points), backward), count))
+        backward = None if other is None or alone else other.lower(step / 2, fine)
+        below.append((dominated(step, curve.lower(step / 2, fine), backward), count))
+    upper = compose(above, delta=delta).epsilon(delta, upper=True)
+    lower = compose(below, delta=delta).epsilon(delta, upper=False)
+    return min(lower, upper), upper

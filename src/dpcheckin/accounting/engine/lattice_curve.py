@@ -1,0 +1,283 @@
+"""Curves of reports that follow a local profile, and what bounds them where a lattice is coarse.
+
+Reports with heavy tails do not fit on a lattice of bounded length. Counted as the worst ones of an
+epsilon that holds but for a tiny delta they have at most three likelihood ratios, and a short sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.curves import (
+    LOWER_SLACK,
+    UPPER_SLACK,
+    Curve,
+    Unshuffled,
+    fewer,
+    no_loss,
+    reseated,
+)
+from dpcheckin.accounting.engine.lattice import LowerLattice, UpperLattice
+from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Seats, Shares
+from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
+from dpcheckin.errors import NumericalFailure
+
+_PATIENCE = 3  # points at which a lattice may be of no use
+
+
+def even_shares(seats: Seats[Law], chance: float) -> tuple[Seats[Law], float]:
+    """The seats with one share for all, and the probability that some share is larger.
+
+    One share w contracts every report alike, which is the same as 1/w times the clients.
+    """
+    if seats.shares == WHOLE:
+        return seats, 0.0
+    largest, larger = 1.0, 0.0  # the share, and the probability that some seat has a larger one
+    for share, probability in sorted(seats.shares, reverse=True):
+        largest = share
+        if larger + seats.count * probability > chance:
+            break
+        larger += seats.count * probability
+    return _contracted(seats, largest), larger
+
+
+def lattice_curve(
+    law: Law, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
+) -> Curve:
+    """The empty-seat bound for seats taken by reports of any law.
+
+    Args:
+        law: What a report gives away.
+        parts: The round as a mixture of seats.
+        rate: A bound on the probability that the target's report is there at all.
+        smallest: A delta that is negligible.
+        unprotected: Probability that no seat is empty.
+    """
+    local = Unshuffled(law.profile, unprotected, rate, law.local_delta)
+    if float(law.profile(np.ones(1))[0]) <= law.local_delta:
+        return no_loss(local)  # nothing is lost but the local delta
+    return LatticeCurve(parts, local, smallest)
+
+
+class LatticeCurve(Curve):
+    """A mixture of rounds whose reports follow a local profile: an inversion for each point.
+
+    The curve of the simpler seats lies above the truth as well. It is the lower one where reports
+    have tails so heavy, or crowds are so large, that a lattice is too coarse.
+    """
+
+    resolution = finest = 24
+    most_lower = 250
+
+    def __init__(
+        self,
+        parts: Mixture[Law],
+        local: Unshuffled,
+        smallest: float,
+        unmerged: Mixture[Law] | None = None,
+    ) -> None:
+        """`unmerged` are the seats of which `parts` are a coarser version."""
+        coarse = unmerged is not None
+        self._law, self._unmerged = parts[0][1].law, unmerged or parts
+        self._local, self._largest, self._coarse = local, self._law.local_epsilon, coarse
+        self._smallest = smallest
+        self._lattices = [(w, UpperLattice(seats, coarse=coarse)) for w, seats in parts]
+        self._parts = parts
+        self._known: dict[float, float] = {}  # what the lattice gave
+        self._too_far = math.inf  # where it gives up
+        self._useless = 0
+        self.spread = min(_spread(parts), _finite_or_one(self._largest))
+
+    @cached_property
+    def _simple(self) -> ThreeAtomCurve | None:
+        """The curve of simpler seats, or None where it cannot be the lower one.
+
+        Reports are counted as the worst ones of an epsilon that holds but for a part of `smallest`,
+        all shares as one that none exceeds but for another part. Where the lattice holds the whole
+        law, as fine as it should be, a bound whose loss varies more is the larger one.
+        """
+        law = self._law.simplified(self._smallest / 4)
+        even = [(weight, *even_shares(s, self._smallest / 4)) for weight, s in self._unmerged]
+        simpler = reseated([(weight, seats) for weight, seats, _ in even], law)
+        fine = not self._coarse and all(lattice.fine for _, lattice in self._lattices)
+        if fine and _spread(simpler) > 1.02 * self.spread:
+            return None
+        unlucky = math.fsum(weight * chance for weight, _, chance in even)
+        local = Unshuffled(
+            law.profile, self._local.unprotected + unlucky, self._local.rate, law.local_delta
+        )
+        return ThreeAtomCurve(simpler, local).coarser()
+
+    def coarser(self) -> LatticeCurve:
+        parts = [(w, replace(s, shares=_fewer_shares(s.shares))) for w, s in fewer(self._parts)]
+        return LatticeCurve(parts, self._local, self._smallest, self._unmerged)
+
+    def _upper(self, epsilon: float) -> float:
+        if epsilon < self._too_far:
+            try:
+                value = sum(w * curve.upper(epsilon) for w, curve in self._lattices)
+            except NumericalFailure:
+                self._too_far = epsilon
+            else:
+                self._known[epsilon] = value
+                self._judge(epsilon, value)
+                return value
+        # Tails too heavy for a lattice. The curve does not rise, so what was found further left
+        # holds here too, and so does what holds without shuffling.
+        return min((v for e, v in self._known.items() if e <= epsilon), default=1.0)
+
+    def _judge(self, epsilon: float, value: float) -> None:
+        """Give up from here on if the lattice is as good as no shuffling, again and again.
+
+        It is then too coarse for these tails, and further out it only gets worse, and slower.
+        """
+        unshuffled = self._local.rate * float(self._local.profile(np.exp([epsilon]))[0])
+        self._useless = self._useless + 1 if value >= unshuffled else 0
+        if self._useless == _PATIENCE:
+            self._too_far, self._useless = epsilon, 0
+
+    def reach(self, tolerance: float) -> float:
+        loss = 3 * self.spread
+        # what is cut off is charged; twice the tolerance leaves room for the chances that a round
+        # spends in parts of it (bad luck with the others, a report beyond its epsilon)
+        while loss < self._largest and self._at(loss) > 2 * tolerance:
+            loss *= 1.7 if self._coarse else 1.2
+        return min(loss, self._largest)
+
+    def _at(self, epsilon: float) -> float:
+        """The upper bound without what no epsilon covers."""
+        upper = np.array([self._upper(epsilon) * UPPER_SLACK])
+        completed = float(self._local.complete(upper, np.array([math.exp(epsilon)]))[0])
+        if self._simple is not None:
+            completed = min(completed, self._simple.upper_at(epsilon))
+        return completed - self._local.rate * self._local.local_delta
+
+    def upper_at(self, epsilon: float) -> float:
+        return self._at(epsilon) + self._local.rate * self._local.local_delta
+
+    def lower_at(self, epsilon: float) -> float:
+        return min(float(self._bad_case.curves(epsilon, 2)[0][1]), self.upper_at(epsilon))
+
+    def upper(self, step: float, points: int) -> Array:
+        chosen = (
+            _few(points, self.spread / step)
+            if self._coarse
+            else _sparse(points, self.spread / step)
+        )
+        above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
+        # chords of a convex function lie above it: sparse points are enough
+        alphas = np.exp(np.arange(points) * step)
+        rises = np.expm1(np.arange(points) * step)  # alphas - 1 with all digits
+        whole = self._local.complete(np.interp(rises, rises[chosen], above), alphas)
+        if self._simple is not None:
+            whole = np.minimum(whole, self._simple.upper(step, points))
+        return whole
+
+    def lower(self, step: float, points: int) -> Array:
+        return self._bad_case.curves(step, points)[0]
+
+    @cached_property
+    def _bad_case(self) -> HomogeneousCurve:
+        weight, seats = max(self._parts, key=lambda part: part[0])
+        return HomogeneousCurve(seats, self._smallest, weight)
+
+
+class HomogeneousCurve:
+    """Both directions of the pair when all other clients hold one value: lower bounds only.
+
+    Args:
+        seats: Who sits where.
+        smallest: A delta that is negligible.
+        weight: Probability of these seats.
+    """
+
+    def __init__(self, seats: Seats[Law], smallest: float, weight: float = 1.0) -> None:
+        self._seats, self._weight, self._negligible = seats, weight, 100 * smallest
+        self.spread = min(_spread([(1.0, seats)]), _finite_or_one(seats.law.local_epsilon))
+
+    @cached_property
+    def _lattice(self) -> LowerLattice:
+        return LowerLattice(_mean_shares(self._seats))
+
+    def curves(self, step: float, points: int) -> tuple[Array, Array]:
+        """Lower bounds at 0, step, 2 step, …, forward and backward."""
+        sides = np.zeros((2, points))
+        try:
+            lattice = self._lattice
+            for values, side in zip(sides, (lattice.forward, lattice.backward), strict=True):
+                for i in range(points):
+                    values[i] = self._weight * side(i * step) * LOWER_SLACK
+                    if values[i] <= self._negligible:
+                        break
+        except NumericalFailure:
+            sides[:] = 0.0  # what cannot be computed is bounded below by nothing
+        return sides[0], sides[1]
+
+
+def _mean_shares(seats: Seats[Law]) -> Seats[Law]:
+    """The same seats when every share is the mean one: no larger, by Jensen's inequality."""
+    if seats.shares == WHOLE:
+        return seats
+    return _contracted(seats, sum(w * p for w, p in seats.shares))
+
+
+def _contracted(seats: Seats[Law], share: float) -> Seats[Law]:
+    """The same seats with this share for every report."""
+    population = seats.population / share
+    return replace(seats, population=population, empty=population - seats.count, shares=WHOLE)
+
+
+def _spread(parts: Mixture[Law]) -> float:
+    """Standard deviation of one round's loss among many (a guide)."""
+    return math.sqrt(
+        sum(
+            w * s.count * s.participation * 2 * min(_moment(s), s.population**2) / s.population**2
+            for w, s in parts
+        )
+    )
+
+
+def _moment(seats: Seats[Law]) -> float:
+    return seats.law.second_moment * sum(p * w * w for w, p in seats.shares)
+
+
+def _finite_or_one(loss: float) -> float:
+    return loss if math.isfinite(loss) else 1.0
+
+
+def _fewer_shares(shares: Shares, alike: float = 0.8) -> Shares:
+    """Shares of nearly one size counted as the largest of them: the curve grows with each."""
+    merged: list[tuple[float, float]] = []
+    for share, probability in sorted(shares, reverse=True):
+        if merged and share >= alike * merged[-1][0]:
+            merged[-1] = merged[-1][0], merged[-1][1] + probability
+        else:
+            merged.append((share, probability))
+    return tuple(merged)
+
+
+def _few(points: int, deviation: float) -> list[int]:
+    """As many as are worth computing for a picture: dense to three deviations, then sparse."""
+    wanted = np.concatenate([np.linspace(0.0, 3.2, 11), 3.2 * np.geomspace(1.2, 600.0, 16)])
+    chosen = {min(round(x * deviation), points - 1) for x in wanted}
+    return sorted(chosen | {points - 1})
+
+
+def _sparse(points: int, deviation: float) -> list[int]:
+    """Every point near the middle, ever fewer in the tail; first and last always."""
+    chosen, i = [0], 0
+    while i < points - 1:
+        if i < 3.5 * deviation:
+            stride = 1
+        elif i < 6 * deviation:
+            stride = max(1, int(deviation / 10))
+        else:
+            stride = max(1, int(i / 20))
+        i = min(i + stride, points - 1)
+        chosen.append(i)
+    return chosen

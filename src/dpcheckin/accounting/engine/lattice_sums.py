@@ -1,0 +1,256 @@
+"""One report as a law on a lattice, and sums of many: E[(S - threshold)+], its error bounded.
+
+The law is tilted to where the threshold is (when that helps), raised to the power by FFT, and the
+tail is summed in the frequency domain, where only frequencies that matter are touched. One large
+atom may be kept out of the FFT: its transform is known exactly, and it would dominate the error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft as sfft
+
+from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
+from dpcheckin.accounting.engine.seats import Law, Seats
+from dpcheckin.errors import NumericalFailure
+
+LONGEST = 1 << 22
+
+
+class ReportLaw:
+    """The numbers of a lattice: so many seats, and the profile of what one report gives away."""
+
+    def __init__(self, seats: Seats[Law]) -> None:
+        law, self._law = seats.law, seats.law
+        self.count, self.empty, self.population = seats.count, seats.empty, seats.population
+        self.participation, self.absent = seats.participation, seats.absent
+        self.rest = max(1.0 - self.participation - self.absent, 0.0)
+        self.shares = seats.shares
+        # W never exceeds this (may be infinite)
+        self.largest_ratio = math.exp(law.local_epsilon) if law.local_epsilon < 700 else math.inf
+
+    def finite_profile(self, alpha: Array) -> Array:
+        """The local profile with h(infinity) taken off."""
+        return np.asarray(np.maximum(self._law.profile(alpha) - self._law.local_delta, 0.0))
+
+    def shared_profile(self, alpha: Array) -> Array:
+        """E(1 + share (W - 1) - alpha)+ for alpha >= 1: the profile of what gets through."""
+        return np.asarray(
+            sum(p * w * self.finite_profile(1 + (alpha - 1) / w) for w, p in self.shares)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Where to stop a lattice for W - 1, and the deviation of what is kept (guides only)."""
+
+    top: float
+    deviation: float
+
+
+def useful_reach(model: ReportLaw) -> Reach:
+    """Far enough that what lies beyond adds at most about 1e-5 to a typical delta."""
+    largest = min(model.largest_ratio - 1, 1e280)
+    x = np.concatenate([[0.0], np.geomspace(1e-6 * min(largest, 1.0), largest, 600)])
+    h = model.shared_profile(1 + x)
+    areas = np.concatenate([[0.0], np.cumsum(0.5 * (h[1:] + h[:-1]) * np.diff(x))])
+    deviation = np.sqrt(np.maximum(2 * 2 * (areas - x * h), 0.0))
+    reports = model.count * model.participation
+    beyond = reports * h <= 1e-5 * 0.4 * math.sqrt(reports) * deviation
+    i = int(np.argmax(beyond)) if beyond.any() else x.size - 1
+    i = max(i, 1)
+    return Reach(float(x[i]), max(float(deviation[i]), 1e-3 * float(x[i])))
+
+
+@dataclass(frozen=True, slots=True)
+class Tilt:
+    """An exponential tilt and the FFT window that holds the tilted sum."""
+
+    theta: float
+    factors: Array
+    asked: float  # the threshold it was made for
+    mean: float  # of the tilted sum
+    spread: float
+    plain_spread: float  # of the sum without tilt
+    low: float  # left end of the window
+    centre: int
+    size: int
+
+    def serves(self, threshold: float) -> bool:
+        """Is the tilt still a good one for this threshold?"""
+        away = abs(threshold - self.asked)
+        return away <= 0.7 * self.spread and away * self.theta <= 20.0
+
+    @staticmethod
+    def to(mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt:
+        """The tilt that brings the mean to the threshold, unless that makes the window too long.
+
+        Reports with heavy tails reach a far threshold by one large report, not by many moderate
+        ones: a tilt would then only inflate the largest, and none is needed.
+        """
+        best = Tilt._at(0.0, mass, nodes, threshold, steps)
+        if best.size > LONGEST:
+            raise NumericalFailure("reports with tails this heavy do not fit on a lattice")
+        longest = 1.3 * best.size
+        good, bad = 0.0, 300.0 / max(float(nodes[-1]), -float(nodes[0]))  # factors overflow there
+        plain = best
+        for _ in range(6):
+            gap = threshold - best.mean
+            if gap <= 0.3 * best.spread:
+                break
+            theta = good + min(gap, 2.0 * best.spread) / best.spread**2
+            theta = theta if theta < bad else 0.5 * (good + bad)
+            tried = Tilt._at(theta, mass, nodes, threshold, steps)
+            if tried.size > longest or tried.mean > threshold + min(tried.spread, 5.0 / theta):
+                bad = theta
+            else:
+                good, best = theta, replace(tried, plain_spread=plain.spread)
+        return best
+
+    @staticmethod
+    def _at(theta: float, mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt:
+        step = float(nodes[1] - nodes[0])
+        factors = np.exp(theta * nodes)
+        weights = mass * factors
+        weights /= weights.sum()
+        mean = float(weights @ nodes)
+        spread = math.sqrt(max(float(weights @ (nodes - mean) ** 2), 1e-300) * steps)
+        low, high = _window(weights, nodes, steps, mean, spread)
+        # thresholds nearby have a slightly different law: leave room for it
+        size = max(math.ceil((high - low + spread) / step) + 4, nodes.size + 1)
+        return Tilt(
+            theta=theta,
+            factors=factors,
+            asked=threshold,
+            mean=steps * mean,
+            spread=spread,
+            plain_spread=spread,
+            low=low - spread / 2,
+            centre=round(mean / step),
+            size=sfft.next_fast_len(size, True) if size <= LONGEST else size,
+        )
+
+
+def _window(
+    weights: Array, nodes: Array, steps: int, mean: float, spread: float
+) -> tuple[float, float]:
+    """Ends outside which the tilted sum has mass at most exp(-40), by Chernoff's bound."""
+    ends = []
+    for sign in (-1.0, 1.0):
+        furthest = abs((nodes[-1] if sign > 0 else nodes[0]) - mean)
+        best, away = steps * furthest, sign * (nodes - mean)
+        # (growth + 40) / s falls and then rises with s: most laws end at one of the first
+        for factor in (8.0, 4.0, 1.5, 0.6, 0.2, 0.06, 0.02):
+            s = factor / spread
+            if s * furthest > 600:
+                continue
+            growth = steps * math.log(float(weights @ np.exp(s * away)))
+            tried = (growth + 40.0) / s
+            if tried > best:
+                break
+            best = tried
+        ends.append(steps * mean + sign * best)
+    return ends[0], ends[1]
+
+
+class LatticeSums:
+    """The sum of `steps` copies of a law, ready to answer for several thresholds."""
+
+    def __init__(
+        self,
+        mass: Array,
+        indices: NDArray[np.int64],
+        atom: float,
+        steps: int,
+        step: float,
+        tilt: Tilt,
+    ) -> None:
+        self._steps, self._step, self._tilt = steps, step, tilt
+        weights = mass * tilt.factors
+        normaliser = float(weights.sum())
+        self._log_normaliser = steps * math.log(normaliser)
+        weights /= normaliser
+        size = tilt.size
+        few = _enough_frequencies(weights, steps, size)
+        weights[-int(indices[0])] -= atom / normaliser
+        if few * weights.size <= size:  # a short law among very many seats: no FFT is needed
+            frequencies = 2 * math.pi / size * np.arange(few)
+            places = (indices - tilt.centre).astype(np.float64)
+            spectrum = np.exp(-1j * np.outer(frequencies, places)) @ weights
+            far = float(np.abs(places).max()) * float(frequencies[-1])
+            each = UNIT * (weights.size + 8 + 4 * far) * float(weights.sum())
+        else:
+            signal = np.zeros(size)
+            signal[(indices - tilt.centre) % size] = weights
+            spectrum = sfft.rfft(signal)
+            each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
+        turns = 2j * math.pi / size * tilt.centre
+        spectrum += atom / normaliser * np.exp(turns * np.arange(spectrum.size))
+        modulus = np.abs(spectrum)
+        # frequencies beyond the last one that matters are left out, and paid for below
+        last = int(np.nonzero(modulus > math.exp(-60.0 / steps))[0][-1]) + 1
+        spectrum, modulus = spectrum[:last], modulus[:last]
+        logs = np.log(spectrum)
+        self._power = np.exp(steps * logs)
+        self._frequencies = 2 * math.pi / size * np.arange(last)
+        self._weight = np.full(last, 2.0)
+        self._weight[0] = 1.0
+        if size % 2 == 0 and last == size // 2 + 1:
+            self._weight[-1] = 1.0
+        rounding = each / modulus + 6 * UNIT * (1 + np.abs(logs))
+        growth = np.expm1(np.minimum(steps * np.log1p(rounding), 200.0))
+        self._errors = 2 * np.abs(self._power) * (growth + 40 * UNIT) / size
+
+    def excess(self, threshold: float) -> tuple[float, float]:
+        """E[(S - threshold)+] and a bound on its error."""
+        tilt, step, size = self._tilt, self._step, self._tilt.size
+        theta, frequencies = tilt.theta, self._frequencies
+        first = math.floor(threshold / step) + 1  # the first lattice sum above the threshold
+        overshoot = first * step - threshold
+        count = size - max(math.floor((threshold - tilt.low) / step), 0) - 1
+        log_scale = self._log_normaliser - theta * threshold
+        if log_scale > 500.0:
+            raise NumericalFailure("reports with tails this heavy cannot be tilted")
+        scale = math.exp(log_scale)
+        largest = size * step if theta * size * step < 1 else 1 / (math.e * theta)
+        wrapped = 4 * math.exp(-39.0) * largest
+        if count <= 0:
+            return 0.0, wrapped * scale
+        kernel = _weighted_ramp(-theta * step + 1j * frequencies, overshoot, step, count)
+        kernel *= math.exp(-theta * overshoot)
+        turned = np.exp(1j * frequencies * ((first - self._steps * tilt.centre) % size))
+        value = float(self._weight @ (self._power * turned * kernel).real) / size
+        magnitude = np.abs(kernel)
+        error = float(self._errors @ magnitude) + math.exp(-59.0) * float(magnitude[0]) + wrapped
+        return max(value, 0.0) * scale, error * scale
+
+
+def _enough_frequencies(law: Array, steps: int, size: int) -> int:
+    """A number of frequencies beyond which the law's transform is below exp(-60 / steps).
+
+    |transform(t)|^2 = 1 - sum over i, j of p_i p_j (1 - cos((i - j) t)), of which neighbours alone
+    make 2 (1 - cos t) times the sum of p_i p_{i+1}: the more, the larger t is.
+    """
+    needed = 30.0 / max(steps * float(law[1:] @ law[:-1]) * (1 - 1e-9), 30.0)  # sin^2(t / 2)
+    return min(math.ceil(math.asin(math.sqrt(needed)) / math.pi * size), size // 2) + 1
+
+
+def _weighted_ramp(log_ratio: Complex, start: float, step: float, count: int) -> Complex:
+    """sum over j < count of (start + j * step) * exp(j * log_ratio)."""
+    out = np.empty_like(log_ratio)
+    j = np.arange(count)
+    # next to zero the closed form cancels: sum those few terms as they stand
+    small = np.abs(log_ratio) * count < 0.5
+    for i in np.nonzero(small)[0]:
+        power = j * (log_ratio[i].real if log_ratio[i].imag == 0.0 else log_ratio[i])
+        out[i] = np.sum((start + step * j) * np.exp(power))
+    z = log_ratio[~small]
+    ratio, last, gap = np.exp(z), np.exp(count * z), -np.expm1(z)
+    plain = -np.expm1(count * z) / gap  # sum of r^j
+    ramp = (ratio * plain - count * last) / gap  # sum of j r^j
+    out[~small] = start * plain + step * ramp
+    return out

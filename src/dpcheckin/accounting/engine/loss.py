@@ -1,0 +1,297 @@
+"""Discretised privacy loss distributions: from a curve to a grid, and the tail of either.
+
+A curve is the hockey-stick divergence C(alpha) of a pair, known at the points
+alpha_i = exp(i * step), i >= 0. Values that are upper bounds become a pair that dominates (chords
+of a convex function lie above it); values that are lower bounds, lowered by the largest gap a chord
+can have, become a pair that is dominated. `compose` puts many of them together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcheckin.accounting.engine.arrays import UNIT, Array
+from dpcheckin.errors import NumericalFailure
+
+
+@dataclass(frozen=True, slots=True)
+class LossDistribution:
+    """Masses of P at losses i * step, i = -reach..reach, and at infinity.
+
+    `forward[i]` and `backward[i]` (i = 1..reach) are the masses at +i and -i steps; the mass at
+    zero is what is left of one. `infinite` comes on top of it.
+    """
+
+    step: float
+    positive: Array
+    negative: Array
+    infinite: float
+
+    @property
+    def reach(self) -> int:
+        return self.positive.size
+
+    def masses(self) -> Array:
+        """All finite masses in order of loss.
+
+        An upper bound that is steep at zero may hold a little more than one in all. That is as
+        sound as any other excess (composition never uses that masses add up to one) but beyond
+        rounding and slack it is a sign of a broken curve.
+        """
+        zero = 1.0 - math.fsum(self.positive) - math.fsum(self.negative)
+        if zero < -0.02:
+            raise NumericalFailure(f"mass at zero loss came out as {zero:.3g}")
+        return np.concatenate([self.negative[::-1], [max(zero, 0.0)], self.positive])
+
+    def variance(self) -> float:
+        squares = (np.arange(1, self.reach + 1) * self.step) ** 2
+        return float(squares @ self.positive + squares @ self.negative)
+
+
+def convex_minorant(x: Array, y: Array) -> Array:
+    """The largest convex function below the points (x increasing), at the same x."""
+    if np.all(np.diff(np.diff(y) / np.diff(x)) >= 0.0):
+        return y
+    hull: list[int] = []
+    xs, ys = x.tolist(), y.tolist()  # plain numbers: this loop is what takes the time
+    for i, (here, value) in enumerate(zip(xs, ys, strict=True)):
+        while len(hull) >= 2:
+            a, b = hull[-2], hull[-1]
+            if (ys[b] - ys[a]) * (here - xs[a]) < (value - ys[a]) * (xs[b] - xs[a]):
+                break
+            hull.pop()
+        hull.append(i)
+    return np.asarray(np.interp(x, x[hull], y[hull]))
+
+
+def _halves(step: float, curve: Array) -> tuple[Array, Array, float]:
+    """Masses of P at +i and of Q at +i (i >= 1) whose curve passes through the given points."""
+    points = np.arange(curve.size)
+    alphas = np.exp(points * step)
+    # alpha_{i} - alpha_{i-1} without cancellation
+    widths = alphas[:-1] * math.expm1(step)
+    slopes = np.append(np.diff(curve) / widths, 0.0)
+    q = np.maximum(np.diff(slopes), 0.0)
+    return alphas[1:] * q, q, float(curve[-1])
+
+
+def dominating(step: float, forward: Array, backward: Array | None = None) -> LossDistribution:
+    """A pair whose profile lies above the given upper bounds at alpha = exp(i * step).
+
+    `backward` is the curve of the swapped pair; left out, the pair is symmetric.
+    """
+    # alpha - 1 and not alpha: the steps may be far smaller than one's own rounding
+    rises = np.expm1(np.arange(forward.size) * step)
+    if backward is None:
+        # No symmetric pair falls faster at zero loss than with half of what is left on each side:
+        # where rounding says otherwise the bound is raised, so that masses add up to one.
+        finite = float(forward[0] - forward[-1])
+        forward = np.maximum(forward, forward[0] - rises * (1 - finite) / 2)
+    if backward is None:
+        fp, fq, infinite = _halves(step, convex_minorant(rises, forward))
+        return LossDistribution(step, fp, fq, infinite)
+    # Both curves begin at the total variation. Below it the forward one would leave mass to the
+    # other law that it does not have, and the pair would not dominate at losses below zero.
+    forward = forward + max(float(backward[0] - forward[0]), 0.0)
+    fp, fq, infinite = _halves(step, convex_minorant(rises, forward))
+    _, bq, _ = _halves(step, convex_minorant(rises, backward))
+    return LossDistribution(step, fp, bq, infinite)
+
+
+def _lowered(step: float, fine: Array) -> Array:
+    """Values on the coarse grid whose chords stay below the convex curve given on the fine grid.
+
+    `fine` holds the curve at every half step. The gap between a chord and a convex function is
+    concave along the chord, so twice the gap in the middle bounds it everywhere.
+    """
+    rises = np.expm1(np.arange(fine.size) * (step / 2))
+    left, middle, right = fine[:-2:2], fine[1:-1:2], fine[2::2]
+    a, m, b = rises[:-2:2], rises[1:-1:2], rises[2::2]
+    weight = (m - a) / (b - a)
+    # the fraction of the cell left or right of the middle decides how far concavity can reach
+    stretch = np.maximum(1.0 / weight, 1.0 / (1.0 - weight))
+    gap = np.maximum((left * (1 - weight) + right * weight) - middle, 0.0) * stretch
+    lowered = fine[::2] - np.maximum(np.append(gap, 0.0), np.insert(gap, 0, 0.0))
+    # a chord that ends below zero would have to be cut off inside its cell: end it one node earlier
+    following = np.append(lowered[1:], -1.0)
+    return convex_minorant(rises[::2], np.where(following >= 0.0, np.maximum(lowered, 0.0), 0.0))
+
+
+def dominated(step: float, forward: Array, backward: Array | None = None) -> LossDistribution:
+    """A pair whose profile lies below the given lower bounds at every *half* step.
+
+    The part of the curve past the last point is dropped: nothing goes to infinite loss.
+    """
+    below = [
+        _lowered(step, fine) for fine in ((forward,) if backward is None else (forward, backward))
+    ]
+    # bring the curves down to zero at the last point, keeping them convex and below
+    ahead, behind = (np.maximum(v - v[-1], 0.0) for v in (below[0], below[-1]))
+    # A pair's two curves begin at one value. Where the backward one was lowered further the forward
+    # one follows: the other law would be short of mass, the profile too high below zero loss.
+    ahead = np.maximum(ahead - max(float(ahead[0] - behind[0]), 0.0), 0.0)
+    positive, negative = _halves(step, ahead)[0], _halves(step, behind)[1]
+    # shrinking all masses alike lowers the profile: make room if lowering overdrew the middle
+    total = max(math.fsum(positive) + math.fsum(negative), 1.0)
+    return LossDistribution(step, positive / total, negative / total, 0.0)
+
+
+class Tail:
+    """delta as a function of epsilon for a composed loss distribution, between certified bounds.
+
+    `deltas` are the values at grid points `epsilons`, each known up to its entry of `errors`;
+    `infinite` comes on top in the upper bound.
+    """
+
+    def __init__(self, epsilons: Array, deltas: Array, errors: Array, infinite: float) -> None:
+        self._epsilons, self._infinite = epsilons, infinite
+        # delta never rises with epsilon: every point bounds those to its right from above and
+        # those to its left from below
+        self._upper = np.minimum.accumulate(deltas + errors)
+        self._lower = np.maximum.accumulate(np.maximum(deltas - errors, 0.0)[::-1])[::-1]
+
+    @staticmethod
+    def without_loss(infinite: float) -> Tail:
+        """The tail of a composition in which nothing is ever lost, but for `infinite`."""
+        return Tail(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2), infinite)
+
+    @property
+    def size(self) -> int:
+        return self._epsilons.size
+
+    def delta(self, epsilon: float, *, upper: bool) -> float:
+        """Bound on delta(epsilon). Between grid points the curve is linear in exp(epsilon)."""
+        points, values = self._epsilons, self._upper if upper else self._lower
+        extra = self._infinite if upper else 0.0
+        i = int(np.searchsorted(points, epsilon, side="right")) - 1
+        if i < 0:  # left of the window nothing is known but that delta does not rise
+            return 1.0 if upper else float(values[0])
+        if i >= points.size - 1:
+            return min(float(values[-1]) + extra, 1.0) if upper else 0.0
+        w = math.expm1(epsilon - points[i]) / math.expm1(points[i + 1] - points[i])
+        return min(float((1 - w) * values[i] + w * values[i + 1]) + extra, 1.0)
+
+    def epsilon(self, delta: float, *, upper: bool) -> float:
+        """Smallest epsilon >= 0 with delta(epsilon) <= delta, rounded to the safe side."""
+        if self.delta(0.0, upper=upper) <= delta:
+            return 0.0
+        low, high = 0.0, float(self._epsilons[-1])
+        if self.delta(high, upper=upper) > delta:
+            return math.inf if upper else high
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            if middle in (low, high):
+                break
+            if self.delta(middle, upper=upper) <= delta:
+                high = middle
+            else:
+                low = middle
+        return high if upper else low
+
+
+def curve_of_masses(masses: Array, step: float) -> Array:
+    """delta at i * step, i = 0.., of masses at losses step, 2 step, ...: positive terms only.
+
+    With A_i the mass above i, delta_i = (1 - e^-step) * sum over k >= i of A_k e^-(k-i)step.
+    """
+    above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    decay = np.exp(-step * np.arange(above.size))
+    sums = np.cumsum((above * decay)[::-1])[::-1]
+    return np.asarray(sums * (-math.expm1(-step)) / decay)
+
+
+def single(distribution: LossDistribution) -> Tail:
+    """The tail of one round alone, with nothing to bound but the rounding of sums."""
+    deltas = np.append(curve_of_masses(distribution.positive, distribution.step), 0.0)
+    losses = np.arange(deltas.size) * distribution.step
+    return Tail(losses, deltas, 4 * UNIT * deltas.size * deltas, distribution.infinite)
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """Masses of P at positive losses log(p / q); `corner` bounds the P-mass that was left out."""
+
+    p: Array
+    losses: Array
+    corner: float
+
+    @staticmethod
+    def leaning(
+        base: Array, weight: Array, lean: Array, population: float, log_ratio: float, corner: float
+    ) -> Atoms:
+        """The vectors (p, q) = base (weight ± lean) / population.
+
+        Args:
+            base: Probabilities of the vectors.
+            weight: Half the sum of both densities, times the population.
+            lean: Half their difference, likewise.
+            population: What both are divided by.
+            log_ratio: A loss that none of the vectors may exceed.
+            corner: P-mass that is not among the vectors.
+        """
+        p = base * (weight + lean) / population
+        q = base * (weight - lean) / population
+        keep = base > 0.0
+        impossible = q < 0.0
+        if impossible.any():
+            # Splitting the weight reached below what the hits alone weigh. No loss exceeds the
+            # largest, so what such a part can add to any divergence is its p + e0 |q|: charge that
+            # and drop it.
+            corner += float(np.sum(p[impossible] - math.exp(log_ratio) * q[impossible]))
+            keep &= ~impossible
+        # log1p keeps the digits of small losses, which log p - log q would not
+        with np.errstate(divide="ignore"):
+            losses = np.log1p(2 * lean[keep] / (weight - lean)[keep])
+        return Atoms(p[keep], losses, corner)
+
+    def excess(self, epsilon: float) -> float:
+        """sum of p (1 - e^(epsilon - loss))+, without the corner."""
+        above = self.losses > epsilon
+        return float(np.sum(self.p[above] * -np.expm1(epsilon - self.losses[above])))
+
+    def curve(self, step: float, count: int) -> Array:
+        """The same at epsilon = i * step, i = 0..count-1.
+
+        Every atom is split onto the two neighbouring grid losses, which keeps the sum at every
+        grid point.
+        """
+        p, losses = self.p, self.losses
+        index = np.minimum(losses / step, count).astype(np.int64)
+        far = index >= count
+        far_p, far_losses = p[far], losses[far]
+        p, losses, index = p[~far], losses[~far], index[~far]
+        part = np.clip(losses - index * step, 0.0, step)
+        up = p * (np.expm1(-part) / math.expm1(-step))
+        mass = np.bincount(index, p - up, count + 1) + np.bincount(index + 1, up, count + 1)
+        curve = curve_of_masses(mass[1:].astype(np.float64), step)[:count]
+        if far_p.size:
+            first = float((far_p * -np.expm1(-far_losses)).sum())
+            other = float((far_p * np.exp(-far_losses)).sum())
+            curve += np.maximum(first - np.expm1(np.arange(count) * step) * other, 0.0)
+        return curve
+
+    def largest_loss(self, tolerance: float) -> float:
+        """A loss above which the atoms hold P-mass at most `tolerance`."""
+        finite = np.isfinite(self.losses)
+        if not finite.any():
+            return 1.0 if self.p.size else 0.0
+        losses = self.losses[finite]
+        width = float(losses.max()) / 4096 * (1 + 1e-9) + 1e-300
+        # bincount keeps the digits of small masses; histogram would take them as differences
+        mass = np.bincount((losses / width).astype(np.int64), self.p[finite])
+        above = np.cumsum(mass[::-1])[::-1]
+        keep = np.nonzero(above > tolerance)[0]
+        return width * (int(keep[-1]) + 1 if keep.size else 1)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the loss, both signs together (a guide for the grid)."""
+        finite = np.isfinite(self.losses)
+        losses, p = self.losses[finite], self.p[finite]
+        return math.sqrt(float(np.sum(losses**2 * p * (1 + np.exp(-losses)))))
+
+
+NO_ATOMS = Atoms(np.zeros(0), np.zeros(0), 0.0)

@@ -1,0 +1,321 @@
+"""What accounting must know of a local randomizer: one pair (P, Q), as the law of W = dP/dQ.
+
+A pair stands for every two inputs: its profile h(alpha) = E_Q[(W - alpha)+] bounds the hockey-stick
+divergence of the reports on any two inputs, in both directions (pairs are closed under swapping).
+Nothing here draws samples; that is the randomizers' business.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from scipy import special
+
+from dpcheckin.accounting.caps import privunit_parameters
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.curves import (
+    UPPER_SLACK,
+    Curve,
+    LocalCurve,
+    Unshuffled,
+    left_of,
+    no_loss,
+    reseated,
+)
+from dpcheckin.accounting.engine.lattice_curve import lattice_curve
+from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture
+from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
+from dpcheckin.accounting.parameters import (
+    LARGEST_LOCAL_EPSILON,
+    count,
+    local_epsilon_in_range,
+    open_probability,
+    positive,
+)
+from dpcheckin.errors import InvalidParameter
+
+
+class OthersData(Enum):
+    """For which data of the other clients a lower bound of the pair is known."""
+
+    ONE_OF_TWO = "all others hold one of the two values"
+    THIRD_VALUE = "k-ary response, all others hold a third value"
+    ANY_PURE = "the worse of binary and 3-ary response"
+
+
+class LocalPair(ABC):
+    """Base of all local pairs."""
+
+    name: str
+    local_epsilon: float
+    local_delta: float
+    full_shuffle_proved: bool  # does the theorem hold when no seat is empty?
+    others_data: OthersData = OthersData.ONE_OF_TWO
+
+    @abstractmethod
+    def profile(self, alpha: Array | Sequence[float] | float) -> Array:
+        """h(alpha) for alpha >= 0, including the mass at infinite ratio."""
+
+    @property
+    @abstractmethod
+    def second_moment(self) -> float:
+        """E_Q[(W - 1)+^2]: what the large-population limit depends on."""
+
+    @property
+    def pure(self) -> bool:
+        """Is the randomizer epsilon-LDP with delta = 0?"""
+        return math.isfinite(self.local_epsilon) and self.local_delta == 0.0
+
+    @property
+    def largest_loss(self) -> float:
+        """A loss that one report never exceeds; infinite if there is a delta."""
+        return self.local_epsilon if self.local_delta == 0.0 else math.inf
+
+    @property
+    def three_atoms(self) -> bool:
+        """Has the report at most three likelihood ratios, so that no lattice is needed?"""
+        return False
+
+    @property
+    def label(self) -> str:
+        """How the pair is named in sentences and tables."""
+        return self.name
+
+    def simplified(self, local_delta: float) -> ThreeAtoms:
+        """The worst report of an epsilon that this one exceeds with at most `local_delta`.
+
+        It has at most three likelihood ratios. A profile h is convex and closed under swapping, so
+        with h(e^epsilon) <= delta it lies below its chord between e^-epsilon and e^epsilon and
+        below delta beyond: that is the profile of the worst (epsilon, delta)-LDP report. Its delta
+        is larger than asked for only where no epsilon up to the largest allowed will do.
+
+        >>> worst = gaussian(2.0).simplified(1e-9)
+        >>> worst.local_delta, round(worst.local_epsilon, 2)
+        (1e-09, 6.17)
+        """
+        if self.pure and self.local_epsilon <= LARGEST_LOCAL_EPSILON:
+            return any_pure(self.local_epsilon)
+        allowed = self.local_delta + local_delta
+        # where the pair's own epsilon is finite its profile has fallen to its local delta there
+        epsilon = min(self.epsilon_within(allowed), self.local_epsilon, LARGEST_LOCAL_EPSILON)
+        reached = 0.0 if epsilon == self.local_epsilon else self._profile_above(epsilon)
+        delta = min(max(allowed, reached), 1.0)
+        hit = (1.0 - delta) / (math.exp(epsilon) + 1.0)
+        return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, local_delta=delta)
+
+    def epsilon_within(self, delta: float) -> float:
+        """An epsilon of one report at this delta; infinite if none below 700 is."""
+        low, high = 0.0, min(1.0, self.local_epsilon)
+        while self._profile_above(high) > delta:
+            if high >= 700.0:
+                return math.inf
+            low, high = high, min(2 * high, 700.0)
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            if self._profile_above(middle) > delta:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _profile_above(self, epsilon: float) -> float:
+        """An upper bound of the profile, since an epsilon is certified by it."""
+        return float(self.profile(left_of(np.array([math.exp(epsilon)])))[0]) * UPPER_SLACK
+
+    def repeated(self, reports: int) -> LocalPair | None:
+        """One pair as revealing as so many reports about one value; None if none is known."""
+        return None
+
+    def local_curve(self, rate: float) -> Curve:
+        """The curve of a round in which the report is seen with its sender, at this rate."""
+        if rate == 0.0:
+            return no_loss()
+        return LocalCurve(Unshuffled(self.profile, 0.0, rate, self.local_delta), self.local_epsilon)
+
+    def curve(
+        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
+    ) -> Curve:
+        """The theorem's curve for seats taken by such reports.
+
+        Args:
+            parts: The round as a mixture of seats of this pair.
+            rate: A bound on the probability that the target's report is there at all.
+            smallest: A delta that is negligible.
+            unprotected: Probability that no seat is empty, if nothing is proved then.
+        """
+        return lattice_curve(self, parts, rate, smallest, unprotected)
+
+
+@dataclass(frozen=True)
+class ThreeAtoms(LocalPair):
+    """W = e^epsilon w.p. hit, 1 w.p. neutral, e^-epsilon w.p. e^epsilon * hit (delta at infinity).
+
+    >>> pair = dary_response(1.0, 10)
+    >>> round(pair.hit * (math.e + 1) + pair.neutral, 12)
+    1.0
+    """
+
+    name: str
+    local_epsilon: float
+    hit: float
+    neutral: float
+    full_shuffle_proved: bool = False
+    local_delta: float = 0.0
+    others_data: OthersData = OthersData.ONE_OF_TWO
+
+    def __post_init__(self) -> None:
+        total = (math.exp(self.local_epsilon) + 1) * self.hit + self.neutral + self.local_delta
+        if not (self.hit >= 0 and self.neutral >= 0 and abs(total - 1) < 1e-9):
+            raise InvalidParameter("hit", self.hit, "masses that add up to one")
+
+    def profile(self, alpha: Array | Sequence[float] | float) -> Array:
+        a = np.asarray(alpha, dtype=np.float64)
+        e0 = math.exp(self.local_epsilon)
+        finite = (
+            self.hit * np.maximum(e0 - a, 0.0)
+            + self.neutral * np.maximum(1 - a, 0.0)
+            + self.hit * np.maximum(1 - a * e0, 0.0)
+        )
+        return np.asarray(finite + self.local_delta)
+
+    @property
+    def rest(self) -> float:
+        """Mass of Z* at zero: 1 - 2 hit - neutral, without cancellation."""
+        return math.expm1(self.local_epsilon) * self.hit + self.local_delta
+
+    @property
+    def rest_weight(self) -> float:
+        return 0.0
+
+    @property
+    def three_atoms(self) -> bool:
+        return True
+
+    def simplified(self, local_delta: float) -> ThreeAtoms:
+        return self
+
+    def curve(
+        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
+    ) -> Curve:
+        if any(seats.shares != WHOLE for _, seats in parts):
+            return lattice_curve(self, parts, rate, smallest, unprotected)
+        local = Unshuffled(self.profile, unprotected, rate, self.local_delta)
+        return ThreeAtomCurve(reseated(parts, self), local)
+
+    @property
+    def second_moment(self) -> float:
+        return self.hit * math.expm1(self.local_epsilon) ** 2
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} with local epsilon {self.local_epsilon:g}"
+
+
+@dataclass(frozen=True)
+class GaussianPair(LocalPair):
+    """Gaussian noise of standard deviation sigma * C on vectors of norm at most C.
+
+    Two points of the ball are at most 2C apart, so W is log-normal with s = 2 / sigma in any
+    dimension.
+    """
+
+    noise_multiplier: float
+    name: str = "Gaussian"
+    local_epsilon: float = math.inf
+    local_delta: float = 0.0
+    full_shuffle_proved: bool = False
+
+    @property
+    def s(self) -> float:
+        """Distance of the two inputs in standard deviations of the noise."""
+        return 2.0 / self.noise_multiplier
+
+    def profile(self, alpha: Array | Sequence[float] | float) -> Array:
+        a = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+        return gaussian_profile(self.s, a).reshape(np.shape(alpha))
+
+    @property
+    def second_moment(self) -> float:
+        s = self.s
+        if s > 25.0:
+            return math.inf
+        value = math.exp(s * s) * special.ndtr(1.5 * s) - 2 * special.ndtr(s / 2)
+        return float(value + special.ndtr(-s / 2))
+
+    @property
+    def label(self) -> str:
+        return f"Gaussian reports with noise multiplier {self.noise_multiplier:g}"
+
+    def repeated(self, reports: int) -> GaussianPair:
+        return GaussianPair(self.noise_multiplier / math.sqrt(reports))
+
+
+def _two_atoms(
+    name: str, local_epsilon: object, others: OthersData = OthersData.ONE_OF_TWO
+) -> ThreeAtoms:
+    epsilon = local_epsilon_in_range(local_epsilon)
+    hit = 1 / (math.exp(epsilon) + 1)
+    return ThreeAtoms(name, epsilon, hit, 0.0, full_shuffle_proved=True, others_data=others)
+
+
+def any_pure(local_epsilon: float) -> ThreeAtoms:
+    """The worst case over all epsilon-LDP randomizers."""
+    return _two_atoms("any pure randomizer", local_epsilon, OthersData.ANY_PURE)
+
+
+def binary_response(local_epsilon: float) -> ThreeAtoms:
+    """Warner's binary randomized response."""
+    return _two_atoms("binary response", local_epsilon)
+
+
+def hemisphere(local_epsilon: float) -> ThreeAtoms:
+    """LDP-SGD: a random vector of the hemisphere of the (randomly signed) direction."""
+    return _two_atoms("hemisphere (LDP-SGD)", local_epsilon)
+
+
+def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
+    """k-ary randomized response: the truth with probability e^epsilon / (e^epsilon + k - 1).
+
+    >>> dary_response(1.0, 2).neutral
+    0.0
+    """
+    epsilon, k = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
+    weight = math.exp(epsilon) + k - 1
+    others = OthersData.THIRD_VALUE if k > 2 else OthersData.ONE_OF_TWO
+    return ThreeAtoms(
+        f"{k}-ary response", epsilon, 1 / weight, (k - 2) / weight, True, others_data=others
+    )
+
+
+def privunit(local_epsilon: float, dimension: int) -> ThreeAtoms:
+    """PrivUnit on unit vectors (or random signs of them) with the cap of least variance."""
+    p, q, _ = privunit_parameters(local_epsilon, dimension)
+    hit = q * (1 - p) / (1 - q)
+    neutral = (1 - p) * (1 - 2 * q) / (1 - q)
+    name = f"PrivUnit in {dimension} dimensions"
+    neutral = max(1 - (math.exp(local_epsilon) + 1) * hit, 0.0) if neutral > 0 else 0.0
+    return ThreeAtoms(name, float(local_epsilon), hit, neutral, True)
+
+
+def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
+    """The worst case over all (epsilon, delta)-LDP randomizers."""
+    epsilon, delta = (
+        local_epsilon_in_range(local_epsilon),
+        open_probability("local_delta", local_delta),
+    )
+    hit = (1 - delta) / (math.exp(epsilon) + 1)
+    return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, False, delta)
+
+
+def gaussian(noise_multiplier: float) -> GaussianPair:
+    """Gaussian noise of standard deviation noise_multiplier * C on vectors clipped to norm C."""
+    sigma = positive("noise_multiplier", noise_multiplier)
+    if not 0.08 <= sigma <= 1e6:
+        raise InvalidParameter("noise_multiplier", noise_multiplier, "a number in [0.08, 1e6]")
+    return GaussianPair(sigma)

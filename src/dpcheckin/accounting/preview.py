@@ -1,0 +1,87 @@
+"""Certified bounds that are there before the full accounting is: coarse grids, simpler reports.
+
+What comes from here is a guarantee like any other, only larger: something to show while a slider
+moves, and a second bound where a fine grid has to give up.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+
+from threadpoolctl import threadpool_limits
+
+from dpcheckin.accounting.engine.coarse import CoarseComposition
+from dpcheckin.accounting.parameters import count, open_probability
+from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, LocalRound, Round
+from dpcheckin.errors import InvalidParameter, NumericalFailure
+
+# Part of delta for what a report gives away beyond the epsilon it is simplified to.
+SIMPLIFIED_SHARE = 0.05
+
+
+class CoarseRounds:
+    """Equal rounds, up to `most` of them, for deltas from `smallest` on; the curve is kept.
+
+    >>> from dpcheckin.accounting import CheckInRound, any_pure, compose
+    >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
+    >>> fast = CoarseRounds(one, most=1_000, smallest=1e-5).epsilon(100, 1e-4)
+    >>> 1.0 <= fast / compose([(one, 100)]).epsilon(1e-4).upper < 1.01
+    True
+    """
+
+    def __init__(self, one: Round, most: int, smallest: float) -> None:
+        self._smallest = open_probability("delta", smallest)
+        self._most = count("count", most, 1, MOST_ROUNDS)
+        tolerance = TAIL_SHARE * smallest / most
+        with threadpool_limits(1):
+            ((curve, _),) = one.curves(tolerance)
+            self._composed = CoarseComposition(curve.coarser(), tolerance, one.largest_loss)
+
+    def epsilon(self, repeats: int, delta: float) -> float:
+        """An upper bound of epsilon after so many rounds; infinite if delta is out of reach."""
+        repeats = count("count", repeats, 0, self._most)
+        if not self._smallest <= open_probability("delta", delta):
+            raise InvalidParameter("delta", delta, f"at least {self._smallest:g}")
+        return self._composed.epsilon(repeats, delta)
+
+
+def coarse_epsilon(one: Round, repeats: int, delta: float) -> float:
+    """An upper bound of epsilon after `repeats` equal rounds, on a coarse grid."""
+    return CoarseRounds(one, max(repeats, 1), delta).epsilon(repeats, delta)
+
+
+def rough_epsilon(one: Round, repeats: int, delta: float) -> float:
+    """An upper bound of epsilon for the worst reports of their local epsilon: there at once.
+
+    For Gaussian noise it is an epsilon that holds but for a tiny delta; all slots of a window are
+    taken to be as crowded as the emptiest. A guarantee, but easily several times too large.
+
+    >>> from dpcheckin.accounting import CheckInRound, compose, gaussian
+    >>> one = CheckInRound(10_000, 0.01, gaussian(2.0))
+    >>> rough_epsilon(one, 100, 1e-6) >= compose([(one, 100)]).epsilon(1e-6).upper
+    True
+    """
+    delta = open_probability("delta", delta)
+    if count("count", repeats, 0, MOST_ROUNDS) == 0:
+        return 0.0
+    # a target that reports gives away its local delta once a round; the others' reports never do
+    bound = coarse_epsilon(one.simpler(SIMPLIFIED_SHARE * delta / repeats), repeats, delta)
+    # all reports of one client, unshuffled
+    whole = None if one.pair is None else one.pair.repeated(repeats)
+    return bound if whole is None else min(bound, whole.epsilon_within(delta))
+
+
+def coarser_epsilon(one: Round, repeats: int, delta: float) -> float:
+    """The smaller of both bounds, infinite where neither can be better than a fine grid.
+
+    For reports with heavy tails a fine grid is a long one, and what its round-off is charged with
+    may be more than a coarser grid or the worst report of one's epsilon loses.
+    """
+    if isinstance(one, LocalRound) or one.pair is None or one.pair.three_atoms:
+        return math.inf
+    least = math.inf
+    for bound in (rough_epsilon, coarse_epsilon):
+        with suppress(NumericalFailure):  # then there is the one that was found already
+            least = min(least, bound(one, repeats, delta))
+    return least

@@ -1,0 +1,226 @@
+"""Amplification by shuffling "among the clones": closed form, its condition, and the exact pair.
+
+Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.1 (closed form, pure local epsilon),
+Theorem 3.2 (the pair behind it, evaluated here exactly), Theorem 3.8 ((epsilon_0, delta_0)
+randomizers).  Sound, and superseded in this package by the empty-seat theorem; kept because four
+of the five papers build on it.  Sampling and composition on top are at the end of the file.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betainc, gammaln, xlog1py, xlogy
+from scipy.stats import binom
+
+from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.published import strong_composition
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+
+_TAIL = 18.0 * math.log(10.0)
+
+
+def smallest_shuffle(local_epsilon: float, delta: float) -> float:
+    """The number of reports the closed form needs: n >= 16 e^eps0 log(2/delta).
+
+    >>> round(smallest_shuffle(2.0, 1e-4))
+    1171
+    """
+    _check(local_epsilon, delta)
+    return 16.0 * math.exp(local_epsilon) * math.log(2.0 / delta)
+
+
+def closed_form(local_epsilon: float, reports: int, delta: float) -> float:
+    """Theorem 3.1; raises :class:`OutsideTheorem` when there are too few reports.
+
+    >>> round(closed_form(1.0, 10_000, 1e-6), 4)
+    0.214
+    """
+    need = smallest_shuffle(local_epsilon, delta)
+    if reports < need:
+        raise OutsideTheorem(
+            f"clones (arXiv 2012.12803v3, Thm 3.1) needs at least {math.ceil(need)} reports for "
+            f"local_epsilon = {local_epsilon:g} and delta = {delta:g}, got {reports}; "
+            "use the exact pair (clones.numerical) or the empty-seat theorem"
+        )
+    return min(local_epsilon, formula(local_epsilon, reports, delta))
+
+
+def formula(local_epsilon: float, reports: float, delta: float) -> float:
+    """The closed form without its condition: what P1 Table 2 evaluated.  Not a guarantee."""
+    e0 = math.exp(local_epsilon)
+    inside = 8.0 * math.sqrt(e0 * math.log(4.0 / delta) / reports) + 8.0 * e0 / reports
+    return math.log1p(math.tanh(local_epsilon / 2.0) * inside)
+
+
+def numerical_delta(local_epsilon: float, reports: int, epsilon: float) -> float:
+    """delta(epsilon) of the pair of Theorem 3.2, exact up to a tail of 2e-18 that is added on.
+
+    Others are clones of either input with probability exp(-eps0); given c clones the two counts
+    are binomial, and the likelihood ratio is monotone in the first of them.
+    """
+    if reports < 1:
+        raise InvalidParameter("reports", reports, "at least 1")
+    if not (local_epsilon > 0.0 and math.isfinite(local_epsilon)):
+        raise InvalidParameter("local_epsilon", local_epsilon, "positive and finite")
+    if not epsilon >= 0.0:
+        raise InvalidParameter("epsilon", epsilon, "at least 0")
+    e0, alpha = math.exp(local_epsilon), math.exp(epsilon)
+    if alpha >= e0:
+        return 0.0
+    clone = math.exp(-local_epsilon)
+    # Bernstein: fewer or more clones than this with probability at most 1e-18 each.
+    mean = (reports - 1) * clone
+    reach = math.sqrt(2.0 * mean * _TAIL) + 2.0 * _TAIL / 3.0 + 1.0
+    low, high = max(0, math.floor(mean - reach)), min(reports - 1, math.ceil(mean + reach))
+    c = np.arange(low, high + 1, dtype=np.float64)
+    weight = np.exp(
+        gammaln(reports)
+        - gammaln(c + 1.0)
+        - gammaln(reports - c)
+        + xlogy(c, clone)
+        + xlog1py(reports - 1.0 - c, -clone)
+    )
+    cut = np.floor((c + 1.0) * (alpha * e0 - 1.0) / ((e0 - 1.0) * (1.0 + alpha)))
+    above = _fair_coin_tail(cut, c)  # P(A > cut)
+    above_one_less = _fair_coin_tail(cut - 1.0, c)  # P(A + 1 > cut)
+    p = (e0 * above_one_less + above) / (e0 + 1.0)
+    q = (above_one_less + e0 * above) / (e0 + 1.0)
+    return float(np.dot(weight, np.maximum(0.0, p - alpha * q))) + 2.0 * math.exp(-_TAIL)
+
+
+def _fair_coin_tail(cut: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
+    """P(Bin(count, 1/2) > cut) for integer-valued arrays."""
+    inside = (cut >= 0.0) & (cut < count)
+    first = np.where(inside, cut + 1.0, 1.0)
+    second = np.where(inside, count - cut, 1.0)
+    return np.where(inside, betainc(first, second, 0.5), np.where(cut < 0.0, 1.0, 0.0))
+
+
+@lru_cache(maxsize=512)
+def numerical(local_epsilon: float, reports: int, delta: float) -> float:
+    """Smallest epsilon with ``numerical_delta`` <= delta, by bisection, to 1e-7 from above.
+
+    >>> round(numerical(1.0, 10_000, 1e-6), 4)
+    0.053
+    """
+    _check(local_epsilon, delta)
+    low, high = 0.0, local_epsilon
+    if numerical_delta(local_epsilon, reports, 0.0) <= delta:
+        return 0.0
+    while high - low > 1e-7 * high:
+        middle = (low + high) / 2.0
+        if numerical_delta(local_epsilon, reports, middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def approximate_delta(
+    local_epsilon: float, local_delta: float, reports: int, epsilon: float, delta: float
+) -> float:
+    """Theorem 3.8: the delta of (eps0, delta0) randomizers, given the pure pair's (eps, delta)."""
+    extra = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local_epsilon) / 2.0)
+    return delta + extra * reports * local_delta
+
+
+def subsampled(epsilon: float, delta: float, fraction: float) -> tuple[float, float]:
+    """A uniformly random cohort without replacement (Balle et al., arXiv 1807.01647v2, Thm 9)."""
+    if not 0.0 <= fraction <= 1.0:
+        raise InvalidParameter("fraction", fraction, "between 0 and 1")
+    return math.log1p(fraction * math.expm1(epsilon)), fraction * delta
+
+
+def composed_subsample(
+    population: int,
+    cohort: int,
+    local_epsilon: float,
+    rounds: int,
+    delta: float,
+    *,
+    exact: bool = False,
+) -> float:
+    """Clones, then subsampling, then strong composition; half of delta for each of the last two.
+
+    With ``exact`` the pair of Theorem 3.2 replaces the closed form.  Where the closed form does not
+    apply there is no amplification by shuffling, only by subsampling (P3, Appendix G).
+    """
+    if not 1 <= cohort <= population:
+        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population}")
+    fraction = cohort / population
+    per_round = min(0.5, delta / (2.0 * rounds) / fraction)  # before subsampling shrinks it
+    shuffled = _shuffled(local_epsilon, cohort, per_round, exact)
+    one_round, _ = subsampled(shuffled, per_round, fraction)
+    return strong_composition.closed_form(one_round, rounds, delta / 2.0)
+
+
+def composed_check_in(
+    population: int, rate: float, local_epsilon: float, rounds: int, delta: float
+) -> float:
+    """The same for shuffled check-in: P1 Theorem 1 with its slips repaired, strongly composed.
+
+    A quarter of delta, spread over the rounds, pays for rounds with more than l check-ins; the
+    bound must hold for every k up to l, and since it grows with k on either side of the point
+    where the closed form starts to apply, two values of k decide.
+    """
+    if not 0.0 < rate <= 1.0:
+        raise InvalidParameter("rate", rate, "above 0 and at most 1")
+    tail = delta / (4.0 * rounds)
+    most = min(population, int(binom.isf(tail, population, rate)) + 1)
+    per_round = min(0.5, delta / (4.0 * rounds) / (most / population))
+    starts = math.ceil(smallest_shuffle(local_epsilon, per_round))
+    one_round = max(
+        subsampled(_shuffled(local_epsilon, k, per_round, False), 0.0, k / population)[0]
+        for k in {most, max(1, min(most, starts - 1))}
+    )
+    return strong_composition.closed_form(one_round, rounds, delta / 2.0)
+
+
+def _shuffled(local_epsilon: float, reports: int, delta: float, exact: bool) -> float:
+    if exact:
+        return numerical(local_epsilon, reports, delta)
+    try:
+        return closed_form(local_epsilon, reports, delta)
+    except OutsideTheorem:
+        return local_epsilon
+
+
+def _check(local_epsilon: float, delta: float) -> None:
+    if not (local_epsilon > 0.0 and math.isfinite(local_epsilon)):
+        raise InvalidParameter("local_epsilon", local_epsilon, "positive and finite")
+    if not 0.0 < delta < 1.0:
+        raise InvalidParameter("delta", delta, "strictly between 0 and 1")
+
+
+def gaussian_check_in(
+    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float
+) -> float:
+    """(eps_0, delta_0)-clones (Theorem 3.8), sampling, strong composition; best eps_0 of a grid."""
+    distance = 2.0 / noise_multiplier
+    budget = delta / (4.0 * rounds)
+    most = min(population, int(binom.isf(budget, population, rate)) + 1)
+    fraction = most / population
+    best = math.inf
+    for local_epsilon in np.geomspace(0.05, 16.0, 120):
+        e0 = float(local_epsilon)
+        d0 = float(gaussian_profile(distance, np.array([math.exp(e0)]))[0])
+        widest = approximate_delta(e0, d0, most, e0, 0.0)
+        spare = budget / fraction - widest
+        if spare <= 0.0:
+            continue
+        starts = math.ceil(smallest_shuffle(e0, spare))
+        one = 0.0
+        for k in {most, max(1, min(most, starts - 1))}:
+            shuffled = closed_form(e0, k, spare) if k >= starts else e0
+            one = max(one, subsampled(shuffled, 0.0, k / population)[0])
+        best = min(best, strong_composition.closed_form(one, rounds, delta / 2.0))
+    if math.isinf(best):
+        raise OutsideTheorem(
+            "n delta_0 exceeds the delta of a round for every local epsilon up to 16; "
+            "the empty-seat theorem has no such term"
+        )
+    return best

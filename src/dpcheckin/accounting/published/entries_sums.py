@@ -1,0 +1,182 @@
+"""Catalogue entries about Gaussian reports and distributed check-in."""
+
+from __future__ import annotations
+
+from dpcheckin.accounting.account import Composition, compose
+from dpcheckin.accounting.lower_bounds import lower_bound
+from dpcheckin.accounting.published import check_in_alone, clones, homogeneous_pair, p0, p1, p4
+from dpcheckin.accounting.published.entries_shuffled import CHECK_IN, SHUFFLE, SUBSAMPLE
+from dpcheckin.accounting.published.entry import PublishedBound, Setting
+from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.sums import DistributedRound
+
+DISTRIBUTED = "distributed-check-in"
+REMOVAL = "distributed-check-in-removal"
+
+_G, _L, _C, _R = Kind.GUARANTEE, Kind.LOWER_BOUND, Kind.CONJECTURE, Kind.REFUTED
+_HOMOGENEOUS = (
+    "exact for one pair of datasets, at distance 1 in a ball of diameter 2; P4 calls it the worst "
+    "case, P1 (later, same authors) a lower bound"
+)
+
+
+def _run(s: Setting) -> tuple[int, float, float, int, float]:
+    return s.population, s.need_rate(), s.need_noise(), s.rounds, s.delta
+
+
+def _p4_theorem_1(s: Setting) -> float:
+    curve = p4.full_shuffle_rdp(s.population, s.need_noise(), 400, sensitivity=1.0)
+    return curve.times(s.rounds).epsilon(s.delta).epsilon
+
+
+def _p4_theorem_2(s: Setting) -> float:
+    cohort = s.need_cohort()
+    rate = cohort / s.population
+    curve = p4.subsampled_rdp(rate, cohort, s.need_noise())
+    return curve.times(s.rounds).epsilon(s.delta).epsilon
+
+
+def _distributed(s: Setting) -> Composition:
+    one = DistributedRound(s.population, s.need_rate(), s.need_noise())
+    return compose([(one, s.rounds)])
+
+
+ENTRIES = (
+    PublishedBound(
+        "check-in alone, Gaussian reports",
+        "BBG",
+        "Thm 9 as a curve, averaged over check-ins",
+        "amplification by sampling only",
+        _G,
+        (CHECK_IN,),
+        lambda s: check_in_alone.gaussian_epsilon(*_run(s)).upper,
+    ),
+    PublishedBound(
+        "(eps0, delta0)-clones, Gaussian reports",
+        "FMT",
+        "Thm 3.8 + BBG Thm 9 + KOV Thm 3.4",
+        "clones of an approximate randomizer, best eps0, paying n delta0",
+        _G,
+        (CHECK_IN,),
+        lambda s: clones.gaussian_check_in(*_run(s)),
+    ),
+    PublishedBound(
+        "homogeneous Gaussian pair",
+        "P1",
+        "Thm 3, for check-in, as a loss distribution",
+        "everybody else on one value, the target moves across the ball",
+        _L,
+        (CHECK_IN,),
+        lambda s: homogeneous_pair.check_in_epsilon(*_run(s)).lower,
+    ),
+    PublishedBound(
+        "P4 shuffled check-in Gaussian",
+        "P4",
+        "Thm 3 (Eq. 18)",
+        "Chernoff splitting of Equation 17",
+        _R,
+        (CHECK_IN,),
+        lambda s: p4.theorem_3(*_run(s)),
+        _HOMOGENEOUS + "; Eq. 17 keeps the rate where k/n belongs and drops k = 0",
+    ),
+    PublishedBound(
+        "P4 shuffle Gaussian",
+        "P4",
+        "Thm 1",
+        "Rényi curve of the homogeneous pair",
+        _R,
+        (SHUFFLE,),
+        _p4_theorem_1,
+        _HOMOGENEOUS,
+    ),
+    PublishedBound(
+        "subsampled shuffle Gaussian",
+        "P1",
+        "Thm 5 (P4 Thm 2)",
+        "Rényi amplification by sampling on top of the homogeneous pair",
+        _R,
+        (SUBSAMPLE,),
+        _p4_theorem_2,
+        _HOMOGENEOUS,
+    ),
+    PublishedBound(
+        "homogeneous Gaussian pair",
+        "P1",
+        "Thm 3, fixed cohort, as a loss distribution",
+        "everybody else on one value, the target moves across the ball",
+        _L,
+        (SUBSAMPLE,),
+        lambda s: (
+            homogeneous_pair.subsample_epsilon(
+                s.population, s.need_cohort(), s.need_noise(), s.rounds, s.delta
+            ).lower
+        ),
+    ),
+    PublishedBound(
+        "distributed check-in, Rényi",
+        "P1",
+        "Thm 4",
+        "sampling without replacement given k, summed over k (k = 0 added)",
+        _G,
+        (DISTRIBUTED,),
+        lambda s: p1.theorem_4(*_run(s)),
+        "the k = 0 term is missing inside the logarithm, and a parenthesis is misplaced",
+    ),
+    PublishedBound(
+        "distributed check-in, loss distribution",
+        "BBG",
+        "Thm 9 as a curve, averaged over k",
+        "the tight one-round curve, composed numerically",
+        _G,
+        (DISTRIBUTED,),
+        lambda s: _distributed(s).epsilon(s.delta).upper,
+    ),
+    PublishedBound(
+        "sampled Gaussian sum",
+        "P1",
+        "section 5, everybody else on one value, as a loss distribution",
+        "the exact pair of datasets, both directions, composed",
+        _L,
+        (DISTRIBUTED,),
+        lambda s: lower_bound(_distributed(s).rounds, s.delta).epsilon.lower,
+    ),
+    PublishedBound(
+        "average of hidden size, removal",
+        "P0",
+        "Thm 5, by loss distribution",
+        "one-dimensional average, number of reports hidden, removal adjacency",
+        _C,
+        (REMOVAL,),
+        lambda s: p0.epsilon(*_run(s)).upper,
+        "the printed moment is wrong (prefactor of the reverse direction, wrong exponent, "
+        "1/(1 - order) for 1/(order - 1)); the right one is infinite from order k + 1 on",
+    ),
+    PublishedBound(
+        "ternary |chi|^alpha-DP of the shuffle",
+        "P3",
+        "Thms 4-6",
+        "the moment bounds behind Theorem 1",
+        _G,
+        (SUBSAMPLE,),
+        None,
+    ),
+    PublishedBound(
+        "shuffle Gaussian is monotone in n",
+        "P4",
+        "Conjecture 1",
+        "true: the mean of n terms is the average of its leave-one-out means, then Jensen",
+        _G,
+        (SHUFFLE,),
+        None,
+    ),
+    PublishedBound(
+        "removal average, Rényi",
+        "P0",
+        "Thm 5 as printed",
+        "Equations 12 and 13",
+        _R,
+        (REMOVAL,),
+        None,
+        "see the entry by loss distribution",
+    ),
+)

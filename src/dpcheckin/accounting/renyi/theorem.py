@@ -1,0 +1,65 @@
+"""The Renyi curve of the theorem's own pair, and its conversion to (epsilon, delta).
+
+Exists for pure randomizers with full shuffling proved: any mass without counterpart would make
+every order infinite. Looser than the composition of loss distributions, and independent of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from dp_accounting.rdp import rdp_privacy_accountant
+from scipy import special
+
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
+from dpcheckin.accounting.parameters import open_probability, positive
+from dpcheckin.accounting.rounds import Round
+from dpcheckin.errors import OutsideTheorem
+
+DEFAULT_ORDERS = tuple(
+    float(x)
+    for x in np.unique(
+        np.round(np.concatenate([1 + np.geomspace(0.1, 30, 60), np.geomspace(32, 20000, 80)]), 3)
+    )
+)
+
+
+def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
+    """Upper bounds of the Renyi divergence of one round at the given orders (> 1)."""
+    if one.participation == 0.0:
+        return np.zeros(len(orders))
+    pair, ((curve, _), *_) = one.pair, one.curves()
+    if pair is None:
+        raise OutsideTheorem("a sum is not a round of the theorem: use its own Rényi curve")
+    if not (pair.pure and pair.full_shuffle_proved) or not isinstance(curve, ThreeAtomCurve):
+        raise OutsideTheorem(
+            f"a round of {pair.label} has no finite Renyi curve: use the loss distribution"
+        )
+    out = []
+    for order in orders:
+        positive("order", order - 1.0)
+        terms: list[float] = []
+        for weight, atoms in curve.upper_atoms:
+            p, losses, scale = atoms.p, atoms.losses, math.log(weight)
+            middle = 1.0 - float(np.sum(p * (1 + np.exp(-losses))))
+            terms.append(scale + float(special.logsumexp((order - 1) * losses, b=p)))
+            terms.append(scale + float(special.logsumexp(-order * losses, b=p)))
+            terms.append(scale + math.log(max(middle, 1e-300)))
+            # what was left out loses at most the local epsilon
+            lost = math.log(2 * max(atoms.corner, 1e-300))
+            terms.append(scale + lost + (order - 1) * pair.local_epsilon)
+        out.append(max(float(special.logsumexp(terms)), 0.0) / (order - 1))
+    return np.array(out)
+
+
+def epsilon_by_renyi(
+    rounds: Sequence[tuple[Round, int]], delta: float, orders: Sequence[float] = DEFAULT_ORDERS
+) -> float:
+    """The epsilon of the composed rounds by Renyi accounting (dp-accounting's conversion)."""
+    open_probability("delta", delta)
+    total = sum((count * renyi_curve(one, orders) for one, count in rounds), np.zeros(len(orders)))
+    epsilon, _ = rdp_privacy_accountant.compute_epsilon(list(orders), list(total), delta)
+    return float(epsilon)

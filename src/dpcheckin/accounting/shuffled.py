@@ -1,0 +1,282 @@
+"""Rounds in which a shuffler permutes the reports, and their certified curves.
+
+A round says who takes part and what a report gives away; its curve applies the empty-seat theorem
+(docs/theory.md) and its conditions: an empty seat must exist (rate below one, cohort below the
+population), or the randomizer must be one for which full shuffling is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from dpcheckin.accounting import parameters
+from dpcheckin.accounting.engine import binomial
+from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
+from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+
+FEW = 6
+BLANKET = (
+    "no empty seat needed for this randomizer: privacy blanket "
+    "(Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3)"
+)
+_CELLS = np.concatenate(
+    [[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]]
+)
+
+
+class ShuffledRound(Round):
+    """A round of a population of which a fraction may work with the analyzer."""
+
+    __slots__ = ()
+    population: int
+    pair: LocalPair
+    colluding: float
+
+    @abstractmethod
+    def curve(self, smallest: float = SMALLEST_DELTA) -> Curve:
+        """The one-round curve, good for deltas down to `smallest`."""
+
+    def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
+        return [(self.curve(smallest), 1)]
+
+    @property
+    def honest(self) -> int:
+        """How many clients do not collude with the analyzer."""
+        return self.population - math.ceil(self.colluding * self.population - 1e-9)
+
+    @property
+    def exposed_participation(self) -> float:
+        return self.participation
+
+    @property
+    def largest_loss(self) -> float:
+        return self.pair.largest_loss
+
+    def basis(self) -> tuple[str, ...]:
+        return (EMPTY_SEAT, BLANKET) if self.participation == 1.0 else (EMPTY_SEAT,)
+
+    def simpler(self, local_delta: float) -> ShuffledRound:
+        return replace(self, pair=self.pair.simplified(local_delta))  # type: ignore[type-var]
+
+    def _check_crowd(self) -> None:
+        parameters.count("population", self.population)
+        parameters.fraction_below_one("colluding", self.colluding)
+        if self.honest < 1:
+            raise InvalidParameter(
+                "colluding", self.colluding, "leaving at least one honest client"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckInRound(ShuffledRound):
+    """Shuffled check-in: every client flips its own coin with the given rate.
+
+    `lowest_rate` is given when rates differ between clients: they then lie anywhere in
+    [lowest_rate, rate]. `dropout` is the largest probability with which a client that decided to
+    check in fails to (possibly different for every client). `colluding` is the fraction of the
+    population that works with the analyzer.
+    """
+
+    population: int
+    rate: float
+    pair: LocalPair
+    colluding: float = 0.0
+    dropout: float = 0.0
+    lowest_rate: float | None = None
+
+    def __post_init__(self) -> None:
+        self._check_crowd()
+        parameters.probability("rate", self.rate)
+        parameters.fraction_below_one("dropout", self.dropout)
+        if self.lowest_rate is not None:
+            lowest = parameters.probability("lowest_rate", self.lowest_rate)
+            if not 0.0 < lowest <= self.rate:
+                raise InvalidParameter("lowest_rate", lowest, f"above 0 and at most {self.rate}")
+
+    @property
+    def participation(self) -> float:
+        return self.rate
+
+    @property
+    def _lowest(self) -> float:
+        lowest = self.rate if self.lowest_rate is None else self.lowest_rate
+        return lowest * (1 - self.dropout)
+
+    def assumptions(self) -> tuple[str, ...]:
+        stated = [
+            f"at least {self.honest} honest clients are eligible in every round",
+            "every client checks in by its own secret coin, independent of its data",
+            "the shuffler does not collude with the analyzer",
+        ]
+        if self._lowest < self.rate:
+            stated.append(
+                f"each client's rate lies between {self._lowest:g} and {self.rate:g} and does not "
+                "depend on its data"
+            )
+        return tuple(stated)
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> Curve:
+        n, high, low = self.honest, self.rate, self._lowest
+        if high == 0.0:
+            return no_loss()
+        if high < 1e-100:  # below what binomial masses can carry; the crowd is not worth counting
+            return no_loss(Unshuffled(self.pair.profile, high, high, self.pair.local_delta))
+        if n == 1:  # there is nobody to hide among
+            return self.pair.local_curve(high)
+        if low < high:
+            return self._uneven(n, low, high, smallest)
+        parts = [(1.0, Seats(n, self.pair, 0.0, float(n), high, 1.0 - high))]
+        if self.pair.full_shuffle_proved:
+            return self.pair.curve(parts, high, smallest)
+        if high == 1.0:
+            raise OutsideTheorem(_full_shuffle_advice(self.pair, n))
+        nobody_absent = math.exp(n * math.log(high))
+        if n <= FEW:
+            # among a handful it pays to leave the round without an empty seat out of the sum
+            chances = binomial.pmf(np.arange(n), n, high)
+            parts = [
+                (float(chances[k]), Seats(k, self.pair, float(n - k), float(n)))
+                for k in range(1, n)
+            ]
+        return self.pair.curve(parts, high, smallest, nobody_absent)
+
+    def _uneven(self, n: int, low: float, high: float, smallest: float) -> Curve:
+        """Rates in an interval: some absences are told to the adversary, the rest are equal."""
+        if high == 1.0:
+            raise OutsideTheorem(
+                "rates in an interval need a largest rate below 1, got 1: lower the rate to "
+                f"{max(1 - 50 / n, 0.5):.6g} so that a seat stays empty"
+            )
+        q = low / high
+        parts = [(1.0, Seats(n, self.pair, 0.0, n * q, low, q * (1 - high), 1 - q))]
+        nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
+        return self.pair.curve(parts, high, smallest, nobody_absent)
+
+
+@dataclass(frozen=True, slots=True)
+class SubsampleRound(ShuffledRound):
+    """Subsampled shuffle: a uniformly random cohort of fixed size reports."""
+
+    population: int
+    cohort: int
+    pair: LocalPair
+    colluding: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check_crowd()
+        parameters.count("cohort", self.cohort, 0, self.population)
+
+    @property
+    def participation(self) -> float:
+        return self.cohort / self.population
+
+    @property
+    def exposed_participation(self) -> float:
+        return 1.0 if self.cohort else 0.0
+
+    def simpler(self, local_delta: float) -> ShuffledRound:
+        pair = self.pair.simplified(local_delta)
+        most = min(self.cohort, self.honest)
+        if self.colluding and (most < self.honest or pair.full_shuffle_proved):
+            # the curve grows with the honest part of the cohort: take all of it as honest
+            return SubsampleRound(self.honest, most, pair)
+        return replace(self, pair=pair)
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"{self.population} clients take part in the draw, {self.honest} of them honest",
+            "who is drawn stays secret from the analyzer",
+            "the shuffler does not collude with the analyzer",
+        )
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> Curve:
+        n, k, rate = self.honest, self.cohort, self.participation
+        if k == 0:
+            return no_loss()
+        if n == self.population:
+            if k == n:
+                return ShuffleRound(n, self.pair).curve(smallest)
+            parts = [(1.0, Seats(k, self.pair, float(n - k), float(n)))]
+            return self.pair.curve(parts, rate, smallest)
+        return self._with_colluders(n, k, rate, smallest)
+
+    def _with_colluders(self, n: int, k: int, rate: float, smallest: float) -> Curve:
+        """The honest part of the cohort is hypergeometric.
+
+        The curve grows with it (an empty seat is replaced by a report of the same mean), so cells
+        are counted at their upper end.
+        """
+        from scipy import stats  # slow to load, and only colluding clients need it
+
+        draw = stats.hypergeom(self.population, n, k)
+        low, high = max(0, k - (self.population - n)), min(k, n)
+        mean, deviation = float(draw.mean()), max(float(draw.std()), 1e-9)
+        low = max(low, math.floor(mean - 40 * deviation - 60))
+        high = min(high, math.ceil(mean + 40 * deviation + 60))
+        edges = sorted(
+            {low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high}
+        )
+        parts, full = [], 0.0
+        for left, right in pairwise(edges):
+            weight = (
+                float(draw.cdf(right) - draw.cdf(left))
+                if right < mean
+                else float(draw.sf(left) - draw.sf(right))
+            )
+            if right >= n and not self.pair.full_shuffle_proved:
+                full += weight
+                continue
+            if right > 0 and weight > 0.0:
+                seats = Seats(right, self.pair, float(n - right), float(n))
+                # differences of cumulative probabilities are good to about 1e-16
+                parts.append((weight + 1e-15, seats))
+        # a sum of independent coins (Vatutin, Mikhailov 1982): Bernstein at 40 deviations and 60
+        lost = 1e-38 if (low, high) != (max(0, k - (self.population - n)), min(k, n)) else 0.0
+        unprotected = min(full + lost, 1.0)
+        if not parts:
+            raise OutsideTheorem("no honest client stays absent: lower the cohort")
+        return self.pair.curve(parts, rate, smallest, unprotected)
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffleRound(ShuffledRound):
+    """Full shuffle: every client reports."""
+
+    population: int
+    pair: LocalPair
+    colluding: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check_crowd()
+
+    @property
+    def participation(self) -> float:
+        return 1.0
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"at least {self.honest} honest clients report in every round",
+            "the shuffler does not collude with the analyzer",
+        )
+
+    def curve(self, smallest: float = SMALLEST_DELTA) -> Curve:
+        if not self.pair.full_shuffle_proved:
+            raise OutsideTheorem(_full_shuffle_advice(self.pair, self.honest))
+        n = self.honest
+        parts = [(1.0, Seats(n, self.pair, 0.0, float(n)))]
+        return self.pair.curve(parts, 1.0, smallest)
+
+
+def _full_shuffle_advice(pair: LocalPair, n: int) -> str:
+    instead = f"let every client stay away with probability {min(50 / n, 0.5):.3g}"
+    if pair.pure:
+        instead += " or account for it as any pure randomizer of the same local epsilon"
+    return f"full shuffling leaves no empty seat, and is not proved for {pair.label}: {instead}"

@@ -1,0 +1,275 @@
+"""Privacy statements as values: the figures, what they are worth, and why.
+
+A number is a `Bracket`; its `Kind` says what it is worth and how it is rounded when printed. A
+`Guarantee` carries its reasons and, always, the weaker statement that is left when the party in the
+middle colludes. A `LowerBound` is another type: nothing but a guarantee can be charged.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure
+
+# when nothing but the noise of each report protects a client
+SHUFFLER_COLLUDES = "the shuffler colludes"
+SLOTS_ARE_KNOWN = "it is known who reported when"
+AGGREGATORS_COLLUDE = "the two aggregators work together"
+
+
+class Adjacency(StrEnum):
+    """Which two datasets are neighbours."""
+
+    REPLACE_ONE = "replace one client"
+    REMOVE_ONE = "remove one client"
+    ADD_OR_REMOVE_RECORD = "add or remove one record"
+
+
+class Kind(StrEnum):
+    """What a number is worth."""
+
+    GUARANTEE = "guarantee"
+    LOWER_BOUND = "lower bound"
+    CONJECTURE = "conjecture"
+    REFUTED = "refuted claim"
+
+    def figure(self, value: float | None, digits: int = 4) -> str:
+        """The value as it may be printed: rounding never turns it into a stronger claim."""
+        if value is None:
+            return "–"
+        if self is Kind.GUARANTEE:
+            return rounded_up(value, digits)
+        return rounded_down(value, digits) if self is Kind.LOWER_BOUND else f"{value:.{digits}g}"
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """A few digits, rounded up: a printed guarantee is never below the certified one.
+
+    >>> rounded_up(0.07353001), rounded_up(0.1), rounded_up(12345.6), rounded_up(0.0)
+    ('0.07354', '0.1', '1.235e+04', '0')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    """A few digits, rounded down, for lower bounds.
+
+    >>> rounded_down(0.07353999), rounded_down(0.3)
+    ('0.07353', '0.3')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    if not math.isfinite(value):
+        return f"{value:g}"
+    # The shortest decimal that names this very float: 0.1 stays 0.1 and does not become 0.1001.
+    exact = Decimal(repr(float(value)))
+    shown = Context(prec=digits, rounding=direction).plus(exact)
+    return f"{float(shown):.{digits}g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The closed interval [lower, upper]; `upper` is the end a guarantee may quote.
+
+    >>> Bracket(0.646, 0.647).relative_width < 0.002
+    True
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.lower) or math.isnan(self.upper):
+            raise NumericalFailure("a bound came out as NaN; no figure can be stated")
+        if self.lower > self.upper:
+            raise NumericalFailure(f"bounds crossed: lower {self.lower!r} > upper {self.upper!r}")
+
+    @property
+    def relative_width(self) -> float:
+        """(upper - lower) / upper; 0 when both ends are 0, 1 when only the upper is known."""
+        if self.upper == self.lower:
+            return 0.0
+        if math.isinf(self.upper):
+            return 1.0
+        return (self.upper - self.lower) / self.upper
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGuarantee:
+    """What is left when it is seen who reported what: each report's own privacy.
+
+    Args:
+        report_epsilon: Of a single report; infinite if it has none with report_delta.
+        report_delta: Of a single report.
+        epsilon: Of all rounds together, at the statement's delta.
+        rounds: How many there are.
+        when: In which case only this is left.
+    """
+
+    report_epsilon: float
+    report_delta: float
+    epsilon: float
+    rounds: int
+    when: str = SHUFFLER_COLLUDES
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "report_epsilon": _finite(self.report_epsilon),
+            "report_delta": self.report_delta,
+            "epsilon": _finite(self.epsilon),
+            "rounds": self.rounds,
+            "when": self.when,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """An (epsilon, delta) statement with its reasons: the one kind of figure that may be charged.
+
+    Args:
+        epsilon: Between certified bounds; `upper` is what is guaranteed.
+        delta: Of the statement.
+        adjacency: Which datasets are neighbours.
+        basis: Theorems it rests on, with versions.
+        assumptions: What must hold.
+        local: What is left when it is seen who reported what.
+    """
+
+    epsilon: Bracket
+    delta: float
+    adjacency: Adjacency
+    basis: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    local: LocalGuarantee | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.GUARANTEE
+
+    def charge(self) -> float:
+        """The epsilon to enter in a ledger."""
+        return self.epsilon.upper
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, self.sentences()))
+
+    def sentences(self) -> tuple[str, str | None]:
+        """What holds, and what is left of it when it is seen who reported what."""
+        delta = rounded_up(self.delta)
+        statement = (
+            f"The run is ({rounded_up(self.epsilon.upper)}, {delta})-differentially "
+            f"private ({self.adjacency.value}) towards the analyzer"
+        )
+        if self.assumptions:
+            statement += ", provided that " + "; ".join(self.assumptions)
+        statement += "."
+        if self.local is None:
+            return statement, None
+        left = f"If {self.local.when}, nothing is left at this delta"
+        if math.isfinite(self.local.epsilon):
+            spent = rounded_up(self.local.epsilon)
+            left = (
+                f"If {self.local.when}, what is left is ({spent}, {delta}) "
+                f"over {self.local.rounds:,} rounds"
+            )
+        if math.isfinite(self.local.report_epsilon):
+            left += f" ({self.local.report_epsilon:g} for a single report)"
+        return statement, left + "."
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object for JSON; `from_json` reads it back."""
+        return {
+            "kind": self.kind.value,
+            "epsilon": {"lower": self.epsilon.lower, "upper": _finite(self.epsilon.upper)},
+            "delta": self.delta,
+            "adjacency": self.adjacency.value,
+            "basis": list(self.basis),
+            "assumptions": list(self.assumptions),
+            "local": None if self.local is None else self.local.to_json(),
+        }
+
+    @staticmethod
+    def from_json(data: str | Mapping[str, Any]) -> Guarantee:
+        """Read what `to_json` wrote, as text or as an object."""
+        try:
+            read = json.loads(data) if isinstance(data, str) else data
+            if Kind(read["kind"]) is not Kind.GUARANTEE:
+                raise NotAGuarantee(f"a {read['kind']} is not a guarantee")
+            epsilon, local = read["epsilon"], read["local"]
+            return Guarantee(
+                epsilon=Bracket(float(epsilon["lower"]), _infinite(epsilon["upper"])),
+                delta=float(read["delta"]),
+                adjacency=Adjacency(read["adjacency"]),
+                basis=tuple(read["basis"]),
+                assumptions=tuple(read["assumptions"]),
+                local=None
+                if local is None
+                else LocalGuarantee(
+                    _infinite(local["report_epsilon"]),
+                    float(local["report_delta"]),
+                    _infinite(local["epsilon"]),
+                    int(local["rounds"]),
+                    str(local.get("when", SHUFFLER_COLLUDES)),
+                ),
+            )
+        except (KeyError, TypeError, ValueError) as problem:
+            raise InvalidParameter("data", str(problem), "a guarantee written by to_json") from None
+
+
+@dataclass(frozen=True, slots=True)
+class LowerBound:
+    """An epsilon below which no guarantee about these rounds can be true.
+
+    Args:
+        epsilon: `lower` is proved; `upper` is infinite.
+        delta: Of the statement.
+        adjacency: Which datasets are neighbours.
+        basis: The bad case it was computed for.
+    """
+
+    epsilon: Bracket
+    delta: float
+    adjacency: Adjacency
+    basis: tuple[str, ...]
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.LOWER_BOUND
+
+    def __str__(self) -> str:
+        figure = rounded_down(self.epsilon.lower)
+        return (
+            f"no mechanism of this kind can promise less than epsilon = {figure} "
+            f"at delta = {self.delta:.4g}."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A plain object for JSON."""
+        return {
+            "kind": self.kind.value,
+            "epsilon": {"lower": self.epsilon.lower, "upper": _finite(self.epsilon.upper)},
+            "delta": self.delta,
+            "adjacency": self.adjacency.value,
+            "basis": list(self.basis),
+        }
+
+    if not TYPE_CHECKING:  # for the type checker there is no such method at all
+
+        def charge(self) -> NoReturn:
+            raise NotAGuarantee("a lower bound is not a guarantee: it cannot be charged")
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _infinite(value: float | None) -> float:
+    return math.inf if value is None else float(value)

@@ -1,0 +1,318 @@
+"""Rounds in which only a sum is seen: distributed check-in, and central DP-SGD beside it.
+
+Distributed check-in: each client checks in with probability ``rate`` and adds noise to a vector of
+norm at most C. Given k check-ins, replacing one client moves the sum by at most 2C, and the client
+is among the k with probability k/n. So one round has the curve E_k[(k/n) h_k(1 + (alpha-1) n/k)] on
+alpha >= 1 and its mirror image, h_k the profile of a sum of k reports; k = 0 reveals nothing (tight
+per round and order; see docs/errata.md for P1 Theorem 4's missing k = 0 term). Any dimension.
+
+Central DP-SGD: a trusted server adds N(0, s^2) to a Poisson sample. With one's record the law of
+the sum is P = (1 - q) N(0, s^2) + q N(1, s^2), without it Q = N(0, s^2); both curves follow from
+that of the plain Gaussian pair exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import ClassVar
+
+import numpy as np
+
+from dpcheckin.accounting.engine.arrays import Array, FloatArray
+from dpcheckin.accounting.engine.curves import Curve, CurveFunction, FunctionCurve
+from dpcheckin.accounting.engine.noise import SKELLAM_TAIL, gaussian_profile, skellam_profile
+from dpcheckin.accounting.engine.sampling import (
+    BINS,
+    mixture,
+    reach,
+    sampled,
+    sampled_backward,
+    visible_counts,
+)
+from dpcheckin.accounting.pairs import GaussianPair, LocalPair
+from dpcheckin.accounting.parameters import count, positive, probability
+from dpcheckin.accounting.profile_pairs import ProfilePair
+from dpcheckin.accounting.renyi.sums import SkellamSide, skellam_report
+from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round
+from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Adjacency
+from dpcheckin.errors import InvalidParameter
+
+COARSE_BINS = 64  # of the visible number of reports, for a preview
+ROUNDING = 1e-9  # more than differences of normal tails lose
+LARGEST_LOSS = 600.0
+
+
+class SummedRound(Round):
+    """Distributed check-in: the sum of the reports and their number are seen, nothing else."""
+
+    __slots__ = ()
+    exposed_when: ClassVar[str] = AGGREGATORS_COLLUDE
+    is_function: ClassVar[bool] = True
+    population: int
+    rate: float
+
+    @property
+    def participation(self) -> float:
+        return self.rate
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            f"{self.population} clients flip their own secret coins",
+            "secure aggregation shows nothing but the sum and the number of reports",
+            "every client adds its share of the noise",
+        )
+
+    def _check(self) -> None:
+        count("population", self.population)
+        probability("rate", self.rate)
+
+
+@dataclass(frozen=True)
+class DistributedRound(SummedRound):
+    """Distributed check-in with Gaussian noise.
+
+    Args:
+        population: Number of clients.
+        rate: Probability that a client checks in.
+        noise_multiplier: Noise of one report, in clipping norms.
+        sensitivity: How far a replaced report moves the sum, in clipping norms.
+        groups: Of the visible number of reports; fewer are quicker and looser.
+
+    >>> from dpcheckin.accounting import compose
+    >>> run = compose([(DistributedRound(1_000, 0.1, 1.0), 100)])
+    >>> 0.5 < run.epsilon(1e-3).upper < 0.51
+    True
+    """
+
+    population: int
+    rate: float
+    noise_multiplier: float
+    sensitivity: float = 2.0
+    groups: int = BINS
+
+    def __post_init__(self) -> None:
+        self._check()
+        positive("noise_multiplier", self.noise_multiplier)
+        positive("sensitivity", self.sensitivity)
+
+    @cached_property
+    def pair(self) -> LocalPair:  # type: ignore[override]
+        return GaussianPair(2.0 * self.noise_multiplier / self.sensitivity)
+
+    def basis(self) -> tuple[str, ...]:
+        return (
+            "P1 (arXiv 2206.03151v2) section 5 with sampling without replacement given the "
+            "visible number of reports, composed as loss distributions",
+        )
+
+    def simpler(self, local_delta: float) -> DistributedRound:
+        return DistributedRound(
+            self.population, self.rate, self.noise_multiplier, self.sensitivity, COARSE_BINS
+        )
+
+    def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
+        counts = visible_counts(self.population, self.rate, self.groups)
+
+        def profile(k: float) -> CurveFunction:
+            distance = self.sensitivity / (self.noise_multiplier * math.sqrt(k))
+            return partial(gaussian_profile, distance)
+
+        return [(mixture(self.population, counts, profile, profile, smallest), 1)]
+
+    def bad_case(self, smallest: float) -> FunctionCurve:
+        """Everybody else on one end of the ball: an exact pair, both of its directions."""
+        counts = visible_counts(self.population, self.rate)
+        parts = [
+            (w, low / self.population, 2.0 / (self.noise_multiplier * math.sqrt(high)))
+            for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
+            if low > 0.0 and w > 0.0
+        ]
+
+        def moved(alpha: FloatArray) -> FloatArray:  # H_alpha((1-q)Q + qP || Q)
+            total = np.zeros_like(alpha)
+            for weight, q, distance in parts:
+                total += weight * sampled(partial(gaussian_profile, distance), q, alpha)
+            return total
+
+        def still(alpha: FloatArray) -> FloatArray:  # H_alpha(Q || (1-q)Q + qP)
+            total = np.zeros_like(alpha)
+            for weight, q, distance in parts:
+                total += weight * sampled_backward(partial(gaussian_profile, distance), q, alpha)
+            return total
+
+        return FunctionCurve(moved, moved, reach(moved, 1e-6 * smallest), (still, still))
+
+
+@dataclass(frozen=True)
+class IntegerSumRound(SummedRound):
+    """Distributed check-in of one integer per client with Skellam noise: its exact curve.
+
+    The sum of k reports, each with Skellam noise of the given variance, carries exactly Skellam
+    noise of k times that variance (Agarwal, Kairouz and Liu, arXiv 2110.04995v1); the noise is
+    log-concave, so the largest shift dominates.
+
+    Args:
+        population: Number of clients.
+        rate: Probability that a client checks in.
+        bound: Integers lie in [-bound, bound].
+        variance: Of one report's noise.
+    """
+
+    population: int
+    rate: float
+    bound: int
+    variance: float
+
+    def __post_init__(self) -> None:
+        self._check()
+        count("bound", self.bound)
+        if not 0.0 < self.variance <= 1e10:  # the exact curve is tabulated and needs an end
+            raise InvalidParameter("variance", self.variance, "above 0 and at most 1e+10")
+
+    @cached_property
+    def pair(self) -> LocalPair:  # type: ignore[override]
+        return ProfilePair(
+            "Skellam noise", lambda alpha: self._profile(1.0)(np.asarray(alpha, np.float64))
+        )
+
+    def basis(self) -> tuple[str, ...]:
+        return ("exact Skellam profiles, sampled without replacement given the visible number",)
+
+    def _report(self, alpha: Array) -> Array:
+        return self._profile(1.0)(np.asarray(alpha, np.float64))
+
+    def _profile(self, k: float) -> CurveFunction:
+        return partial(skellam_profile, k * self.variance, 2 * self.bound)
+
+    def _lower(self, k: float) -> CurveFunction:
+        def below(alpha: FloatArray) -> FloatArray:
+            return np.maximum(self._profile(k)(alpha) - 2.0 * SKELLAM_TAIL, 0.0)
+
+        return below
+
+    def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
+        counts = visible_counts(self.population, self.rate)
+        return [(mixture(self.population, counts, self._profile, self._lower, smallest), 1)]
+
+
+@dataclass(frozen=True)
+class SkellamRound(SummedRound):
+    """Distributed check-in of integer vectors with Skellam noise, by its Rényi curve.
+
+    Args:
+        population: Number of clients.
+        rate: Probability that a client checks in.
+        variance: Of the noise of one coordinate of one report.
+        l1: How far a replaced report moves the sum in the l1 norm.
+        l2: The same in the l2 norm.
+        drawing_error: How far all noise of one round together may be, in total variation, from the
+            Skellam law.
+    """
+
+    population: int
+    rate: float
+    variance: float
+    l1: float
+    l2: float
+    drawing_error: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._check()
+        positive("variance", self.variance)
+        positive("l1", self.l1)
+        positive("l2", self.l2)
+
+    @cached_property
+    def renyi(self) -> SkellamSide:  # type: ignore[override]
+        return SkellamSide(
+            self.population, self.rate, self.variance, self.l1, self.l2, self.drawing_error
+        )
+
+    @cached_property
+    def pair(self) -> LocalPair:  # type: ignore[override]
+        report = skellam_report(self.variance, self.l1, self.l2)
+        return ProfilePair("Skellam noise", lambda a: report.profile(np.asarray(a, np.float64)))
+
+    def basis(self) -> tuple[str, ...]:
+        return (
+            "Skellam noise: Agarwal, Kairouz, Liu, arXiv 2110.04995v1, Theorem 3.5, with the "
+            "exact bounds of conditional rounding",
+            "sampling without replacement given the visible number of reports: Wang, Balle, "
+            "Kasiviswanathan, arXiv 1808.00087v2, Theorem 9",
+        )
+
+    def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
+        """What the Rényi curve says of delta: for runs mixed with other rounds."""
+        one, error = self.renyi.curve, self.drawing_error
+
+        def upper(alpha: FloatArray) -> FloatArray:
+            return np.minimum(one.profile(alpha) + (1.0 + alpha) * error, 1.0)
+
+        return [(FunctionCurve(upper, np.zeros_like, reach(upper, 1e-6 * smallest)), 1)]
+
+
+@dataclass(frozen=True)
+class SampledGaussianRound(Round):
+    """One step of central DP-SGD: a trusted server sums a Poisson sample and adds Gaussian noise.
+
+    Args:
+        rate: Probability that a record is in the sample.
+        noise_multiplier: Noise of the sum, in clipping norms.
+
+    >>> from dpcheckin.accounting import compose
+    >>> one = compose([(SampledGaussianRound(1.0, 2.0), 1)]).epsilon(1e-5)
+    >>> 1.993 < one.lower <= one.upper < 1.994  # the Gaussian mechanism itself
+    True
+    """
+
+    adjacency: ClassVar[Adjacency] = Adjacency.ADD_OR_REMOVE_RECORD
+    is_function: ClassVar[bool] = True
+
+    rate: float
+    noise_multiplier: float
+
+    @property
+    def pair(self) -> None:  # type: ignore[override]
+        """There is none: the server sees every record."""
+
+    def __post_init__(self) -> None:
+        probability("rate", self.rate)
+        positive("noise_multiplier", self.noise_multiplier)
+
+    @property
+    def participation(self) -> float:
+        return self.rate
+
+    def assumptions(self) -> tuple[str, ...]:
+        return (
+            "the server is trusted with every record",
+            "each record is sampled by an independent secret coin",
+        )
+
+    def basis(self) -> tuple[str, ...]:
+        return ("Poisson-sampled Gaussian mechanism, exact curves, certified composition",)
+
+    def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
+        if self.rate == 0.0:
+            return []
+        furthest = reach(self.present, 1e-6 * smallest, LARGEST_LOSS)
+        ahead, behind = _widened(self.present), _widened(self.absent)
+        return [(FunctionCurve(*ahead, furthest, behind), 1)]
+
+    def present(self, alpha: FloatArray) -> FloatArray:
+        """H_alpha of the sum with the record from that without."""
+        return sampled(partial(gaussian_profile, 1.0 / self.noise_multiplier), self.rate, alpha)
+
+    def absent(self, alpha: FloatArray) -> FloatArray:
+        """H_alpha of the sum without the record from that with it."""
+        profile = partial(gaussian_profile, 1.0 / self.noise_multiplier)
+        return sampled_backward(profile, self.rate, alpha)
+
+
+def _widened(curve: CurveFunction) -> tuple[CurveFunction, CurveFunction]:
+    return (
+        lambda alpha: (1.0 + ROUNDING) * curve(alpha),
+        lambda alpha: (1.0 - ROUNDING) * curve(alpha),
+    )
