@@ -66,9 +66,10 @@ def epsilon(
         cohort, local_epsilon, local_delta, noise_multiplier, slots, check_in_probability,
         colluding, dropout, lowest_rate,
     )  # fmt: skip
-    stated, least = question.guarantee(delta), question.lower_bound(delta)
+    stated = question.guarantee(delta)
     data = stated.to_json()
-    if least is not None:
+    if question.has_lower_bound:
+        least = question.lower_bound(delta)
         data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
     _show(data, str(stated), json)
 

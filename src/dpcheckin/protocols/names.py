@@ -7,12 +7,13 @@ of accounting, and refuses what contradicts itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from dpcheckin import accounting as a
-from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
+from dpcheckin.accounting import Adjacency, Bracket, Guarantee, LocalPair, LowerBound, Round
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.comparators import local_only_guarantee
 from dpcheckin.protocols.random_check_ins import averaged_guarantee
@@ -303,10 +304,15 @@ class RunQuestion:
             return local_only_guarantee(self.pair(), self.rounds, delta)
         return a.guarantee([(self.round(delta), self.rounds)], delta)
 
-    def lower_bound(self, delta: float) -> LowerBound | None:
-        """What no guarantee about the run can be smaller than; None if nothing is known."""
-        if self.protocol in ("random-check-in-averaged", "local-only", "central"):
-            return None
+    @property
+    def has_lower_bound(self) -> bool:
+        """Is a lower bound asked for at all? Comparators have none."""
+        return self.protocol not in ("local-only", "central")
+
+    def lower_bound(self, delta: float) -> LowerBound:
+        """What no guarantee about the run can be smaller than; zero if nothing is known."""
+        if self.protocol == "random-check-in-averaged":
+            return LowerBound(Bracket(0.0, math.inf), delta, Adjacency.REPLACE_ONE, ())
         one = self.round(delta)
         if self.protocol == "random-check-in-sliding" and isinstance(one, a.WindowRound):
             # a sliding window's slots are open to as many clients as there are slots

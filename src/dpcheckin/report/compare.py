@@ -138,8 +138,7 @@ def _ours(s: Setting) -> list[Line]:
     pure = one.pair is not None and one.pair.pure
     if pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
         low = question.lower_bound(s.delta)
-        if low is not None:
-            note = "no guarantee for all pure randomizers can be smaller" if pure else None
-            about = "exact for one pair of datasets"
-            out.append(Line(low.basis[0], about, Kind.LOWER_BOUND, low.epsilon.lower, note))
+        note = "no guarantee for all pure randomizers can be smaller" if pure else None
+        about = "exact for one pair of datasets"
+        out.append(Line(low.basis[0], about, Kind.LOWER_BOUND, low.epsilon.lower, note))
     return out
