@@ -10,7 +10,7 @@ import typer
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpcheckin.accounting import Guarantee, Round
+    from dpcheckin.accounting import Round
 
 Population = Annotated[int | None, typer.Option(help="Number of clients.")]
 Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
