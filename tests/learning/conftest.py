@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpcheckin.learning.runs import RunOptions
 from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.simulation.runs import RunOptions
 
 
 @pytest.fixture

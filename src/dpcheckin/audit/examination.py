@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.audit import evidence
+from dpcheckin.audit.attacks.statistics import Statistic
+from dpcheckin.audit.attacks.turn_choice import choose_turns
+from dpcheckin.audit.attacks.turns import NAME as TURNS
+from dpcheckin.audit.attacks.turns import Turns, can_take_turns, play_in_turns
+from dpcheckin.audit.betting import evidence
+from dpcheckin.audit.betting.capital import Capital, epsilon_grid
+from dpcheckin.audit.betting.choice import Choice, choose
+from dpcheckin.audit.betting.evidence import Counts, FloatArray
 from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.capital import Capital, epsilon_grid
-from dpcheckin.audit.choice import Choice, choose
-from dpcheckin.audit.evidence import Counts, FloatArray
 from dpcheckin.audit.finding import Finding
-from dpcheckin.audit.players import Players, players_for
-from dpcheckin.audit.released import Neighbours
+from dpcheckin.audit.processes import Players, players_for
 from dpcheckin.audit.state import State
-from dpcheckin.audit.statistics import Statistic
-from dpcheckin.audit.systems import Simulated, System
-from dpcheckin.audit.turn_choice import choose_turns
-from dpcheckin.audit.turns import NAME as TURNS
-from dpcheckin.audit.turns import Turns, can_take_turns, play_in_turns
+from dpcheckin.audit.systems.batches import Neighbours
+from dpcheckin.audit.systems.simulated import Simulated, System
 from dpcheckin.errors import InvalidParameter
 
 Progress = Callable[[float, str], None]

@@ -2,7 +2,7 @@
 
 This file holds the arguments, the progress bar and what is printed. What may be set and varied are
 the options of `dpcheckin train`, with the same names and defaults. The work is in
-`dpcheckin.learning.sweep`; torch is imported only when the command runs.
+`dpcheckin.learning.sweeps.grid`; torch is imported only when the command runs.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def sweep(
     only what is missing. Results do not depend on the backend. Exit code 1 if a run failed.
     """
     try:
-        from dpcheckin.learning.sweep import Sweep, run_sweep
-        from dpcheckin.learning.sweep_report import shown, write_sweep
-        from dpcheckin.learning.sweep_runners import make_runner
+        from dpcheckin.learning.sweeps.grid import Sweep, run_sweep
+        from dpcheckin.learning.sweeps.report import shown, write_sweep
+        from dpcheckin.learning.sweeps.runners import make_runner
     except ImportError as problem:
         raise DpCheckinError(
             f"sweeps need torch: pip install 'dpcheckin[learning]' ({problem})"
@@ -116,7 +116,7 @@ def _print_table(headings: list[str], rows: list[list[str]]) -> None:
 
 def _allowed() -> dict[str, Any]:
     """The options of `train` that make up a run, with their types."""
-    from dpcheckin.learning.sweep import NAMES
+    from dpcheckin.learning.sweeps.grid import NAMES
 
     hints = get_type_hints(train)
     return {name: hints[name] for name in inspect.signature(train).parameters if name in NAMES}
@@ -124,8 +124,8 @@ def _allowed() -> dict[str, Any]:
 
 def _base(settings: list[str], grid: dict[str, Any]) -> Any:
     """Options of all runs: train's defaults, and what was set."""
-    from dpcheckin.learning.runs import RunOptions
-    from dpcheckin.learning.sweep import changed_options
+    from dpcheckin.learning.simulation.runs import RunOptions
+    from dpcheckin.learning.sweeps.grid import changed_options
 
     parameters = inspect.signature(train).parameters
     changes = {name: parameters[name].default for name in _allowed()}

@@ -151,8 +151,8 @@ def train(
     from dpcheckin.accounting.kinds import rounded_up
 
     try:
-        from dpcheckin.learning.runs import RunOptions, build
         from dpcheckin.learning.settings import Settings
+        from dpcheckin.learning.simulation.runs import RunOptions, build
     except ImportError as problem:
         _fail(f"training needs torch: pip install 'dpcheckin[learning]' ({problem})")
     try:

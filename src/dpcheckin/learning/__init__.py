@@ -4,15 +4,26 @@ Needs torch (`pip install dpcheckin[learning]`). A run in ten lines is in `docs/
 """
 
 from dpcheckin.errors import DatasetMissing
-from dpcheckin.learning.backends import Backend, InProcess, Processes, RayCluster, make_backend
-from dpcheckin.learning.datasets import Dataset, load_dataset
-from dpcheckin.learning.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
-from dpcheckin.learning.gradients import VmapGradients
-from dpcheckin.learning.layerwise import LayerwiseGradients, client_gradients
-from dpcheckin.learning.models import build_model, count_parameters, papers_cnn, small_network
+from dpcheckin.learning.data.datasets import Dataset, load_dataset
+from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
+from dpcheckin.learning.gradients.engine import VmapGradients
+from dpcheckin.learning.gradients.layerwise import LayerwiseGradients, client_gradients
+from dpcheckin.learning.models.networks import (
+    build_model,
+    count_parameters,
+    papers_cnn,
+    small_network,
+)
 from dpcheckin.learning.settings import Settings
-from dpcheckin.learning.training import Outcome, Trainer, accuracy
-from dpcheckin.learning.work import ClientWork, Reports
+from dpcheckin.learning.simulation.backends import (
+    Backend,
+    InProcess,
+    Processes,
+    RayCluster,
+    make_backend,
+)
+from dpcheckin.learning.simulation.client_work import ClientWork, Reports
+from dpcheckin.learning.simulation.training import Outcome, Trainer, accuracy
 
 __all__ = [
     "Backend",

@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.learning.training import Outcome, Trainer
+from dpcheckin.learning.simulation.training import Outcome, Trainer
 
 
 def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:

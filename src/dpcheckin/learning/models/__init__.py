@@ -1,0 +1,1 @@
+"""Built-in networks, and features learned from public data."""
