@@ -9,7 +9,7 @@ from dpcheckin.cli.training_figures import NAMES
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters, load_dataset
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.models.networks import FrozenFeatures, build_model
+from dpcheckin.learning.models import FrozenFeatures, build_model
 from dpcheckin.learning.paper_figures import FIGURES, TrainingFigure, run_figure
 from dpcheckin.learning.report import write_report
 from dpcheckin.learning.simulation.runs import build

@@ -8,7 +8,7 @@ from dpcheckin.learning.data.datasets import Dataset, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.gradients.engine import VmapGradients
 from dpcheckin.learning.gradients.layerwise import LayerwiseGradients, client_gradients
-from dpcheckin.learning.models.networks import (
+from dpcheckin.learning.models import (
     build_model,
     count_parameters,
     papers_cnn,

@@ -19,7 +19,7 @@ from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.learning.data.fleet import Clients, Fleet
 from dpcheckin.learning.gradients.engine import ChunkGradients, GradientEngine, Loss
 from dpcheckin.learning.gradients.layerwise import client_gradients
-from dpcheckin.learning.models.networks import count_parameters
+from dpcheckin.learning.models import count_parameters
 from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
 
 CLIENT_CHUNK = 500

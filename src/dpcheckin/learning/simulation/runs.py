@@ -17,8 +17,8 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.models.networks import build_model, count_parameters
-from dpcheckin.learning.models.pretraining import private_head
+from dpcheckin.learning.models import build_model, count_parameters
+from dpcheckin.learning.pretraining import private_head
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.simulation.backends import make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from dpcheckin.accounting import Guarantee
 from dpcheckin.accounting.kinds import rounded_up
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
-from dpcheckin.learning.models.networks import FrozenFeatures
+from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.simulation import checkpoint
 from dpcheckin.learning.simulation.backends import Backend, InProcess

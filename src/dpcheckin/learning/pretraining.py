@@ -13,7 +13,7 @@ from torch import nn
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.models.networks import FrozenFeatures
+from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.randomizers.base import at_least
 
 FEATURES = 64

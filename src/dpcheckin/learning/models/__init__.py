@@ -1,1 +1,0 @@
-"""Built-in networks, and features learned from public data."""
