@@ -120,4 +120,4 @@ def learning_settings(table: dict[str, Any]) -> Settings:
     odd = sorted(table.keys() - known)
     if odd:
         raise InvalidParameter("task", odd, ", ".join(sorted(known)))
-    return Settings(**table)
+    return Settings(**{"learning_rate": 0.5, "averaging": 0.0, **table})

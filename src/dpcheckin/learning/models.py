@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.names import MODELS
+from dpcheckin.options import listed
 
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
@@ -93,7 +95,7 @@ def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
         return small_network(int(torch.tensor(shape).prod()), classes)
     if name == "linear":
         return nn.Sequential(nn.Flatten(), nn.Linear(int(torch.tensor(shape).prod()), classes))
-    raise InvalidParameter("model", name, "auto, papers-cnn, papers-cnn-relu, small or linear")
+    raise InvalidParameter("model", name, listed(MODELS))
 
 
 def count_parameters(module: nn.Module) -> int:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import DatasetMissing, InvalidParameter
+from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.report import write_report
 from dpcheckin.learning.settings import Settings
-from dpcheckin.learning.simulation.runs import RunOptions, build
+from dpcheckin.learning.simulation.runs import build
 
 Watch = Callable[[str, dict[str, Any]], None]
 
@@ -42,11 +43,13 @@ class TrainingFigure:
 
 
 def _settings(**changes: Any) -> Settings:
-    return Settings(**{"evaluate_every": 50, "checkpoint_every": 50, "averaging": 0.9, **changes})
+    usual: dict[str, Any] = {"learning_rate": 0.5, "averaging": 0.9, "evaluate_every": 50}
+    return Settings(**{**usual, **changes})
 
 
 def _mnist(**changes: Any) -> RunOptions:
-    return RunOptions(**{"data": "mnist", "settings": _settings(), **changes})
+    usual: dict[str, Any] = {"data": "mnist", "local_epsilon": 4.0, "rate": 0.1}
+    return RunOptions(**{**usual, "settings": _settings(), **changes})
 
 
 _LDP_SGD = _mnist(randomizer="ldp-sgd", local_epsilon=2.0, rate=0.1, clip=0.1, rounds=6800)
@@ -149,7 +152,7 @@ FIGURES: dict[str, TrainingFigure] = {
 
 
 def _quickly(options: RunOptions) -> RunOptions:
-    learning = replace(options.settings, evaluate_every=10, checkpoint_every=10)
+    settings = replace(options.settings, evaluate_every=10, checkpoint_every=10)
     population = None if options.population is None else 10**7
     rate = options.rate if population else max(options.rate, 0.05)
     return replace(
@@ -159,7 +162,7 @@ def _quickly(options: RunOptions) -> RunOptions:
         rounds=20,
         rate=rate,
         population=population,
-        settings=learning,
+        settings=settings,
     )
 
 
@@ -180,16 +183,17 @@ def run_figure(
         out = place / re.sub(r"[^\w.]+", "-", label)
         out.mkdir(parents=True, exist_ok=True)
         try:
-            trainer = build(_quickly(options) if quick else options, out)
+            played = _quickly(options) if quick else options
+            trainer = build(played, out)
         except DatasetMissing as problem:
             results[label] = {"left_out": str(problem)}
             continue
         if watch is not None:
             trainer.on_round = lambda row, label=label: watch(label, row)
         outcome = trainer.run()
-        results[label], logs[label] = write_report(out, trainer, outcome), outcome.log
+        results[label], logs[label] = write_report(out, trainer, outcome, played), outcome.log
     if not logs:
-        raise DatasetMissing("; ".join(said["left_out"] for said in results.values()))
+        raise DatasetMissing("; ".join(left["left_out"] for left in results.values()))
     _draw(place / f"{name}.png", figure, logs, quick)
     (place / "summary.json").write_text(json.dumps(results, indent=1) + "\n")
     return results

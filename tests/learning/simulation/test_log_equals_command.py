@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcheckin.cli import application
-from dpcheckin.learning.simulation.runs import PROTOCOLS
+from dpcheckin.learning.names import PROTOCOLS
 
 TRAIN = ["train", "--json", "--threads", "1", "--evaluate-every", "5", "--delta", "1e-5"]
 PRICE = ["epsilon", "--json", "--delta", "1e-5", "--population", "1437"]

@@ -96,8 +96,9 @@ def test_a_run_taken_up_again_ends_with_the_same_bits(tiny, tmp_path, optimizer)
 SCRIPT = """
 import sys
 from pathlib import Path
-from dpcheckin.learning.simulation.runs import RunOptions, build
+from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.simulation.runs import build
 settings = Settings(evaluate_every=20, checkpoint_every=7, momentum=0.5)
 options = RunOptions(rounds=120, rate=0.3, threads=1, reports="each", settings=settings)
 build(options, Path(sys.argv[1])).run()
@@ -187,3 +188,13 @@ def test_schedules():
     rates = [steps.rate_at(i, 10) for i in (0, 3, 9)]
     assert rates == pytest.approx([2.0, 1.0, 0.2])
     assert Settings(learning_rate=2.0, schedule="constant", warmup=4).rate_at(0, 10) == 0.5
+
+
+def test_every_protocol_and_randomizer_that_can_be_named_can_be_made(tiny):
+    """The lists that options are checked against are those of what can be built."""
+    from dpcheckin.learning.names import PROTOCOLS, RANDOMIZERS
+    from dpcheckin.learning.simulation.runs import PLANS, make_randomizer
+
+    assert tuple(PLANS) == PROTOCOLS
+    for name in RANDOMIZERS:
+        assert make_randomizer(tiny(randomizer=name), 10).clip == 1.0

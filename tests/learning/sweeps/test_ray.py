@@ -12,8 +12,10 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.learning.simulation.workers import connect_ray
-from dpcheckin.learning.sweeps.grid import MARK, Sweep, run_sweep, shared_folder
-from dpcheckin.learning.sweeps.runners import Here, OnRay
+from dpcheckin.learning.sweeps.grid import Sweep
+from dpcheckin.learning.sweeps.results import MARK, shared_folder
+from dpcheckin.learning.sweeps.runners import InThisProcess, OnRay
+from dpcheckin.learning.sweeps.sweep_run import run_sweep
 
 pytest.importorskip("ray", reason="the ray package is not installed (extra: flower)")
 
@@ -46,14 +48,14 @@ def test_a_sweep_on_ray_gives_the_local_results(cluster, tiny, tmp_path):
             {k: v for k, v in r.items() if k != "seconds"}
             for r in run_sweep(grid, tmp_path / name, runner)
         ]
-        for name, runner in (("here", Here()), ("ray", OnRay(2)))
+        for name, runner in (("here", InThisProcess()), ("ray", OnRay(2)))
     ]
     assert said[0] == said[1] and len({r["model"] for r in said[0]}) == 4
 
 
 def test_prices_on_ray_are_the_local_ones(cluster, tiny, tmp_path):
     grid = Sweep(tiny(randomizer="ldp-sgd"), {"population": (10**4, 10**8)}, train=False)
-    here = run_sweep(grid, tmp_path / "here", Here())
+    here = run_sweep(grid, tmp_path / "here", InThisProcess())
     assert run_sweep(grid, tmp_path / "ray", OnRay(2)) == here
 
 

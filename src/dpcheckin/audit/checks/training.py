@@ -74,7 +74,7 @@ class Canaries:
     def train(self, seed: int) -> tuple[FloatArray, IntArray]:
         """One run: the sum of the reports in each round as the models give it away, and counts."""
         settings = Settings(
-            learning_rate=1.0, schedule="constant", seed=seed, evaluate_every=10**9,
+            learning_rate=1.0, schedule="constant", averaging=0.0, seed=seed, evaluate_every=10**9,
             checkpoint_every=10**9,
         )  # fmt: skip
         set_parameters(self._work.module, self._start)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpcheckin.errors import DatasetMissing, InvalidParameter
+from dpcheckin.learning.names import DATASETS
 
-NAMES = ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")
 _MEANS = {
     "mnist": (0.1307, 0.3081),
     "fashion-mnist": (0.2860, 0.3530),
@@ -70,7 +70,7 @@ def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     path = Path(name).expanduser()
     if path.exists():
         return _npz(path)
-    raise InvalidParameter("data", name, f"{', '.join(NAMES)} or the path of an .npz file")
+    raise InvalidParameter("data", name, f"{', '.join(DATASETS)} or the path of an .npz file")
 
 
 def _digits() -> Dataset:

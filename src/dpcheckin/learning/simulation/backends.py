@@ -18,8 +18,10 @@ import torch
 from torch import Tensor
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.names import BACKENDS
 from dpcheckin.learning.simulation.client_work import Chunk, ChunkResult, ClientWork, set_parameters
 from dpcheckin.learning.simulation.workers import follow_parent, import_ray, start_ray
+from dpcheckin.options import listed
 
 _GROUP = 8
 """Most chunks per shipment: 4,000 clients a call, enough to hide its cost."""
@@ -125,9 +127,6 @@ class RayCluster(Backend):
             self._ray.shutdown()
 
 
-BACKENDS = ("local", "processes", "ray")
-
-
 def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) -> Backend:
     """A backend by name; `local` ignores `workers` and leaves torch's threads alone."""
     if name == "local":
@@ -136,4 +135,4 @@ def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) ->
         return Processes(work, workers, threads)
     if name == "ray":
         return RayCluster(work, workers, threads)
-    raise InvalidParameter("backend", name, ", ".join(BACKENDS))
+    raise InvalidParameter("backend", name, listed(BACKENDS))

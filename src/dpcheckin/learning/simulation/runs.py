@@ -1,14 +1,9 @@
-"""From the words of the command line to a ready trainer: one flat description of a run.
-
-`RunOptions` holds what a user can say; `build` turns it into plan, work and trainer. Parsing of
-arguments and printing are the command's.
-"""
+"""From the options of a run to a trainer that is ready: data, model, fleet, randomizer and plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
@@ -18,9 +13,9 @@ from dpcheckin.learning.data.datasets import Dataset, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import build_model, count_parameters
+from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.pretraining import private_head
-from dpcheckin.learning.settings import Settings
-from dpcheckin.learning.simulation.backends import make_backend
+from dpcheckin.learning.simulation.backends import Backend, make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
 from dpcheckin.learning.simulation.training import OnRound, Trainer
 from dpcheckin.protocols import (
@@ -36,61 +31,15 @@ from dpcheckin.protocols import (
 )
 from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit, VectorRandomizer
 
-PROTOCOLS = (
-    "shuffled-check-in",
-    "subsampled-shuffle",
-    "full-shuffle",
-    "random-check-ins-fixed",
-    "random-check-ins-averaged",
-    "random-check-ins-sliding",
-    "distributed-check-in",
-    "local-only",
-    "central",
-)
-RANDOMIZERS = ("privunit", "ldp-sgd", "gaussian")
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Everything that defines a run; equal options give equal models, bit for bit."""
-
-    data: str = "digits"
-    data_dir: Path | None = None
-    model: str = "auto"
-    public: str | None = None
-    public_epochs: int = 5
-    protocol: str = "shuffled-check-in"
-    randomizer: str = "privunit"
-    local_epsilon: float = 4.0
-    noise_multiplier: float = 1.0
-    clip: float = 1.0
-    per_tensor: bool = False
-    population: int | None = None
-    rate: float = 0.1
-    lowest_rate: float | None = None
-    dropout: float = 0.0
-    slots: int | None = None
-    minibatch: int = 1
-    rounds: int = 200
-    by_owner: bool = False
-    reports: str = "sum"
-    settings: Settings = field(default_factory=Settings)
-    delta: float = 1e-5
-    epsilon_budget: float | None = None
-    backend: str = "local"
-    workers: int = 2
-    threads: int | None = None
+_MakePlan = Callable[[RunOptions, int, VectorRandomizer], Plan]
 
 
 def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
-    """The randomizer by name, for this model's number of parameters."""
-    if options.randomizer == "privunit":
-        return PrivUnit(options.local_epsilon, dimension, options.clip)
-    if options.randomizer == "ldp-sgd":
-        return LdpSgd(options.local_epsilon, dimension, options.clip)
+    """The randomizer by name, for a model with so many parameters (`dimension`)."""
     if options.randomizer == "gaussian":
         return Gaussian(options.noise_multiplier, options.clip)
-    raise InvalidParameter("randomizer", options.randomizer, ", ".join(RANDOMIZERS))
+    kinds = {"privunit": PrivUnit, "ldp-sgd": LdpSgd}
+    return kinds[options.randomizer](options.local_epsilon, dimension, options.clip)
 
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
@@ -105,33 +54,45 @@ def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
     return Bootstrapped(data.train_inputs, data.train_targets, options.population)
 
 
+def _window(kind: Window) -> _MakePlan:
+    return lambda options, population, randomizer: RandomCheckIns(
+        population, options.slots or population, randomizer, kind, minibatch=options.minibatch
+    )
+
+
+def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
+    cohort = max(1, round(options.rate * population))
+    return SubsampledShuffle(population, cohort, options.rounds, randomizer)
+
+
+def _distributed(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
+    if not isinstance(randomizer, Gaussian):
+        raise InvalidParameter("randomizer", options.randomizer, "gaussian with this protocol")
+    return DistributedCheckIn(population, options.rate, options.rounds, randomizer)
+
+
+PLANS: Mapping[str, _MakePlan] = {
+    "shuffled-check-in": lambda o, n, r: ShuffledCheckIn(
+        n, o.rate, o.rounds, r, o.lowest_rate, o.dropout
+    ),
+    "subsampled-shuffle": _subsampled,
+    "full-shuffle": lambda o, n, r: FullShuffle(n, o.rounds, r),
+    "random-check-ins-fixed": _window(Window.FIXED),
+    "random-check-ins-averaged": _window(Window.AVERAGED),
+    "random-check-ins-sliding": _window(Window.SLIDING),
+    "distributed-check-in": _distributed,
+    "local-only": lambda o, n, r: LocalOnly(n, o.rate, o.rounds, r),
+    "central": lambda o, n, r: CentralDpSgd(n, o.rate, o.rounds, o.noise_multiplier, o.clip),
+}
+"""How each protocol of `names.PROTOCOLS` becomes a plan: options, population, randomizer."""
+
+
 def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    """The plan by name."""
-    rate, rounds = options.rate, options.rounds
-    cohort = max(1, round(rate * population))
-    slots = options.slots or population
-    if options.protocol == "shuffled-check-in":
-        return ShuffledCheckIn(
-            population, rate, rounds, randomizer, options.lowest_rate, options.dropout
-        )
-    if options.lowest_rate is not None or options.dropout:
+    """The plan by name, for so many clients (`population`)."""
+    spread = options.lowest_rate is not None or options.dropout
+    if spread and options.protocol != "shuffled-check-in":
         raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
-    if options.protocol == "subsampled-shuffle":
-        return SubsampledShuffle(population, cohort, rounds, randomizer)
-    if options.protocol == "full-shuffle":
-        return FullShuffle(population, rounds, randomizer)
-    if options.protocol == "local-only":
-        return LocalOnly(population, rate, rounds, randomizer)
-    if options.protocol.startswith("random-check-ins-"):
-        window = Window(options.protocol.removeprefix("random-check-ins-"))
-        return RandomCheckIns(population, slots, randomizer, window, minibatch=options.minibatch)
-    if options.protocol == "distributed-check-in":
-        if not isinstance(randomizer, Gaussian):
-            raise InvalidParameter("randomizer", options.randomizer, "gaussian with this protocol")
-        return DistributedCheckIn(population, rate, rounds, randomizer)
-    if options.protocol == "central":
-        return CentralDpSgd(population, rate, rounds, options.noise_multiplier, options.clip)
-    raise InvalidParameter("protocol", options.protocol, ", ".join(PROTOCOLS))
+    return PLANS[options.protocol](options, population, randomizer)
 
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:
@@ -152,12 +113,12 @@ def build(
 ) -> Trainer:
     """A trainer ready to run; everything that can be wrong with the options is raised here.
 
-    `data` spares loading what `options.data` names when somebody holds it already.
+    Parameters:
+        options: the run.
+        out: folder for checkpoint and log; None keeps nothing.
+        on_round: called with the figures of every round as it ends.
+        data: spares loading what `options.data` names when somebody holds it already.
     """
-    if options.reports not in ("each", "sum"):
-        raise InvalidParameter("reports", options.reports, "'each' or 'sum'")
-    if not 0 < options.delta < 1:
-        raise InvalidParameter("delta", options.delta, "strictly between 0 and 1")
     data = data or load_dataset(options.data, options.data_dir)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -171,7 +132,7 @@ def build(
     work = ClientWork(
         module, cross_entropy, fleet, reported, Reports(options.reports), options.per_tensor
     )
-    backend: Any = None
+    backend: Backend | None = None
     if options.backend != "local":
         backend = make_backend(options.backend, work, options.workers, options.threads or 1)
     return Trainer(

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.kinds import rounded_up
-from dpcheckin.learning.sweeps.grid import Result, Sweep
+from dpcheckin.learning.sweeps.cells import Result
+from dpcheckin.learning.sweeps.grid import Sweep
 
 _RUN_COLUMNS = ("accuracy", "best_accuracy", "epsilon", "colluding_epsilon", "delta", "rounds_run")
 _MOST_LABELS = 12
@@ -119,8 +120,8 @@ def _draw(sweep: Sweep, results: list[Result], rows: list[dict[str, Any]], path:
 
 
 def _label(point: dict[str, Any], without: str | None = None) -> str:
-    said = [f"{n.replace('_', ' ')} {_plain(v)}" for n, v in point.items() if n != without]
-    return ", ".join(said) or "all"
+    parts = [f"{n.replace('_', ' ')} {_plain(v)}" for n, v in point.items() if n != without]
+    return ", ".join(parts) or "all"
 
 
 def _plain(value: Any) -> str:

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.learning.names import BACKENDS
 from dpcheckin.learning.simulation.workers import connect_ray, follow_parent
-from dpcheckin.learning.sweeps.grid import MARK, Cell, Result, play_cell, shared_folder
-
-RUNNERS = ("local", "processes", "ray")
+from dpcheckin.learning.sweeps.cells import Result, play_cell
+from dpcheckin.learning.sweeps.grid import Cell
+from dpcheckin.learning.sweeps.results import MARK, shared_folder
+from dpcheckin.options import listed
 
 
 class Runner(Protocol):
@@ -28,7 +30,7 @@ class Runner(Protocol):
         """Results, as they come."""
 
 
-class Here:
+class InThisProcess:
     """This process, one cell after the other."""
 
     def play(self, cells: Sequence[Cell], folder: Path) -> Iterator[Result]:
@@ -100,9 +102,9 @@ def make_runner(name: str, workers: int, address: str | None = None) -> Runner:
     if address is not None and name != "ray":
         raise InvalidParameter("ray_address", address, "nothing unless backend is 'ray'")
     if name == "local":
-        return Here()
+        return InThisProcess()
     if name == "processes":
         return InProcesses(workers)
     if name == "ray":
         return OnRay(workers, address)
-    raise InvalidParameter("backend", name, ", ".join(RUNNERS))
+    raise InvalidParameter("backend", name, listed(BACKENDS))
