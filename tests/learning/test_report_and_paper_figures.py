@@ -57,7 +57,7 @@ def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
     short = replace(short, rounds=2, rate=0.1)
     both = {"here": short, "not here": replace(short, data="cifar10")}
     monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("two runs", both, 1.0))
-    monkeypatch.setattr("dpcheckin.learning.runs.load_dataset", missing)
+    monkeypatch.setattr("dpcheckin.learning.simulation.runs.load_dataset", missing)
     results = run_figure("p1-figure6", tmp_path)
     assert results["here"]["rounds"] == 2
     assert results["not here"] == {"left_out": "cifar10 is nowhere"}
