@@ -98,7 +98,7 @@ def option(
 ) -> T:
     """A dataclass field that is an option.
 
-    Parameters:
+    Args:
         default: the value when nothing is given; also the command line's.
         help: one sentence; None lists the choices.
         section: the heading it stands under, "" for the first one.

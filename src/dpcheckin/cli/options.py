@@ -22,7 +22,7 @@ Command = Callable[..., None]
 def options_from(kind: type[Any], parameter: str = "options") -> Callable[[Command], Command]:
     """Replace a command's parameter by the options of a dataclass.
 
-    Parameters:
+    Args:
         kind: the dataclass; it must be possible to make it without arguments.
         parameter: the name of the command's parameter that takes its instance.
     """

@@ -47,7 +47,7 @@ def write_report(
 ) -> dict[str, Any]:
     """Write all three files and return the summary.
 
-    Parameters:
+    Args:
         folder: where the files go; it must exist.
         trainer: the run that was played.
         outcome: what came of it.

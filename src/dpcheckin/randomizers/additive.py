@@ -20,7 +20,7 @@ from dpcheckin.randomizers.base import (
     SummableRandomizer,
     SummedReports,
     VectorRandomizer,
-    at_least,
+    check_pure,
     check_rows,
     clip_rows,
     positive,
@@ -99,9 +99,7 @@ class Laplace(VectorRandomizer):
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
-        at_least("dimension", self.dimension, 1)
-        positive("clip", self.clip)
+        check_pure(self.local_epsilon, self.dimension, self.clip)
 
     @property
     def scale(self) -> float:

@@ -16,6 +16,7 @@ form of Feldman and Talwar, arXiv 2102.12099v1).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -28,9 +29,8 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
     SummableRandomizer,
     SummedReports,
-    at_least,
+    check_pure,
     check_rows,
-    positive,
     row_dots,
     row_norms,
     squared_rows,
@@ -98,16 +98,14 @@ class _CapRandomizer(SummableRandomizer):
     sum_is_exact = False
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
+        check_pure(self.local_epsilon, self.dimension, self.clip, least=2)
         if self.local_epsilon > _LARGEST_EPSILON:
             raise InvalidParameter("local_epsilon", self.local_epsilon, f"≤ {_LARGEST_EPSILON:g}")
-        at_least("dimension", self.dimension, 2)
-        positive("clip", self.clip)
 
-    @cached_property
+    @property
+    @abstractmethod
     def cap_measure(self) -> float:
         """q: the share of the sphere that the cap covers."""
-        raise NotImplementedError
 
     @cached_property
     def cap_probability(self) -> float:

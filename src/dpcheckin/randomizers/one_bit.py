@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
     VectorRandomizer,
-    at_least,
+    check_pure,
     check_rows,
-    positive,
     squared_rows,
 )
 from dpcheckin.randomizers.caps import PrivUnit
@@ -39,9 +38,7 @@ class _OneBit(VectorRandomizer):
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
-        at_least("dimension", self.dimension, 1)
-        positive("clip", self.clip)
+        check_pure(self.local_epsilon, self.dimension, self.clip)
 
     @property
     def pair(self) -> LocalPair:

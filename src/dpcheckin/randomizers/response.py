@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import CategoryRandomizer, at_least, positive
 from dpcheckin.randomizers.source import RandomSource
 
@@ -82,6 +83,4 @@ class BinaryResponse(DaryResponse):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.symbols != 2:
-            from dpcheckin.errors import InvalidParameter
-
             raise InvalidParameter("symbols", self.symbols, "2 (use DaryResponse for more)")

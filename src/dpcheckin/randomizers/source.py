@@ -70,6 +70,7 @@ class SeededSource(RandomSource):
         sequence = np.random.SeedSequence(seed)
         self.generator = np.random.Generator(np.random.PCG64(sequence))
         self.xp = np if arrays == "numpy" else importlib.import_module("torch")
+        self._torch: Any = None
         if arrays == "torch":
             state = int(sequence.spawn(1)[0].generate_state(1, np.uint64)[0]) >> 1
             self._torch = self.xp.Generator().manual_seed(state)

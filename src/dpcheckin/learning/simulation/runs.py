@@ -113,7 +113,7 @@ def build(
 ) -> Trainer:
     """A trainer ready to run; everything that can be wrong with the options is raised here.
 
-    Parameters:
+    Args:
         options: the run.
         out: folder for checkpoint and log; None keeps nothing.
         on_round: called with the figures of every round as it ends.

@@ -110,10 +110,10 @@ class Trainer:
         state, mark = self._start(optimizer), self.fingerprint()
         end = allowed if self.stop_after is None else min(allowed, self.stop_after)
         while state.rounds < end:
-            self._round(state, optimizer, backend, allowed)
+            figures = self._round(state, optimizer, backend, allowed)
             last = state.rounds == end
             if last or state.rounds % self.settings.evaluate_every == 0:
-                self._look(state)
+                self._evaluate(state, figures)
             if self.out and (last or state.rounds % self.settings.checkpoint_every == 0):
                 checkpoint.save(self.out, state, mark)
                 write_log(self.out, [self._priced(row) for row in state.log])
@@ -145,7 +145,8 @@ class Trainer:
         optimizer: torch.optim.Optimizer,
         backend: Backend,
         allowed: int,
-    ) -> None:
+    ) -> dict[str, Any]:
+        """Play one round and return its figures for the log."""
         seed, index = self.settings.seed, state.rounds
         cohort = self.plan.cohort(seed, index)
         began = time.perf_counter()
@@ -169,17 +170,18 @@ class Trainer:
         if self.on_round:
             seconds = time.perf_counter() - began
             self.on_round({"round": state.rounds, "check_ins": reports, "seconds": seconds})
-        self._latest = {
+        return {
             "check_ins": reports,
             "loss": loss / max(reports, 1),
             "clipped": clipped / max(reports, 1),
         }
 
-    def _look(self, state: checkpoint.State) -> None:
+    def _evaluate(self, state: checkpoint.State, figures: dict[str, Any]) -> None:
+        """Log the averaged model's accuracy beside the figures of the latest round."""
         set_parameters(self.work.module, state.average)
         row = {
             "round": state.rounds,
-            **self._latest,
+            **figures,
             "accuracy": accuracy(self.work.module, self.test_inputs, self.test_targets),
         }
         set_parameters(self.work.module, state.parameters)

@@ -19,7 +19,7 @@ Result = dict[str, Any]
 def play_cell(cell: Cell, folder: Path | None) -> Result:
     """Play one cell, or state its price; what it cannot do becomes part of the result.
 
-    Parameters:
+    Args:
         cell: the options and whether to train.
         folder: where checkpoints go, None to keep none.
     """

@@ -19,7 +19,7 @@ def run_sweep(
 ) -> list[Result]:
     """Play what has no result yet and return all results in the order of the cells.
 
-    Parameters:
+    Args:
         sweep: the grid.
         out: folder of the sweep; results lie in `cells` below it.
         runner: who plays the cells.
