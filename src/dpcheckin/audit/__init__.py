@@ -10,8 +10,10 @@ from dpcheckin.audit.budget import Budget
 from dpcheckin.audit.checks.plans import check_plan, check_report, plan_named, randomizer_named
 from dpcheckin.audit.examination import Check, examine
 from dpcheckin.audit.finding import Finding
+from dpcheckin.audit.systems.base import BlackBox, OneReport, System
 from dpcheckin.audit.systems.batches import Neighbours, RoundBatches, gathered
-from dpcheckin.audit.systems.simulated import BlackBox, OneReport, PerClient, Simulated, System
+from dpcheckin.audit.systems.per_client import PerClient
+from dpcheckin.audit.systems.simulated import Simulated
 
 __all__ = [
     "BlackBox",

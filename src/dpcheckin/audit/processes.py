@@ -1,4 +1,4 @@
-"""Who plays the runs: this process, or workers of its own; and what processor time that took."""
+"""Worker processes that play the runs of an audit, and the processor time they take."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def _timed(function: Callable[..., Any], job: tuple[Any, ...]) -> tuple[Any, int
     return function(*job), os.getpid(), time.process_time()
 
 
-class Players:
+class WorkerPool:
     """Runs jobs here, or in worker processes, and knows what they cost."""
 
     def __init__(self, workers: int, pool: ProcessPoolExecutor | None) -> None:
         self.workers, self._pool = workers, pool
         self._began, self._spent = time.process_time(), dict[int, float]()
 
-    def play(self, function: Callable[..., Any], jobs: list[tuple[Any, ...]]) -> list[Any]:
+    def run(self, function: Callable[..., Any], jobs: list[tuple[Any, ...]]) -> list[Any]:
         if self._pool is None:
             return [function(*job) for job in jobs]
         waiting: list[Future[Any]] = [self._pool.submit(_timed, function, job) for job in jobs]
@@ -40,12 +40,12 @@ class Players:
 
 
 @contextmanager
-def players_for(workers: int) -> Iterator[Players]:
-    """As many as asked for; workers end with the block."""
+def worker_pool(workers: int) -> Iterator[WorkerPool]:
+    """So many processes (1: this one only); they end with the block."""
     if workers < 1:
         raise InvalidParameter("workers", workers, "at least 1")
     if workers == 1:
-        yield Players(1, None)
+        yield WorkerPool(1, None)
         return
     with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        yield Players(workers, pool)
+        yield WorkerPool(workers, pool)

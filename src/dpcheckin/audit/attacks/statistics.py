@@ -97,8 +97,8 @@ def log_ratio(
 def _(randomizer: DaryResponse, reports: NDArray[Any], value: Value, others: Value) -> FloatArray:
     if value == others:
         return np.zeros(len(reports))
-    says = (reports == value).astype(np.float64) - (reports == others)
-    return np.asarray(randomizer.local_epsilon * says)
+    sign = (reports == value).astype(np.float64) - (reports == others)
+    return np.asarray(randomizer.local_epsilon * sign)
 
 
 @log_ratio.register
@@ -237,8 +237,8 @@ class Place(Statistic):
         reports, there = batches.at(self.place)
         data = self.data
         first, second = in_round(data.first, 0), in_round(data.second, 0)
-        says = np.round(log_ratio(self.randomizer, reports, first, second), _DIGITS)
-        return np.where(there, says, 0.0)
+        ratio = np.round(log_ratio(self.randomizer, reports, first, second), _DIGITS)
+        return np.where(there, ratio, 0.0)
 
 
 @dataclass(frozen=True)

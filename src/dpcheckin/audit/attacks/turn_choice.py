@@ -48,7 +48,7 @@ class _Search:
     def __init__(
         self, first: Turns, second: Turns, pairs: int, delta: float, confidence: float
     ) -> None:
-        self._turns, self.ranking = (_some(first, second, *most) for most in (_MOST, _RANKING))
+        self._turns, self.ranking = (_limited(first, second, *most) for most in (_MOST, _RANKING))
         self._pairs, self._delta = pairs, delta
         self._wanted = needed_capital(confidence) + 0.25
 
@@ -135,7 +135,7 @@ class _Search:
         return low
 
 
-def _some(first: Turns, second: Turns, plays: int, runs: int) -> tuple[Turns, Turns]:
+def _limited(first: Turns, second: Turns, plays: int, runs: int) -> tuple[Turns, Turns]:
     """Not more than so many plays, or runs in them."""
     each = (first.values.size + second.values.size) / first.plays
     kept = min(first.plays, plays, max(200, int(runs / each)))

@@ -8,9 +8,9 @@ plan's coins, the randomizer, the permutation. They depend on each other, which 
 counts once, with the *mean* degree of the event over its runs. That mean varies far less than what
 one target shows, since most of what one target shows is whether its own coin and noise were lucky.
 
-For reports that are symbols: their batches are told by counts, so that exchanging one report is an
-addition. Scores are computed from whole counts in one order of operations, as an event must be a
-function of what is released and not of how it came about.
+For reports that are symbols: counts are all there is to their batches, so that exchanging one
+report is an addition. Scores are computed from whole counts in one order of operations, as an event
+must be a function of what is released and not of how it came about.
 """
 
 from __future__ import annotations
@@ -129,13 +129,13 @@ class _Scoring:
 
     def of(self, counts: IntArray, sizes: IntArray) -> FloatArray:
         """Counts have a row for each play and a column for each symbol."""
-        said = []
+        densities = []
         for ratios in self._ratios:
             weight = (self._population - sizes).astype(np.float64)
             for symbol, ratio in enumerate(ratios):
                 weight = weight + ratio * counts[:, symbol]
-            said.append(np.log(weight / self._population))
-        return np.asarray(said[0] - said[1])
+            densities.append(np.log(weight / self._population))
+        return np.asarray(densities[0] - densities[1])
 
     def changes(self, counts: IntArray, sizes: IntArray) -> FloatArray:
         """Score of each play if one report of `old` were a report of `new`: [play, old, new]."""
@@ -159,7 +159,7 @@ class _Side:
         assert isinstance(value, int)
         self.value, self._plays, self._population = value, plays, population
         self._change: FloatArray | None = None
-        self._few: tuple[FloatArray, IntArray] | None = None
+        self._one_round: tuple[FloatArray, IntArray] | None = None
 
     def add(
         self,
@@ -176,7 +176,7 @@ class _Side:
         if last and self._change is None:  # a single round: exchanges of a kind are all alike
             kinds = (owners * symbols + reports) * symbols + own
             often = np.bincount(kinds, minlength=self._plays * symbols**2)
-            self._few = change.reshape(self._plays, -1), often.reshape(self._plays, -1)
+            self._one_round = change.reshape(self._plays, -1), often.reshape(self._plays, -1)
             return
         if self._change is None:
             self._change = np.zeros(self._plays * self._population)
@@ -184,8 +184,8 @@ class _Side:
 
     def turns(self, total: FloatArray) -> Turns:
         plays, n = np.arange(self._plays), self._population
-        if self._few is not None:
-            change, often = self._few
+        if self._one_round is not None:
+            change, often = self._one_round
             where, kind = np.nonzero(often * (change != 0.0))
             moved, many = change[where, kind], often[where, kind]
         else:

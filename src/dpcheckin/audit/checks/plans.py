@@ -20,8 +20,9 @@ from dpcheckin.audit.attacks.statistics import (
 )
 from dpcheckin.audit.attacks.turns import can_take_turns
 from dpcheckin.audit.examination import Check
+from dpcheckin.audit.systems.base import OneReport, System
 from dpcheckin.audit.systems.batches import Neighbours
-from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, OneReport, Simulated, System
+from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, Simulated
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import (
     DistributedCheckIn,

@@ -75,16 +75,16 @@ class Request:
         name = self.randomizer or "dary:3"
         randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
         plan = plans.plan_named(
-            self.protocol or "shuffled-check-in", randomizer, _or(self.population, 1000),
-            _or(self.rate, 0.1), _or(self.rounds, 1), self.slots,
+            self.protocol or "shuffled-check-in", randomizer, _given_or(self.population, 1000),
+            _given_or(self.rate, 0.1), _given_or(self.rounds, 1), self.slots,
         )  # fmt: skip
-        return plans.check_plan(plan, _or(self.delta, 1e-3), self.confidence, turns=True)
+        return plans.check_plan(plan, _given_or(self.delta, 1e-3), self.confidence, turns=True)
 
     def _report(self) -> Check:
         self._refuse("--attack report", "protocol", "population", "rate", "rounds", "slots")
         name = self.randomizer or "dary:3"
         randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
-        return plans.check_report(randomizer, _or(self.delta, 1e-2), self.confidence)
+        return plans.check_report(randomizer, _given_or(self.delta, 1e-2), self.confidence)
 
     def sums_plan(self, default: DistributedCheckIn) -> DistributedCheckIn:
         """The plan of a training run; what was left out is the default's."""
@@ -96,8 +96,8 @@ class Request:
                 raise InvalidParameter("randomizer", self.randomizer, "gaussian:SIGMA")
             randomizer = named
         return DistributedCheckIn(
-            _or(self.population, default.population), _or(self.rate, default.rate),
-            _or(self.rounds, default.rounds), randomizer,
+            _given_or(self.population, default.population), _given_or(self.rate, default.rate),
+            _given_or(self.rounds, default.rounds), randomizer,
         )  # fmt: skip
 
     def _training(self) -> Check:
@@ -106,7 +106,7 @@ class Request:
         except ImportError as problem:
             raise DpCheckinError(f"training needs torch: {problem}") from None
         plan = self.sums_plan(default_training_plan())
-        return check_training(plan, _or(self.delta, 1e-2), self.confidence)
+        return check_training(plan, _given_or(self.delta, 1e-2), self.confidence)
 
     def _service(self) -> Check:
         try:
@@ -120,16 +120,16 @@ class Request:
         if not isinstance(randomizer, DaryResponse):
             raise InvalidParameter("randomizer", name, "binary or dary:K with the services")
         system = Deployed(
-            _or(self.population, default.population), _or(self.rate, default.rate),
-            _or(self.rounds, default.rounds), randomizer.local_epsilon, randomizer.symbols,
-            _or(self.delta, default.delta),
+            _given_or(self.population, default.population), _given_or(self.rate, default.rate),
+            _given_or(self.rounds, default.rounds), randomizer.local_epsilon, randomizer.symbols,
+            _given_or(self.delta, default.delta),
         )  # fmt: skip
         return check_service(system, self.confidence)
 
     def _epsilon(self, randomizer: str, default: float) -> float | None:
         if self.local_epsilon is None and randomizer.startswith("gaussian"):
             return None
-        return _or(self.local_epsilon, default)
+        return _given_or(self.local_epsilon, default)
 
     def _refuse(self, mode: str, *names: str) -> None:
         for name in names:
@@ -138,5 +138,5 @@ class Request:
                 raise InvalidParameter(name.replace("_", "-"), value, f"left out with {mode}")
 
 
-def _or(given: _T | None, default: _T) -> _T:
+def _given_or(given: _T | None, default: _T) -> _T:
     return default if given is None else given

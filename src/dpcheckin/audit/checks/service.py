@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from dpcheckin.audit.attacks.statistics import standard_statistics, worst_neighbours
 from dpcheckin.audit.checks.plans import DEFAULT_CONFIDENCE, rounds_text
 from dpcheckin.audit.examination import Check
+from dpcheckin.audit.systems.base import System
 from dpcheckin.audit.systems.batches import Neighbours, Released, gathered
-from dpcheckin.audit.systems.simulated import System
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, SecureSource
 from dpcheckin.service import envelope, signing
@@ -149,12 +149,12 @@ class _Deployment:
             self.plan.id.hex(), number, digest(_MODEL).hex(), self.key.key_id.hex(), now,
             now + _SECONDS,
         )  # fmt: skip
-        said = signing.signed_bytes(document, self.identity)
+        signed = signing.signed_bytes(document, self.identity)
         core.publish_model(digest(_MODEL), _MODEL)
-        core.open_round(number, said)
+        core.open_round(number, signed)
         core.mark_present(core.current().serial, self.names)
         for agent, name, value in zip(self.agents, self.names, values, strict=True):
-            part = agent.take_part(agent.read_round(said), partial(np.array, [value]))
+            part = agent.take_part(agent.read_round(signed), partial(np.array, [value]))
             if part.failure is not None:
                 raise part.failure
             if part.action is not Action.NOTHING:

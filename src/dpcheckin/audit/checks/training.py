@@ -6,12 +6,11 @@ client's gradient is any vector we like (a linear model under a linear loss), wh
 client can hold; everything else is the real trainer: coins, gradients, clipping, noise, steps.
 
 `TrainingRuns` is a system for `audit.examination`: one client's gradient points one way or the
-other. `trained_sums` is one run with any gradients, for `audit.checks.one_run`. Needs torch.
+other. `Canaries` is one run with any gradients, for `audit.checks.one_run`. Needs torch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,8 +22,8 @@ from torch import Tensor, nn
 from dpcheckin.accounting import Guarantee
 from dpcheckin.audit.attacks.statistics import LikelihoodRatio, MeanReport
 from dpcheckin.audit.examination import Check
+from dpcheckin.audit.systems.base import System, run_seeds
 from dpcheckin.audit.systems.batches import FloatArray, IntArray, Neighbours, Released, RoundBatches
-from dpcheckin.audit.systems.simulated import System
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, Settings, Trainer
 from dpcheckin.learning.simulation.client_work import get_parameters, set_parameters
@@ -114,9 +113,7 @@ class TrainingRuns(System):
         everyone = np.arange(self.plan.population)
         gradients[:, 0] = self.length * data.values(everyone, which, 0)[:, 0]
         canaries = Canaries(self.plan, gradients)
-        sequence = np.random.SeedSequence((*seed, _RUNS))
-        seeds: Sequence[int] = [int(s) >> 1 for s in sequence.generate_state(runs, np.uint64)]
-        played = [canaries.train(s) for s in seeds]
+        played = [canaries.train(number) for number in run_seeds(seed, runs, _RUNS)]
         return tuple(
             RoundBatches(
                 np.array([sums[t, 0] for sums, _ in played]),

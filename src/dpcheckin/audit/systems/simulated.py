@@ -1,57 +1,45 @@
-"""The systems under audit: everything that turns a dataset and a seed into released batches.
+"""Plans played by the package's own code, many runs at a time.
 
-`Simulated` plays a plan with the package's own code: the plan's coins, the randomizer, a
-permutation; one run after the other for the coins, all clients of all runs at once for the
-randomizer, which is what its batch interface is for. `CoinByCoin` flips the coins of many runs at
-once, too, and `Everybody` needs none. `PerClient` plays the same plan one client at
-a time with a source of its own each, the way deployed clients do; slow, and the reference for the
-other. `BlackBox` takes any function that returns batches. Their steps are methods so that an
-audit can be tested on systems in which one step is wrong (`audit.tables.mutants`).
+`Simulated` takes the plan's coins, the randomizer and a permutation; one run after the other for
+the coins, all clients of all runs at once for the randomizer, which is what its batch interface is
+for. `CoinByCoin` flips the coins of many runs at once, too, and `Everybody` needs none. Their steps
+are methods so that an audit can be tested on systems in which one step is wrong
+(`audit.tables.mutants`).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.audit.systems.batches import IntArray, Neighbours, Released, RoundBatches, gathered
+from dpcheckin.audit.systems.base import (
+    COINS,
+    NOISE,
+    PERMUTE,
+    System,
+    run_seeds,
+    seeded_generator,
+)
+from dpcheckin.audit.systems.batches import IntArray, Neighbours, Released, RoundBatches
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle, Plan, Reveals, ShuffledCheckIn
 from dpcheckin.randomizers import Randomizer, RandomSource, SeededSource
 
-_NOISE, _PERMUTE, _RUNS, _COINS = 51, 52, 53, 54
 _BLOCK_WORK = 1_500_000  # reports, or their worth in coin flips, of one block
 _COIN_WORK = 700  # drawing one cohort costs about as much as randomizing so many reports
 
 
-class System(ABC):
-    """Whatever releases batches about a dataset."""
+Cohorts = tuple[IntArray, IntArray]
+"""Who reports in one round: all runs end to end, and how many each run has."""
 
-    paired: bool = True
-    """Whether equal seeds mean equal coins and noise on both neighbours."""
-
-    @abstractmethod
-    def play(self, data: Neighbours, which: int, seed: tuple[int, ...], runs: int) -> Released:
-        """The batches of `runs` independent runs on dataset `which`."""
-
-    def play_both(
-        self, data: Neighbours, seed: tuple[int, ...], runs: int
-    ) -> tuple[Released, Released]:
-        """Pairs of runs, one on each dataset; with the same chance if the system can do that."""
-        seeds = (seed, seed) if self.paired else ((*seed, 0), (*seed, 1))
-        return self.play(data, 0, seeds[0], runs), self.play(data, 1, seeds[1], runs)
-
-    @property
-    def block(self) -> int:
-        """Runs to play at a time."""
-        return 256
+Values = Callable[[IntArray], NDArray[Any]]
+"""What these clients hold in one dataset and round, one row a client."""
 
 
 @dataclass(frozen=True)
@@ -83,28 +71,27 @@ class Simulated(System):
         self, data: Neighbours, datasets: Sequence[int], seed: tuple[int, ...], runs: int
     ) -> list[Released]:
         """Coins do not depend on the data, so they are drawn once for both neighbours."""
-        run_seeds = _run_seeds(seed, runs)
-        drawn = self._drawn(seed, run_seeds)
+        numbers = run_seeds(seed, runs)
+        drawn = self._drawn(seed, numbers)
         rounds: list[list[RoundBatches]] = [[] for _ in datasets]
         for t in range(self.plan.rounds):
-            clients, sizes = next(drawn)
+            cohorts = next(drawn)
             for released, which in zip(rounds, datasets, strict=True):
-                released.append(self._round(data, which, seed, run_seeds, clients, sizes, t))
+                values = partial(data.values, which=which, round_index=t)
+                released.append(self._round(values, seed, numbers, cohorts, t))
         return [tuple(released) for released in rounds]
 
-    def drawn(self, seed: tuple[int, ...], runs: int) -> Iterator[tuple[IntArray, IntArray]]:
+    def drawn(self, seed: tuple[int, ...], runs: int) -> Iterator[Cohorts]:
         """Round by round, who reports in each run: all runs end to end, and how many each has."""
-        return self._drawn(seed, _run_seeds(seed, runs))
+        return self._drawn(seed, run_seeds(seed, runs))
 
     def released(
         self, reports: NDArray[Any], sizes: IntArray, seed: tuple[int, ...], round_index: int
     ) -> NDArray[Any]:
         """What leaves the shuffler in one round of many runs."""
-        return self.shuffled(reports, sizes, (*seed, round_index, _PERMUTE))
+        return self.shuffled(reports, sizes, (*seed, round_index, PERMUTE))
 
-    def _drawn(
-        self, seed: tuple[int, ...], runs: Sequence[int]
-    ) -> Iterator[tuple[IntArray, IntArray]]:
+    def _drawn(self, seed: tuple[int, ...], runs: Sequence[int]) -> Iterator[Cohorts]:
         count = self.plan.rounds
         drawn = [[self.participants(run, t) for t in range(count)] for run in runs]
         for t in range(count):
@@ -113,16 +100,10 @@ class Simulated(System):
             yield np.concatenate(cohorts), sizes
 
     def _round(
-        self,
-        data: Neighbours,
-        which: int,
-        seed: tuple[int, ...],
-        runs: Sequence[int],
-        clients: IntArray,
-        sizes: IntArray,
-        t: int,
+        self, values: Values, seed: tuple[int, ...], runs: Sequence[int], cohorts: Cohorts, t: int
     ) -> RoundBatches:
-        reports = self.randomized(data.values(clients, which, t), self.noise(seed, t))
+        clients, sizes = cohorts
+        reports = self.randomized(values(clients), self.noise(seed, t))
         reports, sizes = self.delivered(reports, clients, sizes)
         if self.plan.reveals is Reveals.SUM:
             ends = np.concatenate([[0.0], np.cumsum(reports[:, 0])])
@@ -141,11 +122,11 @@ class Simulated(System):
 
     def noise(self, seed: tuple[int, ...], round_index: int) -> RandomSource:
         """Where the randomizer's chance in this round comes from."""
-        return SeededSource((*seed, round_index, _NOISE))
+        return SeededSource((*seed, round_index, NOISE))
 
     def randomized(self, values: NDArray[Any], source: RandomSource) -> NDArray[Any]:
         """One report for each value."""
-        reports: NDArray[Any] = self.randomizer.randomize(values, source)  # type: ignore[attr-defined]
+        reports: NDArray[Any] = self.randomizer.randomize(values, source)
         return reports
 
     def delivered(
@@ -180,12 +161,10 @@ class CoinByCoin(Simulated):
         work = 2 * self.plan.population * self.plan.rate + 30
         return int(np.clip(_BLOCK_WORK // (self.plan.rounds * work), 16, 8192))
 
-    def _drawn(
-        self, seed: tuple[int, ...], runs: Sequence[int]
-    ) -> Iterator[tuple[IntArray, IntArray]]:
+    def _drawn(self, seed: tuple[int, ...], runs: Sequence[int]) -> Iterator[Cohorts]:
         n = self.plan.population
         for t in range(self.plan.rounds):
-            places = heads(_generator(*seed, t, _COINS), n * len(runs), self.plan.rate)
+            places = heads(seeded_generator(*seed, t, COINS), n * len(runs), self.plan.rate)
             yield places % n, np.bincount(places // n, minlength=len(runs))
 
 
@@ -200,9 +179,7 @@ class Everybody(Simulated):
         work = 2 * self.plan.population + 30
         return int(np.clip(_BLOCK_WORK // (self.plan.rounds * work), 16, 8192))
 
-    def _drawn(
-        self, seed: tuple[int, ...], runs: Sequence[int]
-    ) -> Iterator[tuple[IntArray, IntArray]]:
+    def _drawn(self, seed: tuple[int, ...], runs: Sequence[int]) -> Iterator[Cohorts]:
         n = self.plan.population
         everybody = np.tile(self.plan.cohort(0, 0).clients, len(runs))
         return repeat((everybody, np.full(len(runs), n)), self.plan.rounds)
@@ -224,107 +201,12 @@ def heads(generator: np.random.Generator, coins: int, rate: float) -> IntArray:
     return places[places < coins]
 
 
-@dataclass(frozen=True)
-class PerClient(Simulated):
-    """The same plan, client by client: every client asks a source of its own."""
-
-    @property
-    def block(self) -> int:
-        return 100
-
-    def _round(
-        self,
-        data: Neighbours,
-        which: int,
-        seed: tuple[int, ...],
-        runs: Sequence[int],
-        clients: IntArray,
-        sizes: IntArray,
-        t: int,
-    ) -> RoundBatches:
-        batches = []
-        for run, there in zip(runs, np.split(clients, np.cumsum(sizes)[:-1]), strict=True):
-            reports = [
-                self.randomized(
-                    data.values(there[i : i + 1], which, t), self.own_source(run, t, int(client))
-                )
-                for i, client in enumerate(there)
-            ]
-            size = np.array([len(reports)], dtype=np.int64)
-            together = np.concatenate([self.no_report(data, which, t), *reports])
-            batches.append([self.shuffled(together, size, (run, t, _PERMUTE))])
-        return gathered(batches)[0]
-
-    def no_report(self, data: Neighbours, which: int, round_index: int) -> NDArray[Any]:
-        """A batch of nobody, of the right shape and type."""
-        return data.values(np.empty(0, dtype=np.int64), which, round_index)
-
-    def own_source(self, run: int, round_index: int, client: int) -> RandomSource:
-        """The source of one client in one round of one run."""
-        return SeededSource((run, round_index, client, _NOISE))
-
-
-@dataclass(frozen=True)
-class OneReport(System):
-    """A single client's report, seen as it is: what is left when the shuffler colludes."""
-
-    randomizer: Randomizer
-
-    @property
-    def block(self) -> int:
-        return 20_000
-
-    def play(self, data: Neighbours, which: int, seed: tuple[int, ...], runs: int) -> Released:
-        values = data.values(np.zeros(runs, dtype=np.int64), which, 0)
-        reports = self.randomizer.randomize(values, SeededSource((*seed, _NOISE)))  # type: ignore[attr-defined]
-        return (RoundBatches(reports, np.ones(runs, dtype=np.int64)),)
-
-
-@dataclass(frozen=True)
-class BlackBox(System):
-    """Any function from (dataset 0 or 1, a fresh number) to the batches that were released.
-
-    The number may be ignored, as by a deployed service that takes its chance from the operating
-    system; set `paired` only if it decides all chance.
-    """
-
-    release: Callable[[int, int], Sequence[NDArray[Any]]]
-    paired: bool = False
-    runs_at_once: int = 64
-
-    @property
-    def block(self) -> int:
-        return self.runs_at_once
-
-    def play(self, data: Neighbours, which: int, seed: tuple[int, ...], runs: int) -> Released:
-        numbers = _sequence(*seed, _RUNS).generate_state(runs, np.uint64)
-        played = []
-        for number in numbers:
-            batches = self.release(which, int(number) >> 1)
-            if not all(isinstance(batch, np.ndarray) for batch in batches):
-                raise InvalidParameter("release", type(batches), "a sequence of arrays")
-            played.append(batches)
-        return gathered(played)
-
-
 @lru_cache(maxsize=2)
 def _order(seed: tuple[int, ...], sizes_as_bytes: bytes) -> IntArray:
     """A uniformly random order within each run; kept, as the other neighbour uses it next."""
     sizes = np.frombuffer(sizes_as_bytes, dtype=np.int64)
-    generator, total = _generator(*seed), int(sizes.sum())
+    generator, total = seeded_generator(*seed), int(sizes.sum())
     if sizes.size and (sizes == sizes[0]).all():
         rows = np.arange(total).reshape(sizes.size, -1)
         return generator.permuted(rows, axis=1).ravel()
     return np.argsort(np.repeat(np.arange(sizes.size), sizes) + generator.random(total))
-
-
-def _run_seeds(seed: tuple[int, ...], runs: int) -> list[int]:
-    return [int(s) >> 1 for s in _sequence(*seed, _RUNS).generate_state(runs, np.uint64)]
-
-
-def _sequence(*seed: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence(seed)
-
-
-def _generator(*seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(_sequence(*seed)))

@@ -21,8 +21,10 @@ from dpcheckin.accounting import gaussian, local_guarantee
 from dpcheckin.audit.attacks.statistics import Differences, LikelihoodRatio
 from dpcheckin.audit.checks.plans import check_plan, check_report
 from dpcheckin.audit.examination import Check
+from dpcheckin.audit.systems.base import OneReport
 from dpcheckin.audit.systems.batches import TARGET, IntArray, Neighbours, Released, RoundBatches
-from dpcheckin.audit.systems.simulated import CoinByCoin, OneReport, PerClient
+from dpcheckin.audit.systems.per_client import PerClient
+from dpcheckin.audit.systems.simulated import Cohorts, CoinByCoin
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import (
     DaryResponse,
@@ -56,9 +58,7 @@ class Mutant:
 class DoubledRate(CoinByCoin):
     """Clients check in twice as often as they say."""
 
-    def _drawn(
-        self, seed: tuple[int, ...], runs: Sequence[int]
-    ) -> Iterator[tuple[IntArray, IntArray]]:
+    def _drawn(self, seed: tuple[int, ...], runs: Sequence[int]) -> Iterator[Cohorts]:
         eager = CoinByCoin(replace(self.plan, rate=2 * self.plan.rate))
         return eager._drawn(seed, runs)
 
@@ -66,9 +66,7 @@ class DoubledRate(CoinByCoin):
 class SameCoins(CoinByCoin):
     """The coin of the first round is used in all of them."""
 
-    def _drawn(
-        self, seed: tuple[int, ...], runs: Sequence[int]
-    ) -> Iterator[tuple[IntArray, IntArray]]:
+    def _drawn(self, seed: tuple[int, ...], runs: Sequence[int]) -> Iterator[Cohorts]:
         return repeat(next(super()._drawn(seed, runs)), self.plan.rounds)
 
 
@@ -122,9 +120,13 @@ class SecureReport(OneReport):
 
     paired = False
 
+    def source(self) -> RandomSource:
+        """Where the report's chance comes from."""
+        return SecureSource()
+
     def play(self, data: Neighbours, which: int, seed: tuple[int, ...], runs: int) -> Released:
         values = data.values(np.zeros(runs, dtype=np.int64), which, 0)
-        reports = self.randomizer.randomize(values, SecureSource())  # type: ignore[attr-defined]
+        reports = self.randomizer.randomize(values, self.source())
         return (RoundBatches(reports, np.ones(runs, dtype=np.int64)),)
 
 
@@ -137,10 +139,8 @@ class _NotSnapped(SecureSource):
 class UnsnappedReport(SecureReport):
     """The same chance, but the sum of value and noise is sent with all its bits."""
 
-    def play(self, data: Neighbours, which: int, seed: tuple[int, ...], runs: int) -> Released:
-        values = data.values(np.zeros(runs, dtype=np.int64), which, 0)
-        reports = self.randomizer.randomize(values, _NotSnapped())  # type: ignore[attr-defined]
-        return (RoundBatches(reports, np.ones(runs, dtype=np.int64)),)
+    def source(self) -> RandomSource:
+        return _NotSnapped()
 
 
 @cache
@@ -178,35 +178,55 @@ def _sensitivity() -> Mutant:
 _ROUNDS = ShuffledCheckIn(10, 0.4, 4, DaryResponse(2.0, 3))
 
 
-def _of(plan: ShuffledCheckIn, system: type[CoinByCoin], delta: float) -> tuple[Check, Check]:
-    honest = check_plan(plan, delta, CONFIDENCE)
-    return replace(honest, system=system(plan)), honest
+def _wrong_step(
+    name: str,
+    wrong: str,
+    system: type[CoinByCoin],
+    plan: ShuffledCheckIn,
+    delta: float,
+    pairs: int,
+) -> Callable[[], Mutant]:
+    """A mutant whose system plays the plan with one step changed."""
+
+    def make() -> Mutant:
+        honest = check_plan(plan, delta, CONFIDENCE)
+        return Mutant(name, wrong, replace(honest, system=system(plan)), honest, pairs)
+
+    return make
 
 
-def _doubled_rate() -> Mutant:
-    plan = ShuffledCheckIn(6, 0.45, 1, DaryResponse(3.0, 3))
-    broken, honest = _of(plan, DoubledRate, 0.1)
-    return Mutant("rate 2γ", "clients check in at rate 0.9 for 0.45", broken, honest, 6_000)
-
-
-def _no_permutation() -> Mutant:
-    plan = ShuffledCheckIn(100, 0.5, 1, DaryResponse(4.0, 3))
-    broken, honest = _of(plan, NoPermutation, 0.02)
-    wrong = "batches are in the order of clients"
-    return Mutant("shuffler that does not permute", wrong, broken, honest, 2_000)
-
-
-def _sent_twice() -> Mutant:
-    plan = ShuffledCheckIn(10, 0.5, 1, DaryResponse(2.0, 3))
-    broken, honest = _of(plan, SentTwice, 0.1)
-    return Mutant("report sent twice", "a retry is kept beside the first", broken, honest, 12_000)
-
-
-def _same_coins() -> Mutant:
-    plan = ShuffledCheckIn(20, 0.1, 6, DaryResponse(3.0, 3))
-    broken, honest = _of(plan, SameCoins, 0.02)
-    wrong = "who checks in once checks in always"
-    return Mutant("coin reused across rounds", wrong, broken, honest, 8_000)
+_doubled_rate = _wrong_step(
+    "rate 2γ",
+    "clients check in at rate 0.9 for 0.45",
+    DoubledRate,
+    ShuffledCheckIn(6, 0.45, 1, DaryResponse(3.0, 3)),
+    delta=0.1,
+    pairs=6_000,
+)
+_no_permutation = _wrong_step(
+    "shuffler that does not permute",
+    "batches are in the order of clients",
+    NoPermutation,
+    ShuffledCheckIn(100, 0.5, 1, DaryResponse(4.0, 3)),
+    delta=0.02,
+    pairs=2_000,
+)
+_sent_twice = _wrong_step(
+    "report sent twice",
+    "a retry is kept beside the first",
+    SentTwice,
+    ShuffledCheckIn(10, 0.5, 1, DaryResponse(2.0, 3)),
+    delta=0.1,
+    pairs=12_000,
+)
+_same_coins = _wrong_step(
+    "coin reused across rounds",
+    "who checks in once checks in always",
+    SameCoins,
+    ShuffledCheckIn(20, 0.1, 6, DaryResponse(3.0, 3)),
+    delta=0.02,
+    pairs=8_000,
+)
 
 
 def _half_ledger() -> Mutant:

@@ -104,10 +104,10 @@ def audit_cells(
         plan = plan_named("shuffled-check-in", randomizer, cell.population, cell.rate, cell.rounds)
         check = check_plan(plan, cell.delta, confidence, turns=True)
 
-        def tell(share: float, words: str, place: int = place, cell: Cell = cell) -> None:
+        def show(share: float, words: str, place: int = place, cell: Cell = cell) -> None:
             progress((place + share) / len(cells), f"{cell.key}: {words}")
 
-        finding = examine(check, budget, seed=seed, workers=workers, progress=tell)
+        finding = examine(check, budget, seed=seed, workers=workers, progress=show)
         done[cell.key] = {**finding.to_json(), "cell": cell.__dict__, "budget": str(budget)}
         _save(path, done)
     return [done[cell.key] for cell in cells]
@@ -194,8 +194,8 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
         place.set_yscale("log")
         name = {"binary": "binary response", "dary:3": "3-ary response"}[response]
         deltas = sorted({_delta(response, population, e) for e in _EPSILONS}, reverse=True)
-        said = " and ".join(f"{delta:g}" for delta in deltas)
-        title = f"{name}, n = {population}, {rounds_text(1)}, δ = {said}"
+        values = " and ".join(f"{delta:g}" for delta in deltas)
+        title = f"{name}, n = {population}, {rounds_text(1)}, δ = {values}"
         place.set_title(title, fontsize=9)
         place.grid(alpha=0.3)
     for place in axes[-1]:
