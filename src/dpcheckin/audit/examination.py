@@ -52,6 +52,16 @@ class Check:
 
     With `turns` every client is the target in turn; the statistics, which look at one target, are
     tried in the pilot all the same.
+
+    Args:
+        name: a few words for reports.
+        system: what is attacked.
+        data: the neighbours.
+        statistics: scores to choose an event from.
+        epsilon: the claim's.
+        delta: the claim's, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        turns: let every client be the target in turn.
     """
 
     name: str
@@ -111,10 +121,20 @@ def examine(
     stop_when_refuted: bool = False,
     planned: int | None = None,
 ) -> Finding:
-    """Audit one claim within a budget; `resume` adds the budget to what was saved before.
+    """Audit one claim within a budget.
 
-    The stakes suit the pairs that this budget buys; when more sessions are to follow, `planned` is
-    the number of pairs in all of them.
+    The stakes suit the pairs that this budget buys, or those that are planned.
+
+    Args:
+        check: claim and attack.
+        budget: seconds, processor seconds or pairs of runs.
+        seed: repeats an audit exactly; None draws one.
+        workers: number of processes.
+        progress: called with the share of the budget used and a few words.
+        state_path: file to go on from, None to keep none.
+        resume: add the budget to what the file holds.
+        stop_when_refuted: end as soon as the claim has fallen.
+        planned: pairs of all sessions together, if more are to follow.
     """
     fingerprint, began = check.fingerprint(), time.perf_counter()
     with worker_pool(workers) as pool:

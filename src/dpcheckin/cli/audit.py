@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -184,7 +185,7 @@ def _examined(
             words += f"\n{needed}"
     if out is not None:
         draw_findings([finding], out / "audit.png")
-    _say(report, words, out, json)
+    _print_report(report, words, out, json)
 
 
 def _one_run(request: Request, seed: int | None, out: Path | None, json: bool) -> None:
@@ -193,10 +194,10 @@ def _one_run(request: Request, seed: int | None, out: Path | None, json: bool) -
     plan = request.sums_plan(default_one_run_plan())
     delta = 1e-5 if request.delta is None else request.delta
     finding = audit_one_run(plan, delta, request.confidence, seed=seed or 0)
-    _say(finding.to_json(), f"{finding.name}\n{finding}", out, json)
+    _print_report(finding.to_json(), f"{finding.name}\n{finding}", out, json)
 
 
-def _say(report: dict[str, Any], words: str, out: Path | None, json: bool) -> None:
+def _print_report(report: dict[str, Any], words: str, out: Path | None, json: bool) -> None:
     """Print, leave the report in the folder, and exit with 1 on a violation."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -209,8 +210,6 @@ def _say(report: dict[str, Any], words: str, out: Path | None, json: bool) -> No
 
 def _mutants(repetitions: int, out: Path | None, json: bool) -> None:
     """Exit code 1 when a mutant escaped or the honest system was flagged."""
-    from dataclasses import asdict
-
     from dpcheckin.audit.tables.mutant_table import markdown, measure
 
     with _bar() as progress:

@@ -151,7 +151,7 @@ FIGURES: dict[str, TrainingFigure] = {
 }
 
 
-def _quickly(options: RunOptions) -> RunOptions:
+def _shortened(options: RunOptions) -> RunOptions:
     settings = replace(options.settings, evaluate_every=10, checkpoint_every=10)
     population = None if options.population is None else 10**7
     rate = options.rate if population else max(options.rate, 0.05)
@@ -172,6 +172,12 @@ def run_figure(
     """Play a figure's unfinished runs and draw it; returns each run's summary by label.
 
     A run whose data is not to be had is left out, and the summary says so in its place.
+
+    Args:
+        name: one of `FIGURES`.
+        folder: where runs and picture go.
+        quick: play 20 rounds on the embedded digits instead.
+        watch: called with a run's label and the figures of its latest round.
     """
     if name not in FIGURES:
         raise InvalidParameter("figure", name, ", ".join(FIGURES))
@@ -183,7 +189,7 @@ def run_figure(
         out = place / re.sub(r"[^\w.]+", "-", label)
         out.mkdir(parents=True, exist_ok=True)
         try:
-            played = _quickly(options) if quick else options
+            played = _shortened(options) if quick else options
             trainer = build(played, out)
         except DatasetMissing as problem:
             results[label] = {"left_out": str(problem)}

@@ -18,7 +18,12 @@ from dpcheckin.options import options_of
 
 
 def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
-    """The figures of a finished run as plain data."""
+    """The figures of a finished run as plain data.
+
+    Args:
+        trainer: the run that was played.
+        outcome: what came of it.
+    """
     guarantee = outcome.guarantee
     best = max(outcome.log, key=lambda row: row["accuracy"])
     return {

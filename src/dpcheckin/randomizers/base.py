@@ -107,6 +107,10 @@ class SummedReports:
 
     The sum is Σ weight_i · x_i + noise, the noise normal with the given standard deviation in
     every coordinate and independent of all else.
+
+    Args:
+        weights: one a client.
+        noise_deviation: standard deviation in each coordinate.
     """
 
     weights: NDArray[np.float64]

@@ -227,6 +227,11 @@ class _CapRandomizer(SummableRandomizer):
 class LdpSgd(_CapRandomizer):
     """Clip, sign by norm, random hemisphere: Duchi et al.'s l2 randomizer, used by LDP-SGD.
 
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector, 2 or more.
+        clip: largest l2 norm of a vector.
+
     >>> round(LdpSgd(local_epsilon=2.0, dimension=1000).cap_probability, 4)
     0.8808
     """
@@ -248,6 +253,11 @@ class LdpSgd(_CapRandomizer):
 @dataclass(frozen=True)
 class PrivUnit(_CapRandomizer):
     """PrivUnit with the cap that makes the error smallest for this epsilon and dimension.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector, 2 or more.
+        clip: largest l2 norm of a vector.
 
     >>> PrivUnit(4.0, 1000).mean_cosine > 1.5 * LdpSgd(4.0, 1000).mean_cosine
     True

@@ -62,7 +62,13 @@ class _OneBit(VectorRandomizer):
 
 @dataclass(frozen=True)
 class LInfinityBit(_OneBit):
-    """R_∞: entries within [-clip, clip] (clipped one by one); reports are rows (coordinate, ±1)."""
+    """R_∞: entries within [-clip, clip] (clipped one by one); reports are rows (coordinate, ±1).
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest absolute value of an entry.
+    """
 
     def describe(self) -> str:
         return f"R_∞ (one coordinate, one bit), local epsilon {self.local_epsilon:g}"
@@ -90,7 +96,13 @@ class LInfinityBit(_OneBit):
 
 @dataclass(frozen=True)
 class L1Bit(_OneBit):
-    """R_1: vectors of l1 norm at most clip; reports are rows (Hadamard row, ±1)."""
+    """R_1: vectors of l1 norm at most clip; reports are rows (Hadamard row, ±1).
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest l1 norm of a vector.
+    """
 
     @property
     def order(self) -> int:
@@ -132,6 +144,12 @@ def lp_randomizer(
     p: float, local_epsilon: float, dimension: int, clip: float = 1.0
 ) -> VectorRandomizer:
     """R_p for vectors of lp norm at most `clip`, p = 1, 2 or infinity.
+
+    Args:
+        p: 1, 2 or infinity.
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest lp norm of a vector.
 
     >>> lp_randomizer(2, 2.0, 100).describe()
     'PrivUnit, local epsilon 2'

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 class DaryResponse(CategoryRandomizer):
     """Report the true symbol e^ε₀ times as often as each other one.
 
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        symbols: how many there are, 2 or more.
+
     >>> round(DaryResponse(local_epsilon=1.0, symbols=3).truth, 4)
     0.5761
     """
@@ -76,7 +80,11 @@ class DaryResponse(CategoryRandomizer):
 
 @dataclass(frozen=True)
 class BinaryResponse(DaryResponse):
-    """Warner's randomized response on the symbols 0 and 1."""
+    """Warner's randomized response on the symbols 0 and 1.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+    """
 
     symbols: int = 2
 

@@ -58,6 +58,10 @@ class RandomSource(ABC):
 class SeededSource(RandomSource):
     """Repeatable chance for simulations; the seed may be a tuple such as (seed, round, chunk).
 
+    Args:
+        seed: a number, or a tuple such as (seed, round, chunk).
+        arrays: 'numpy' or 'torch': the library of `normal`.
+
     >>> SeededSource((7, 0)).integers(6, 3).tolist() == SeededSource((7, 0)).integers(6, 3).tolist()
     True
     """

@@ -10,7 +10,8 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpcheckin.audit import Budget, Check, Neighbours, check_plan, examine
-from dpcheckin.audit.attacks.statistics import LikelihoodRatio, worst_neighbours
+from dpcheckin.audit.attacks.likelihood import worst_neighbours
+from dpcheckin.audit.attacks.statistics import LikelihoodRatio
 from dpcheckin.audit.attacks.turns import NAME, Turns, play_in_turns
 from dpcheckin.audit.betting.capital import Capital, epsilon_grid, log_growth
 from dpcheckin.audit.betting.choice import Event

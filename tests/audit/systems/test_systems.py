@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from dpcheckin.audit import Neighbours, PerClient, Simulated, check_plan, check_report
-from dpcheckin.audit.attacks.statistics import LikelihoodRatio, log_ratio, worst_neighbours
+from dpcheckin.audit.attacks.likelihood import log_ratio, worst_neighbours
+from dpcheckin.audit.attacks.statistics import LikelihoodRatio
 from dpcheckin.audit.systems.batches import gathered
 from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, heads
 from dpcheckin.errors import InvalidParameter

@@ -1,11 +1,10 @@
-"""Scores by which an adversary tells neighbours apart, and the neighbours that are easiest to tell.
+"""Scores by which an adversary tells neighbours apart.
 
-`log_ratio` is what one report says: the log density of a value's report relative to that of the
-value everybody else holds. `LikelihoodRatio` is what all batches say: the optimal attack when the
-others all hold one value, by the accountant's own pair (docs/theory.md): given k reports out of n
-clients the density of a batch relative to "the target is one of the others" is
-(n - k + Σ W_i)/n, and rounds add up. `Place` looks at the order of a batch, `Differences` at
-reports that differ by exactly what was asked: both are blind on an honest system.
+`LikelihoodRatio` is what all batches say: the optimal attack when the others all hold one value,
+by the accountant's own pair (docs/theory.md): given k reports out of n clients the density of a
+batch relative to "the target is one of the others" is (n - k + Σ W_i)/n, and rounds add up. `Place`
+looks at the order of a batch, `Differences` at reports that differ by exactly what was asked: both
+are blind on an honest system.
 
 All of it only chooses what to look at. A wrong density here weakens an attack, never its validity.
 Scores are rounded to a billionth: the last bits of a simulated report betray its input by the
@@ -19,12 +18,10 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpcheckin.audit.attacks.likelihood import clipped, log_ratio
 from dpcheckin.audit.systems.batches import (
     FloatArray,
     Neighbours,
@@ -34,98 +31,9 @@ from dpcheckin.audit.systems.batches import (
     in_round,
 )
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import (
-    DaryResponse,
-    Gaussian,
-    Laplace,
-    LdpSgd,
-    PrivUnit,
-    Randomizer,
-)
+from dpcheckin.randomizers import Gaussian, Randomizer
 
 _DIGITS = 9
-_AUDITED = "binary or k-ary response, Gaussian, Laplace, PrivUnit or LDP-SGD reports"
-
-
-@singledispatch
-def worst_neighbours(randomizer: Randomizer) -> Neighbours:
-    """The values that are hardest to hide (docs/theory.md, lower bounds)."""
-    raise InvalidParameter("randomizer", randomizer.describe(), _AUDITED)
-
-
-@worst_neighbours.register
-def _(randomizer: DaryResponse) -> Neighbours:
-    if randomizer.symbols == 2:
-        return Neighbours(others=1, first=0, second=1)
-    return Neighbours(others=2, first=0, second=1)
-
-
-@worst_neighbours.register
-def _(randomizer: Gaussian) -> Neighbours:
-    return Neighbours((-randomizer.clip,), (randomizer.clip,), (-randomizer.clip,))
-
-
-@worst_neighbours.register
-def _(randomizer: Laplace) -> Neighbours:
-    rest = (0.0,) * (randomizer.dimension - 1)
-    ends = ((randomizer.clip, *rest), (-randomizer.clip, *rest))
-    return Neighbours(ends[1], ends[0], ends[1])
-
-
-@worst_neighbours.register
-def _(randomizer: LdpSgd) -> Neighbours:
-    rest = (0.0,) * (randomizer.dimension - 1)
-    return Neighbours((-1.0, *rest), (1.0, *rest), (-1.0, *rest))
-
-
-@worst_neighbours.register
-def _(randomizer: PrivUnit) -> Neighbours:
-    # a small cap is seldom hit by chance: as with k-ary response a third value hides least
-    rest = (0.0,) * (randomizer.dimension - 2)
-    return Neighbours((0.0, 1.0, *rest), (1.0, 0.0, *rest), (-1.0, 0.0, *rest))
-
-
-@singledispatch
-def log_ratio(
-    randomizer: Randomizer, reports: NDArray[Any], value: Value, others: Value
-) -> FloatArray:
-    """log dR(value)/dR(others) at each report."""
-    raise InvalidParameter("randomizer", randomizer.describe(), _AUDITED)
-
-
-@log_ratio.register
-def _(randomizer: DaryResponse, reports: NDArray[Any], value: Value, others: Value) -> FloatArray:
-    if value == others:
-        return np.zeros(len(reports))
-    sign = (reports == value).astype(np.float64) - (reports == others)
-    return np.asarray(randomizer.local_epsilon * sign)
-
-
-@log_ratio.register
-def _(randomizer: Gaussian, reports: NDArray[Any], value: Value, others: Value) -> FloatArray:
-    a, b = _clipped(value, randomizer.clip), _clipped(others, randomizer.clip)
-    along = reports @ (a - b) - (a @ a - b @ b) / 2
-    return np.asarray(along / randomizer.deviation**2)
-
-
-@log_ratio.register
-def _(randomizer: Laplace, reports: NDArray[Any], value: Value, others: Value) -> FloatArray:
-    far = [np.abs(reports - np.asarray(x, float)).sum(axis=1) for x in (value, others)]
-    return np.asarray((far[1] - far[0]) / randomizer.scale)
-
-
-@log_ratio.register(LdpSgd)
-@log_ratio.register(PrivUnit)
-def _(
-    randomizer: LdpSgd | PrivUnit, reports: NDArray[Any], value: Value, others: Value
-) -> FloatArray:
-    near = [reports @ np.asarray(x, float) >= randomizer.height for x in (value, others)]
-    return np.asarray(randomizer.local_epsilon * (near[0].astype(np.float64) - near[1]))
-
-
-def _clipped(value: Value, clip: float) -> FloatArray:
-    vector = np.asarray(value, dtype=np.float64)
-    return np.asarray(vector * min(1.0, clip / max(float(np.linalg.norm(vector)), 1e-300)))
 
 
 class Statistic(ABC):
@@ -140,7 +48,14 @@ class Statistic(ABC):
 
 @dataclass(frozen=True)
 class LikelihoodRatio(Statistic):
-    """Log likelihood ratio of all batches when the others all hold one value."""
+    """Log likelihood ratio of all batches when the others all hold one value.
+
+    Args:
+        randomizer: the one that clients should use.
+        data: the neighbours.
+        population: number of clients.
+        exact: keep the last bits of the score.
+    """
 
     randomizer: Randomizer
     data: Neighbours
@@ -176,8 +91,8 @@ class LikelihoodRatio(Statistic):
         if not isinstance(self.randomizer, Gaussian):
             raise InvalidParameter("randomizer", self.randomizer.describe(), "Gaussian for sums")
         clip = self.randomizer.clip
-        away = float(_clipped(value, clip)[0] - _clipped(others, clip)[0])
-        centred = batches.reports - batches.sizes * float(_clipped(others, clip)[0])
+        away = float(clipped(value, clip)[0] - clipped(others, clip)[0])
+        centred = batches.reports - batches.sizes * float(clipped(others, clip)[0])
         noise = np.maximum(batches.sizes, 1) * self.randomizer.deviation**2
         return np.asarray(away * (centred - away / 2) / noise)
 
@@ -281,7 +196,13 @@ def _matches(one: RoundBatches, other: RoundBatches, step: float, tolerance: flo
 def standard_statistics(
     randomizer: Randomizer, data: Neighbours, population: int
 ) -> Sequence[Statistic]:
-    """The optimal attack on an honest round, and two that only a careless shuffler fears."""
+    """The optimal attack on an honest round, and two that only a careless shuffler fears.
+
+    Args:
+        randomizer: the one that clients should use.
+        data: the neighbours.
+        population: number of clients.
+    """
     return (
         LikelihoodRatio(randomizer, data, population),
         Place(randomizer, data, 0),
@@ -290,6 +211,11 @@ def standard_statistics(
 
 
 def accepted_in_window(population: int, slots: int) -> float:
-    """Probability that a fixed window of slots uses a given client's report."""
+    """Probability that a fixed window of slots uses a given client's report.
+
+    Args:
+        population: number of clients.
+        slots: of the window.
+    """
     # the others in one's slot are Binomial(population - 1, 1/slots); E[1/(1 + X)] in closed form
     return slots / population * -math.expm1(population * math.log1p(-1.0 / slots))

@@ -27,7 +27,15 @@ _TAILS = np.geomspace(0.5, 1e-4, 14)
 def choose_turns(
     first: Turns, second: Turns, pairs: int, delta: float, confidence: float
 ) -> Choice:
-    """The best event for `pairs` plays still to come."""
+    """The best event for `pairs` plays still to come.
+
+    Args:
+        first: scores of the pilot's plays on the first neighbour.
+        second: on the second.
+        pairs: plays still to come.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+    """
     search = _Search(first, second, pairs, delta, confidence)
     first, second = search.ranking
     pooled = np.concatenate([first.values, second.values])

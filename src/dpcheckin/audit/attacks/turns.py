@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.audit.attacks.statistics import log_ratio
+from dpcheckin.audit.attacks.likelihood import log_ratio
 from dpcheckin.audit.systems.batches import FloatArray, IntArray, Neighbours, Value
 from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, Simulated
 from dpcheckin.randomizers import DaryResponse
@@ -91,7 +91,14 @@ def can_take_turns(system: object) -> bool:
 def play_in_turns(
     system: Simulated, data: Neighbours, seed: tuple[int, ...], plays: int
 ) -> tuple[Turns, Turns]:
-    """So many plays, with every client as the target: scores on the first and second neighbour."""
+    """So many plays, with every client as the target: scores on the first and second neighbour.
+
+    Args:
+        system: one that `can_take_turns`.
+        data: the neighbours.
+        seed: of all chance.
+        plays: how many.
+    """
     randomizer, n = system.randomizer, system.plan.population
     assert isinstance(randomizer, DaryResponse) and isinstance(data.others, int)
     scoring = _Scoring(randomizer, data, n)

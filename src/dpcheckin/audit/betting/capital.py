@@ -23,7 +23,12 @@ _WHOLE = 1e-12
 
 
 def epsilon_grid(claimed: float, promised: float) -> FloatArray:
-    """Candidates for the lower bound; what is claimed is one of them if it is finite."""
+    """Candidates for the lower bound; what is claimed is one of them if it is finite.
+
+    Args:
+        claimed: the epsilon under audit, may be infinite.
+        promised: the lower bound that the pilot promises.
+    """
     top = claimed if 0.0 < claimed < math.inf else max(2.0 * promised, 0.1)
     below, above = np.linspace(0.0, top, _BELOW + 1), np.linspace(top, 2 * top, _ABOVE + 1)
     return np.concatenate([below, above[1:]])
@@ -107,7 +112,15 @@ class Capital:
 def log_growth(
     epsilons: FloatArray, delta: float, size: float, first: FloatArray, second: FloatArray
 ) -> FloatArray:
-    """Log capital of one stake for every epsilon; minus infinity where it could become negative."""
+    """Log capital of one stake for every epsilon; minus infinity where it could become negative.
+
+    Args:
+        epsilons: the grid.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        size: the stake, between 0 and 1.
+        first: mean degrees of the plays on the first neighbour.
+        second: on the second.
+    """
     grown = np.full(epsilons.size, -np.inf)
     alive = size * (np.exp(epsilons) + delta) <= 1.0 - _WHOLE
     powers = np.exp(epsilons[alive])

@@ -80,7 +80,14 @@ class Choice:
 
 
 def choose(scores: Scores, pairs: int, delta: float, confidence: float) -> Choice:
-    """The best event for `pairs` pairs still to come."""
+    """The best event for `pairs` pairs still to come.
+
+    Args:
+        scores: of the pilot, by statistic.
+        pairs: pairs of runs still to come.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+    """
     sharp: list[Event] = []
     for name, (first, second) in scores.items():
         if first.size == 0 or first.shape != second.shape:

@@ -110,7 +110,12 @@ def degrees(cells: int) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, slots=True)
 class Stakes:
-    """What part of the capital is put on which stake; fixed before the pairs are seen."""
+    """What part of the capital is put on which stake; fixed before the pairs are seen.
+
+    Args:
+        sizes: stakes, strictly between 0 and 1.
+        shares: of the capital, which sum to 1.
+    """
 
     sizes: tuple[float, ...]
     shares: tuple[float, ...]
@@ -139,6 +144,12 @@ def log_growth(
     """Log capital of one stake; the counts' last axis is a flat table of degrees.
 
     A capital that could become negative is worth nothing: minus infinity.
+
+    Args:
+        epsilon: claimed epsilons.
+        delta: claimed deltas.
+        size: stakes.
+        counts: pairs of runs by their degrees.
     """
     power = np.exp(np.asarray(epsilon, dtype=np.float64))
     total = np.zeros(np.broadcast_shapes(power.shape, np.shape(size), counts.shape[:-1]))
@@ -151,7 +162,14 @@ def log_growth(
 
 
 def log_evidence(counts: Counts, epsilon: float, delta: float, stakes: Stakes) -> float:
-    """Log of the capital won against "the mechanism is (epsilon, delta)-private"."""
+    """Log of the capital won against "the mechanism is (epsilon, delta)-private".
+
+    Args:
+        counts: what was seen.
+        epsilon: the claim's.
+        delta: the claim's.
+        stakes: as they were fixed beforehand.
+    """
     growth = log_growth(epsilon, delta, np.array(stakes.sizes), counts.flat)
     with np.errstate(divide="ignore"):
         return float(np.logaddexp.reduce(growth + np.log(np.array(stakes.shares))))
@@ -161,6 +179,12 @@ def lower_epsilon(counts: Counts, delta: float, confidence: float, stakes: Stake
     """The epsilon that is refuted with this confidence; 0 if none is.
 
     The capital falls as epsilon grows, so one bet refutes all smaller epsilons at once.
+
+    Args:
+        counts: what was seen.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        stakes: as they were fixed beforehand.
 
     >>> lower_epsilon(Counts.plain(0, 900, 0, 100), 1e-3, 0.99, Stakes.around(0.005)) > 4
     True
@@ -189,10 +213,15 @@ def needed_capital(confidence: float) -> float:
 def clopper_pearson_epsilon(counts: Counts, delta: float, confidence: float) -> float:
     """The classical bound, for a number of pairs fixed in advance; ignores the pairing.
 
+    Args:
+        counts: what was seen.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+
     >>> clopper_pearson_epsilon(Counts.plain(0, 900, 0, 100), 1e-3, 0.99) > 4
     True
     """
-    from scipy import stats
+    from scipy import stats  # slow to import, and for comparison only
 
     needed_capital(confidence)
     miss, n = (1.0 - confidence) / 2, counts.pairs

@@ -61,7 +61,17 @@ def claim_named(
     rounds: int | None = None,
     delta: float | None = None,
 ) -> Claimed:
-    """A claim by name; what is left out takes the paper's value, or a telling one."""
+    """A claim by name; what is left out takes the paper's value, or a telling one.
+
+    Args:
+        name: one of `claim_names()`.
+        population: number of clients.
+        rate: check-in rate of a round.
+        local_epsilon: epsilon of one report, in nats.
+        noise_multiplier: noise over clip, for Gaussian reports.
+        rounds: number of rounds.
+        delta: the claim's.
+    """
     if name in _COLUMNS:
         place, cell = _COLUMNS[name]
         cell = (local_epsilon or cell[0], rate or cell[1])
@@ -138,6 +148,10 @@ def forecast(plan: Plan, finding: Finding) -> Forecast:
 
     The excess P(S) - e^ε Q(S) - δ of the best event is known exactly from the accountant's own
     lower bound; its variance from pair to pair is what was seen.
+
+    Args:
+        plan: what the claim is about.
+        finding: an audit that refuted nothing.
     """
     excess = _exact_delta(plan, finding.claimed, finding.delta) - finding.delta
     if excess <= 0.0:

@@ -26,6 +26,13 @@ from dpcheckin.randomizers import Gaussian
 def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
     """Largest probability of so many right guesses under (epsilon, delta)-privacy.
 
+    Args:
+        canaries: clients whose sign was drawn.
+        guesses: how many signs were guessed.
+        right: how many guesses were right.
+        epsilon: the claim's.
+        delta: the claim's.
+
     >>> round(p_value(100, 10, 10, 0.0, 0.0), 6) == round(0.5**10, 6)
     True
     """
@@ -42,7 +49,15 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
 def one_run_epsilon(
     canaries: int, guesses: int, right: int, delta: float, confidence: float
 ) -> float:
-    """The epsilon that so many right guesses refute with this confidence; 0 if none."""
+    """The epsilon that so many right guesses refute with this confidence; 0 if none.
+
+    Args:
+        canaries: clients whose sign was drawn.
+        guesses: how many signs were guessed.
+        right: how many guesses were right.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+    """
     needed_capital(confidence)
     miss = 1.0 - confidence
     if p_value(canaries, guesses, right, 0.0, delta) > miss:
@@ -110,9 +125,17 @@ def audit_one_run(
 ) -> OneRunFinding:
     """Play one training run in which every client is a canary, and guess.
 
-    `guesses` is fixed before the run (default: a tenth of the canaries, those with the largest
-    scores); `length` is the norm of the canaries in clips.
+    Args:
+        plan: Gaussian reports of which sums are published.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        guesses: fixed before the run; None is a tenth of the canaries, those with the largest
+            scores.
+        seed: of signs and run.
+        length: norm of the canaries, in clips.
+        claimed: epsilon under audit, None for the certified one.
     """
+    # torch, which nothing else here needs
     from dpcheckin.audit.checks.training import Canaries, gaussian_of
 
     n, randomizer = plan.population, gaussian_of(plan)

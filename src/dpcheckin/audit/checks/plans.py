@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcheckin.accounting import local_guarantee
+from dpcheckin.audit.attacks.likelihood import worst_neighbours
 from dpcheckin.audit.attacks.statistics import (
     LikelihoodRatio,
     Statistic,
     WindowRatio,
     accepted_in_window,
     standard_statistics,
-    worst_neighbours,
 )
 from dpcheckin.audit.attacks.turns import can_take_turns
 from dpcheckin.audit.examination import Check
@@ -58,6 +58,10 @@ DEFAULT_CONFIDENCE = 0.99
 def randomizer_named(name: str, local_epsilon: float | None) -> Randomizer:
     """The randomizer that a --randomizer text stands for.
 
+    Args:
+        name: such as dary:3 or gaussian:2, see `RANDOMIZERS`.
+        local_epsilon: epsilon of one report, in nats; None with gaussian.
+
     >>> randomizer_named("dary:3", 4.0).describe()
     '3-ary response, local epsilon 4'
     """
@@ -97,7 +101,16 @@ def plan_named(
     rounds: int,
     slots: int | None = None,
 ) -> Plan:
-    """The plan by name; a check-in rate of 1 is a full shuffle."""
+    """The plan by name; a check-in rate of 1 is a full shuffle.
+
+    Args:
+        protocol: one of `PROTOCOLS`.
+        randomizer: what makes reports.
+        population: number of clients.
+        rate: check-in probability, or share of a cohort.
+        rounds: number of rounds.
+        slots: of a random check-in window.
+    """
     if slots is not None and protocol != "random-check-in-fixed":
         raise InvalidParameter("slots", slots, "left out but for random-check-in-fixed")
     if protocol == "shuffle" or (protocol == "shuffled-check-in" and rate == 1):
@@ -144,10 +157,16 @@ def check_plan(
     system: System | None = None,
     turns: bool = False,
 ) -> Check:
-    """Attack a plan's certified epsilon, or a claimed one; `system` plays it (default: ours).
+    """Attack a plan's certified epsilon, or a claimed one.
 
-    With `turns`, every client is the target in turn wherever that is possible
-    (`audit.attacks.turns`).
+    Args:
+        plan: what is attacked.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        epsilon: a claimed epsilon, None for the certified one.
+        system: what plays the plan, None for the package's own code.
+        turns: let every client be the target in turn where that is possible
+            (`audit.attacks.turns`).
     """
     if not 0.0 < delta < 1.0:
         raise InvalidParameter("delta", delta, "a number strictly between 0 and 1")
@@ -182,7 +201,16 @@ def check_report(
     data: Neighbours | None = None,
     epsilon: float | None = None,
 ) -> Check:
-    """Attack the local guarantee of one report."""
+    """Attack the local guarantee of one report.
+
+    Args:
+        randomizer: what makes the report.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        system: what makes reports in truth, None for the randomizer.
+        data: the neighbours, None for the worst ones.
+        epsilon: a claimed epsilon, None for the certified one.
+    """
     data = data or worst_neighbours(randomizer)
     if epsilon is None:
         epsilon = local_guarantee([(randomizer.pair, 1.0, 1)], delta).epsilon

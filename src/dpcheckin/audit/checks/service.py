@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.audit.attacks.statistics import standard_statistics, worst_neighbours
+from dpcheckin.audit.attacks.likelihood import worst_neighbours
+from dpcheckin.audit.attacks.statistics import standard_statistics
 from dpcheckin.audit.checks.plans import DEFAULT_CONFIDENCE, rounds_text
 from dpcheckin.audit.examination import Check
 from dpcheckin.audit.systems.base import System
@@ -58,7 +59,17 @@ class _Clock:
 
 @dataclass(frozen=True)
 class Deployed(System):
-    """Runs of the services; `chance` is where the shuffler gets its order from."""
+    """Runs of the services; `chance` is where the shuffler gets its order from.
+
+    Args:
+        population: number of clients.
+        rate: check-in rate of a round.
+        rounds: number of rounds.
+        local_epsilon: epsilon of one report, in nats.
+        symbols: of the response.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        chance: where the shuffler gets its order from.
+    """
 
     population: int
     rate: float
@@ -189,7 +200,13 @@ def _records(batch: bytes) -> list[bytes]:
 def check_service(
     system: Deployed, confidence: float = DEFAULT_CONFIDENCE, *, epsilon: float | None = None
 ) -> Check:
-    """Attack what the services certify for their own plan document."""
+    """Attack what the services certify for their own plan document.
+
+    Args:
+        system: the deployment.
+        confidence: of the lower bound, in [0.5, 1).
+        epsilon: a claimed epsilon, None for the certified one.
+    """
     document = system.document()
     plan = protocol_of(document)
     assert isinstance(plan, ShuffledCheckIn) and isinstance(plan.randomizer, DaryResponse)

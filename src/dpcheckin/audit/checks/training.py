@@ -125,7 +125,13 @@ class TrainingRuns(System):
 
 
 def check_training(plan: DistributedCheckIn, delta: float, confidence: float = 0.99) -> Check:
-    """Attack the certified epsilon of a training run through its published models."""
+    """Attack the certified epsilon of a training run through its published models.
+
+    Args:
+        plan: Gaussian reports of which sums are published.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+    """
     clip = gaussian_of(plan).clip
     data = Neighbours((-clip,), (clip,), (-clip,))
     return Check(

@@ -48,7 +48,11 @@ class System(ABC):
 
 @dataclass(frozen=True)
 class OneReport(System):
-    """A single client's report, seen as it is: what is left when the shuffler colludes."""
+    """A single client's report, seen as it is: what is left when the shuffler colludes.
+
+    Args:
+        randomizer: what makes the report.
+    """
 
     randomizer: Randomizer
 
@@ -68,6 +72,11 @@ class BlackBox(System):
 
     The number may be ignored, as by a deployed service that takes its chance from the operating
     system; set `paired` only if it decides all chance.
+
+    Args:
+        release: called with the dataset (0 or 1) and a number; returns one array a round.
+        paired: whether the number decides all chance.
+        runs_at_once: runs of a block.
     """
 
     release: Callable[[int, int], Sequence[NDArray[Any]]]

@@ -31,6 +31,11 @@ class Neighbours:
 
     A value may be a sequence with one entry per round: what a client holds may depend on what it
     is asked, as a gradient depends on the model.
+
+    Args:
+        others: what all other clients hold.
+        first: what the target holds in the first dataset.
+        second: and in the second.
     """
 
     others: Value | Sequence[Value]
@@ -62,6 +67,11 @@ class RoundBatches:
 
     When only sums are revealed, `reports` has one row a run and `sizes` the number of reports
     behind it.
+
+    Args:
+        reports: of all runs, end to end; or one sum a run.
+        sizes: number of reports of each run.
+        only_sums: whether only sums are revealed.
     """
 
     reports: NDArray[Any]
@@ -100,6 +110,9 @@ Released = tuple[RoundBatches, ...]
 
 def gathered(runs: Sequence[Sequence[NDArray[Any]]]) -> Released:
     """Batches given one by one, `runs[run][round]`, in the form that statistics take.
+
+    Args:
+        runs: batches of each run and round, as arrays.
 
     >>> gathered([[np.array([1, 2])], [np.array([3])]])[0].sizes.tolist()
     [2, 1]

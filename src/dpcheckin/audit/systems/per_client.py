@@ -21,7 +21,11 @@ _NOBODY = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class PerClient(Simulated):
-    """The same plan, client by client: every client asks a source of its own."""
+    """The same plan, client by client: every client asks a source of its own.
+
+    Args:
+        plan: what is played.
+    """
 
     @property
     def block(self) -> int:

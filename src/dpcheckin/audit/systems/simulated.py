@@ -44,7 +44,11 @@ Values = Callable[[IntArray], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Simulated(System):
-    """A plan, played by the package's own code."""
+    """A plan, played by the package's own code.
+
+    Args:
+        plan: what is played.
+    """
 
     plan: Plan
 
@@ -189,6 +193,11 @@ def heads(generator: np.random.Generator, coins: int, rate: float) -> IntArray:
     """Which of so many independent coins show heads.
 
     When heads are rare the gaps between them are drawn instead, which are geometric.
+
+    Args:
+        generator: where chance comes from.
+        coins: how many.
+        rate: probability of heads.
     """
     if rate > 0.25:
         return np.flatnonzero(generator.random(coins) < rate)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from scipy import stats
+
 from dpcheckin.accounting.kinds import rounded_down, rounded_up
 from dpcheckin.audit.budget import Budget
 from dpcheckin.audit.examination import examine
@@ -44,8 +46,6 @@ class Row:
     @property
     def detection(self) -> float:
         """Detection probability that is shown with 95% confidence (Clopper and Pearson)."""
-        from scipy import stats
-
         if self.caught == 0:
             return 0.0
         missed = self.repetitions - self.caught
@@ -78,8 +78,6 @@ def most_likely(seen: int, of: int) -> float:
     >>> round(most_likely(0, 299), 4)
     0.01
     """
-    from scipy import stats
-
     return 1.0 if seen >= of else float(stats.beta.ppf(0.95, seen + 1, of - seen))
 
 
@@ -89,7 +87,14 @@ def measure(
     progress: Progress = lambda share, words: None,
     chosen: Sequence[Mutant] | None = None,
 ) -> list[Row]:
-    """Audit every mutant and its honest twin this often; a file with earlier results is used."""
+    """Audit every mutant and its honest twin this often; a file with earlier results is used.
+
+    Args:
+        repetitions: audits of each mutant.
+        path: file of results, None to keep none.
+        progress: called with the share that is done and a mutant's name.
+        chosen: the mutants, None for all.
+    """
     if repetitions < 1:
         raise InvalidParameter("repetitions", repetitions, "at least 1")
     everyone = mutants() if chosen is None else tuple(chosen)

@@ -95,7 +95,17 @@ def audit_cells(
     seed: int = 1,
     progress: Progress = lambda share, words: None,
 ) -> list[dict[str, Any]]:
-    """Audit each cell within the budget; results in the order of the cells."""
+    """Audit each cell within the budget; results in the order of the cells.
+
+    Args:
+        cells: the plans.
+        budget: of each cell.
+        path: file of finished cells, None to keep none.
+        confidence: of the lower bound, in [0.5, 1).
+        workers: number of processes.
+        seed: of every audit.
+        progress: called with the share that is done and a few words.
+    """
     done = _load(path)
     for place, cell in enumerate(cells):
         if cell.key in done:

@@ -39,7 +39,16 @@ _CIFAR = {  # folder, files with training records, file with test records, key o
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training and test records as tensors; `owners` names each training record's user if known."""
+    """Training and test records as tensors; `owners` names each training record's user if known.
+
+    Args:
+        name: what it is called.
+        train_inputs: records, one row each.
+        train_targets: their classes.
+        test_inputs: records to evaluate on.
+        test_targets: their classes.
+        owners: the user of each training record, None if unknown.
+    """
 
     name: str
     train_inputs: Tensor
@@ -60,7 +69,12 @@ class Dataset:
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
-    """A dataset by name, or by the path of an .npz file (or of a folder that holds one)."""
+    """A dataset by name, or by the path of an .npz file (or of a folder that holds one).
+
+    Args:
+        name: one of `names.DATASETS`, or a path.
+        data_dir: folder to look in; None looks beside the repository and in the cache.
+    """
     if name == "digits":
         return _digits()
     if name in ("mnist", "fashion-mnist"):

@@ -24,7 +24,12 @@ Records = tuple[Tensor, Tensor, Tensor | None]
 
 
 def client_hash(clients: Clients, seed: int) -> NDArray[np.uint64]:
-    """A fixed pseudo-random 64-bit word for each client (the finaliser of SplitMix64)."""
+    """A fixed pseudo-random 64-bit word for each client (the finaliser of SplitMix64).
+
+    Args:
+        clients: their numbers.
+        seed: of the words.
+    """
     word = clients.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
@@ -44,7 +49,12 @@ class Fleet(ABC):
 
 @dataclass(frozen=True)
 class OneRecordEach(Fleet):
-    """Client i holds record i."""
+    """Client i holds record i.
+
+    Args:
+        inputs: records, one row a client.
+        targets: their classes.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -60,7 +70,14 @@ class OneRecordEach(Fleet):
 
 @dataclass(frozen=True)
 class Bootstrapped(Fleet):
-    """Any number of clients, each holding one record drawn with replacement, once and for all."""
+    """Any number of clients, each holding one record drawn with replacement, once and for all.
+
+    Args:
+        inputs: records to draw from.
+        targets: their classes.
+        population: number of clients.
+        seed: of the draw.
+    """
 
     inputs: Tensor
     targets: Tensor
@@ -79,6 +96,12 @@ class GroupedByOwner(Fleet):
 
     A client takes part with at most `most_records` of its records (the first ones); its report is
     about its mean gradient, and is clipped as one.
+
+    Args:
+        inputs: records.
+        targets: their classes.
+        owners: the user of each record.
+        most_records: records of a client that count, the first ones.
     """
 
     inputs: Tensor

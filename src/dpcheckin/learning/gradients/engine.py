@@ -83,7 +83,12 @@ class _DenseChunk(ChunkGradients):
 
 
 class VmapGradients(GradientEngine):
-    """The general engine: `vmap(grad)` over the clients of a chunk."""
+    """The general engine: `vmap(grad)` over the clients of a chunk.
+
+    Args:
+        module: the model.
+        loss: one loss per record, see `Loss`.
+    """
 
     def __init__(self, module: nn.Module, loss: Loss) -> None:
         refuse_batch_coupling(module)

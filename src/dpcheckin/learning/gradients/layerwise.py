@@ -148,7 +148,12 @@ class _LayeredChunk(ChunkGradients):
 
 
 class LayerwiseGradients(GradientEngine):
-    """The fast engine; `supports` says whether a model qualifies."""
+    """The fast engine; `supports` says whether a model qualifies.
+
+    Args:
+        module: a model of plain `Linear` and `Conv2d` layers.
+        loss: one loss per record, see `Loss`.
+    """
 
     def __init__(self, module: nn.Module, loss: Loss) -> None:
         refuse_batch_coupling(module)
@@ -223,6 +228,13 @@ def client_gradients(
 
     The trial matters: a model may use a layer's weight outside the layer (weight tying, a
     functional call), which no inspection of its modules would show.
+
+    Args:
+        module: the model.
+        loss: one loss per record, see `Loss`.
+        inputs: example records, two or more.
+        targets: their classes.
+        many_records: whether clients hold several records each.
     """
     general = VmapGradients(module, loss)
     if many_records or not LayerwiseGradients.supports(module):

@@ -128,7 +128,14 @@ class RayCluster(Backend):
 
 
 def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) -> Backend:
-    """A backend by name; `local` ignores `workers` and leaves torch's threads alone."""
+    """A backend by name; `local` ignores `workers` and leaves torch's threads alone.
+
+    Args:
+        name: one of `names.BACKENDS`.
+        work: what clients do.
+        workers: number of processes.
+        threads: torch threads of each process.
+    """
     if name == "local":
         return InProcess(work)
     if name == "processes":

@@ -33,7 +33,13 @@ class State:
 
 
 def save(folder: Path, state: State, fingerprint: str) -> None:
-    """Write the state so that a crash leaves either the old file or the new one, never neither."""
+    """Write the state so that a crash leaves either the old file or the new one, never neither.
+
+    Args:
+        folder: the run's; it is made if need be.
+        state: what to keep.
+        fingerprint: of the run's settings, see `Trainer.fingerprint`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / (FILE + ".new")
     with open(fresh, "wb") as file:
@@ -49,7 +55,12 @@ def save(folder: Path, state: State, fingerprint: str) -> None:
 
 
 def load(folder: Path, fingerprint: str) -> State | None:
-    """The saved state, None when there is none; a state of another run is refused."""
+    """The saved state, None when there is none; a state of another run is refused.
+
+    Args:
+        folder: the run's.
+        fingerprint: of the run that wants to go on.
+    """
     path = folder / FILE
     if not path.exists():
         return None

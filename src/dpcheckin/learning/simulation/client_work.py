@@ -71,7 +71,16 @@ def get_parameters(module: nn.Module) -> Tensor:
 
 @dataclass
 class ClientWork:
-    """Everything a worker needs to play the clients of any chunk."""
+    """Everything a worker needs to play the clients of any chunk.
+
+    Args:
+        module: the model, at the parameters of the round.
+        loss: one loss per record.
+        fleet: whose data is whose.
+        randomizer: what makes reports; its `clip` bounds a gradient's l2 norm.
+        reports: draw every report, or only their sum.
+        per_tensor: clip each parameter tensor to an equal share of the norm.
+    """
 
     module: nn.Module
     loss: Loss

@@ -51,7 +51,20 @@ class Outcome:
 
 @dataclass
 class Trainer:
-    """One run: a plan, the clients' work, the analyzer's settings, and test data to watch."""
+    """One run: a plan, the clients' work, the analyzer's settings, and test data to watch.
+
+    Args:
+        plan: who takes part when, and what rounds cost.
+        work: what clients do.
+        settings: how the analyzer learns.
+        test_inputs: records to evaluate on.
+        test_targets: their classes.
+        delta: of the guarantee.
+        epsilon_budget: epsilon that must not be passed, None for no limit.
+        out: folder for checkpoint and log, None to keep nothing.
+        backend: who computes the clients' work, None for this process.
+        on_round: called with the figures of every round.
+    """
 
     plan: Plan
     work: ClientWork
@@ -205,7 +218,13 @@ def optimiser_step(
 ) -> None:
     """Move the parameters, and their running average, by a mean estimate in units of the clip.
 
-    `rounds` is the length of the schedule; `state.rounds` says where on it we are.
+    Args:
+        state: of the run; it is changed.
+        module: the model; it is changed.
+        optimizer: the analyzer's.
+        settings: learning rate, schedule and averaging.
+        mean: flat mean gradient, in units of the clip.
+        rounds: length of the schedule; `state.rounds` is the place on it.
     """
     start = 0
     set_parameters(module, state.parameters)
@@ -227,7 +246,13 @@ def optimiser_step(
 
 
 def accuracy(module: nn.Module, inputs: Tensor, targets: Tensor) -> float:
-    """Share of records classified rightly."""
+    """Share of records classified rightly.
+
+    Args:
+        module: the model.
+        inputs: records.
+        targets: their classes.
+    """
     right = 0
     with torch.no_grad():
         for start in range(0, len(targets), 1000):
@@ -237,7 +262,12 @@ def accuracy(module: nn.Module, inputs: Tensor, targets: Tensor) -> float:
 
 
 def write_log(folder: Path, log: list[dict[str, Any]]) -> None:
-    """The log as CSV and JSON, each replaced as a whole."""
+    """The log as CSV and JSON, each replaced as a whole.
+
+    Args:
+        folder: where `log.csv` and `log.json` go.
+        log: one row an evaluation.
+    """
     if not log:
         return
     csv_path, json_path = folder / "log.csv.new", folder / "log.json.new"

@@ -44,6 +44,10 @@ def start_ray(workers: int, address: str | None = None) -> bool:
     """Connect to the cluster at `address`, or start a local one; False if connected already.
 
     Without an address the one in RAY_ADDRESS counts, as everywhere in Ray.
+
+    Args:
+        workers: size of a local cluster, in processes.
+        address: of a running cluster; None counts RAY_ADDRESS, or starts one.
     """
     if workers < 1:
         raise InvalidParameter("workers", workers, "at least 1")

@@ -78,7 +78,13 @@ def _cell(row: dict[str, Any], name: str) -> str:
 
 
 def write_sweep(sweep: Sweep, results: list[Result], out: Path) -> dict[str, Any]:
-    """Write the four files; returns the content of `sweep.json`."""
+    """Write the four files; returns the content of `sweep.json`.
+
+    Args:
+        sweep: the grid.
+        results: one a cell, in the order of the cells.
+        out: folder for the four files.
+    """
     rows = table(results)
     content = {
         "over": {name: list(values) for name, values in sweep.over.items()},

@@ -98,7 +98,13 @@ def _answer(ray: Any, answer: Any) -> Result:
 
 
 def make_runner(name: str, workers: int, address: str | None = None) -> Runner:
-    """A runner by name."""
+    """A runner by name.
+
+    Args:
+        name: one of `names.BACKENDS`.
+        workers: number of processes.
+        address: of a running Ray cluster, only with 'ray'.
+    """
     if address is not None and name != "ray":
         raise InvalidParameter("ray_address", address, "nothing unless backend is 'ray'")
     if name == "local":
