@@ -34,7 +34,7 @@ from dpcheckin.learning import (
     papers_cnn,
 )
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.work import get_parameters
+from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.randomizers import PrivUnit
 
 TICK = os.sysconf("SC_CLK_TCK")

@@ -37,7 +37,7 @@ from dpcheckin.learning import (
     papers_cnn,
 )
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.work import get_parameters
+from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit
 
 COHORT = 2000

@@ -33,7 +33,7 @@ def stored(name: str) -> Path:
 
 
 def test_the_mutant_table_is_the_one_that_the_command_prints_of_the_stored_results() -> None:
-    from dpcheckin.audit.mutant_table import load, markdown
+    from dpcheckin.audit.tables.mutant_table import load, markdown
 
     rows = load(stored("audit-mutants.json"))
     assert f"<!-- mutants -->\n{markdown(list(rows.values()))}<!-- /mutants -->" in PAGE
@@ -41,8 +41,8 @@ def test_the_mutant_table_is_the_one_that_the_command_prints_of_the_stored_resul
 
 def test_every_mutant_was_caught_every_time_and_no_honest_system_was_flagged() -> None:
     """What the detection probability is at least, with 95% confidence, stands in the table."""
-    from dpcheckin.audit.mutant_table import load, most_likely
-    from dpcheckin.audit.mutants import mutants
+    from dpcheckin.audit.tables.mutant_table import load, most_likely
+    from dpcheckin.audit.tables.mutants import mutants
 
     rows = load(stored("audit-mutants.json"))
     everyone = mutants()
@@ -59,7 +59,7 @@ def test_every_mutant_was_caught_every_time_and_no_honest_system_was_flagged() -
 
 
 def test_the_tightness_tables_are_those_that_the_command_prints_of_the_stored_results() -> None:
-    from dpcheckin.audit.tightness import tables
+    from dpcheckin.audit.tables.tightness import tables
 
     done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8"))
     assert f"<!-- tightness -->\n{tables(done)}<!-- /tightness -->" in PAGE
@@ -67,7 +67,7 @@ def test_the_tightness_tables_are_those_that_the_command_prints_of_the_stored_re
 
 def test_the_tightness_tables_show_what_they_must() -> None:
     """0.7 of the certificate for one round at local epsilon 2 and 4, 0.5 for a hundred."""
-    from dpcheckin.audit.tightness import AIM, COMPOSED_AIM, composed_cells, one_round_cells
+    from dpcheckin.audit.tables.tightness import AIM, COMPOSED_AIM, composed_cells, one_round_cells
 
     done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8"))
     must = [(c, AIM) for c in one_round_cells() if c.local_epsilon in (2.0, 4.0)]

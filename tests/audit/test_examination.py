@@ -9,10 +9,10 @@ import pytest
 
 from dpcheckin.accounting import lower_bound
 from dpcheckin.audit import BlackBox, Budget, Check, Neighbours, check_plan, examine
-from dpcheckin.audit.claims import claim_named, claim_names, forecast
-from dpcheckin.audit.plans import plan_named, randomizer_named
-from dpcheckin.audit.statistics import Place, standard_statistics
-from dpcheckin.audit.tightness import (
+from dpcheckin.audit.attacks.statistics import Place, standard_statistics
+from dpcheckin.audit.checks.claims import claim_named, claim_names, forecast
+from dpcheckin.audit.checks.plans import plan_named, randomizer_named
+from dpcheckin.audit.tables.tightness import (
     Cell,
     audit_cells,
     composed_cells,

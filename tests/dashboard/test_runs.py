@@ -72,7 +72,7 @@ def test_a_missing_folder_is_refused_in_one_line(tmp_path: Path) -> None:
 
 def test_what_training_writes_is_what_is_read(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="training needs torch")
-    from dpcheckin.learning.training import write_log
+    from dpcheckin.learning.simulation.training import write_log
 
     write_log(tmp_path, rows(4))
     shown = RunFolder(tmp_path).run(tmp_path.name)

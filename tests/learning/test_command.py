@@ -1,22 +1,30 @@
 import json
+from types import SimpleNamespace
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from dpcheckin.accounting import CheckInRound, compose, hemisphere
-from dpcheckin.cli.train import train
+from dpcheckin.cli import main
 
 SHORT = ["--rounds", "6", "--rate", "0.1", "--threads", "1", "--evaluate-every", "3"]
 
 
 @pytest.fixture
-def command():
-    app = typer.Typer()
-    app.command()(train)
+def command(monkeypatch, capsys):
+    """`dpcheckin train` as it is started from a shell, with its exit code and what it prints."""
 
     def run(*arguments):
-        return CliRunner().invoke(app, [*SHORT, *arguments])
+        monkeypatch.setattr("sys.argv", ["dpcheckin", "train", *SHORT, *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        return SimpleNamespace(
+            exit_code=ended.value.code,
+            stdout=printed.out,
+            stderr=printed.err,
+            output=printed.out + printed.err,
+        )
 
     return run
 

@@ -12,8 +12,8 @@ from dpcheckin.cli import application
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import load_dataset
 from dpcheckin.learning.pretraining import FEATURES, private_head, public_features
-from dpcheckin.learning.runs import build
-from dpcheckin.learning.work import get_parameters
+from dpcheckin.learning.simulation.client_work import get_parameters
+from dpcheckin.learning.simulation.runs import build
 
 
 def striped(path, classes, seed, side=32):

@@ -5,13 +5,15 @@ budget and returns a `Finding`: a lower bound on epsilon with stated confidence,
 the system under audit really does. See docs/audit.md.
 """
 
+from dpcheckin.audit.betting.evidence import Counts, Stakes, clopper_pearson_epsilon, lower_epsilon
 from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.evidence import Counts, Stakes, clopper_pearson_epsilon, lower_epsilon
+from dpcheckin.audit.checks.plans import check_plan, check_report, plan_named, randomizer_named
 from dpcheckin.audit.examination import Check, examine
 from dpcheckin.audit.finding import Finding
-from dpcheckin.audit.plans import check_plan, check_report, plan_named, randomizer_named
-from dpcheckin.audit.released import Neighbours, RoundBatches, gathered
-from dpcheckin.audit.systems import BlackBox, OneReport, PerClient, Simulated, System
+from dpcheckin.audit.systems.base import BlackBox, OneReport, System
+from dpcheckin.audit.systems.batches import Neighbours, RoundBatches, gathered
+from dpcheckin.audit.systems.per_client import PerClient
+from dpcheckin.audit.systems.simulated import Simulated
 
 __all__ = [
     "BlackBox",

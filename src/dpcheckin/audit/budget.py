@@ -12,7 +12,13 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Exactly one of the three; processor time is that of all workers together."""
+    """Exactly one of the three; processor time is that of all workers together.
+
+    Args:
+        seconds: of wall clock.
+        pairs: pairs of runs.
+        cpu_seconds: of all processes together.
+    """
 
     seconds: float | None = None
     pairs: int | None = None

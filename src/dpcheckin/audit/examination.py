@@ -3,7 +3,7 @@
 The first part of the budget is the pilot, from which the event and the stakes are chosen; only the
 runs after it count. State is written after every few blocks, so that a check can be stopped and
 taken up again: the bet may go on for as long as one likes, the confidence holds at every moment.
-What systems, statistics and events are is said in the modules of those names.
+Systems, statistics and bets are in the rooms beside this module.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.audit import evidence
+from dpcheckin.audit.attacks.statistics import Statistic
+from dpcheckin.audit.attacks.turn_choice import choose_turns
+from dpcheckin.audit.attacks.turns import NAME as TURNS
+from dpcheckin.audit.attacks.turns import Turns, can_take_turns, play_in_turns
+from dpcheckin.audit.betting import evidence
+from dpcheckin.audit.betting.capital import Capital, epsilon_grid
+from dpcheckin.audit.betting.choice import Choice, choose
+from dpcheckin.audit.betting.evidence import Counts, FloatArray
 from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.capital import Capital, epsilon_grid
-from dpcheckin.audit.choice import Choice, choose
-from dpcheckin.audit.evidence import Counts, FloatArray
 from dpcheckin.audit.finding import Finding
-from dpcheckin.audit.players import Players, players_for
-from dpcheckin.audit.released import Neighbours
+from dpcheckin.audit.processes import WorkerPool, worker_pool
 from dpcheckin.audit.state import State
-from dpcheckin.audit.statistics import Statistic
-from dpcheckin.audit.systems import Simulated, System
-from dpcheckin.audit.turn_choice import choose_turns
-from dpcheckin.audit.turns import NAME as TURNS
-from dpcheckin.audit.turns import Turns, can_take_turns, play_in_turns
+from dpcheckin.audit.systems.base import System
+from dpcheckin.audit.systems.batches import Neighbours
+from dpcheckin.audit.systems.simulated import Simulated
 from dpcheckin.errors import InvalidParameter
 
 Progress = Callable[[float, str], None]
-"""Told the share of the budget that is used up, and a few words."""
+"""Called with the share of the budget that is used up, and a few words."""
 
 PILOT = 0.25
 _LARGEST_PILOT = 2_000_000
@@ -51,6 +52,16 @@ class Check:
 
     With `turns` every client is the target in turn; the statistics, which look at one target, are
     tried in the pilot all the same.
+
+    Args:
+        name: a few words for reports.
+        system: what is attacked.
+        data: the neighbours.
+        statistics: scores to choose an event from.
+        epsilon: the claim's.
+        delta: the claim's, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        turns: let every client be the target in turn.
     """
 
     name: str
@@ -110,35 +121,45 @@ def examine(
     stop_when_refuted: bool = False,
     planned: int | None = None,
 ) -> Finding:
-    """Audit one claim within a budget; `resume` adds the budget to what was saved before.
+    """Audit one claim within a budget.
 
-    The stakes suit the pairs that this budget buys; when more sessions are to follow, `planned` is
-    the number of pairs in all of them.
+    The stakes suit the pairs that this budget buys, or those that are planned.
+
+    Args:
+        check: claim and attack.
+        budget: seconds, processor seconds or pairs of runs.
+        seed: repeats an audit exactly; None draws one.
+        workers: number of processes.
+        progress: called with the share of the budget used and a few words.
+        state_path: file to go on from, None to keep none.
+        resume: add the budget to what the file holds.
+        stop_when_refuted: end as soon as the claim has fallen.
+        planned: pairs of all sessions together, if more are to follow.
     """
     fingerprint, began = check.fingerprint(), time.perf_counter()
-    with players_for(workers) as players:
-        clock = _Clock(budget, began, players, progress)
+    with worker_pool(workers) as pool:
+        clock = _Clock(budget, began, pool, progress)
         if resume:
             if state_path is None:
                 raise InvalidParameter("resume", True, "used together with a folder")
             state = State.load(state_path, fingerprint)
         else:
             fresh = secrets.randbits(48) if seed is None else seed
-            state = _pilot(check, fresh, clock, players, planned)
+            state = _pilot(check, fresh, clock, pool, planned)
         before, cpu_before, saved = state.seconds, state.cpu_seconds, time.perf_counter()
         runs = check.system.block
         while state.counts is None or not clock.over():  # a bet of no pairs shows nothing
             blocks = [state.next_block + i for i in range(workers)]
             runs = min(runs, clock.left(workers))
             jobs = [(check, state.seed, block, runs, state.choice) for block in blocks]
-            for counts in players.play(_counted, jobs):
+            for counts in pool.run(_counted, jobs):
                 state.counts = counts if state.counts is None else state.counts + counts
             state.next_block += workers
             clock.spend(workers * runs)
             state.seconds = before + time.perf_counter() - began
-            state.cpu_seconds = cpu_before + players.cpu_seconds()
+            state.cpu_seconds = cpu_before + pool.cpu_seconds()
             finding = _finding(check, state)
-            clock.tell(f"epsilon ≥ {finding.lower:.4g}, {finding.pairs:,} pairs")
+            clock.report(f"epsilon ≥ {finding.lower:.4g}, {finding.pairs:,} pairs")
             if state_path and time.perf_counter() - saved > _SAVE_EVERY:
                 state.save(state_path, fingerprint)
                 saved = time.perf_counter()
@@ -152,15 +173,15 @@ def examine(
 class _Clock:
     """Keeps the budget."""
 
-    def __init__(self, budget: Budget, began: float, players: Players, progress: Progress) -> None:
+    def __init__(self, budget: Budget, began: float, pool: WorkerPool, progress: Progress) -> None:
         self._budget, self._began, self._progress, self._used = budget, began, progress, 0
-        self._players = players
+        self._pool = pool
 
     def share(self) -> float:
         if self._budget.pairs is not None:
             return self._used / self._budget.pairs
         if self._budget.cpu_seconds is not None:
-            return self._players.cpu_seconds() / self._budget.cpu_seconds
+            return self._pool.cpu_seconds() / self._budget.cpu_seconds
         assert self._budget.seconds is not None
         return (time.perf_counter() - self._began) / self._budget.seconds
 
@@ -176,7 +197,7 @@ class _Clock:
     def spend(self, pairs: int) -> None:
         self._used += pairs
 
-    def tell(self, words: str) -> None:
+    def report(self, words: str) -> None:
         self._progress(min(self.share(), 1.0), words)
 
     def to_come(self) -> int:
@@ -185,10 +206,10 @@ class _Clock:
         return max(1, round(self._used * (1.0 - share) / share))
 
 
-def _pilot(check: Check, seed: int, clock: _Clock, players: Players, planned: int | None) -> State:
+def _pilot(check: Check, seed: int, clock: _Clock, pool: WorkerPool, planned: int | None) -> State:
     parts: list[dict[str, tuple[FloatArray, FloatArray]]] = []
     turns: list[tuple[Turns, Turns]] = []
-    workers, block = players.workers, 0
+    workers, block = pool.workers, 0
     single, plays, runs_kept = 0, 0, 0
     while not parts or (
         clock.share() < PILOT and single + plays < _LARGEST_PILOT and runs_kept < _LARGEST_TURNS
@@ -200,16 +221,16 @@ def _pilot(check: Check, seed: int, clock: _Clock, players: Players, planned: in
         runs = min(check.system.block, max(4, so_far // workers), clock.left(workers))
         jobs = [(check, seed, block + i, runs) for i in range(workers)]
         if take_turns:
-            played = players.play(_played_in_turns, jobs)
+            played = pool.run(_played_in_turns, jobs)
             turns += played
             runs_kept += sum(side.values.size for pair in played for side in pair)
             plays += workers * runs
         else:
-            parts += players.play(_scored, jobs)
+            parts += pool.run(_scored, jobs)
             single += workers * runs
         block += workers
         clock.spend(workers * runs)
-        clock.tell("pilot")
+        clock.report("pilot")
     scores = {
         name: tuple(np.concatenate([part[name][side] for part in parts]) for side in (0, 1))
         for name in parts[0]

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_down, rounded_up
-from dpcheckin.audit import evidence
-from dpcheckin.audit.capital import Capital
-from dpcheckin.audit.choice import Event
-from dpcheckin.audit.evidence import Counts, Stakes
+from dpcheckin.audit.betting import evidence
+from dpcheckin.audit.betting.capital import Capital
+from dpcheckin.audit.betting.choice import Event
+from dpcheckin.audit.betting.evidence import Counts, Stakes
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,12 @@ _CLAIM, _SHOWN, _BAD = "black", "#1f77b4", "#d62728"
 
 
 def draw_findings(findings: Sequence[Finding], path: Path) -> None:
-    """One bar per finding: the audited lower bound, with the claim as a mark."""
+    """One bar per finding: the audited lower bound, with the claim as a mark.
+
+    Args:
+        findings: one bar each.
+        path: of the picture.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

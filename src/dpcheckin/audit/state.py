@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.audit.capital import Capital
-from dpcheckin.audit.choice import Choice, Event
-from dpcheckin.audit.evidence import Counts, Stakes
+from dpcheckin.audit.betting.capital import Capital
+from dpcheckin.audit.betting.choice import Choice, Event
+from dpcheckin.audit.betting.evidence import Counts, Stakes
 from dpcheckin.errors import InvalidParameter
 
 

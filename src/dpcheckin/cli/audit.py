@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,8 @@ import typer
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from dpcheckin.audit.checks.requests import Request
     from dpcheckin.audit.examination import Progress
-    from dpcheckin.audit.requests import Request
 
 _SYSTEM, _COST, _TABLES = "What is audited", "Budget and output", "Tables for the documentation"
 
@@ -124,7 +125,7 @@ def audit(
     """Attack the implementation; without arguments, one round of check-ins in half a minute."""
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidParameter("out", str(out), "a folder")  # not found out after hours of plays
-    from dpcheckin.audit.requests import Request
+    from dpcheckin.audit.checks.requests import Request
 
     if mutants and tightness:
         raise InvalidParameter("tightness", True, "left out with --mutants")
@@ -135,7 +136,7 @@ def audit(
         _tightness(budget, confidence, workers, out, json)
         return
     if claim == "list":
-        from dpcheckin.audit.claims import claim_names
+        from dpcheckin.audit.checks.claims import claim_names
 
         typer.echo("\n".join(claim_names()))
         return
@@ -159,7 +160,7 @@ def _examined(
     json: bool,
 ) -> None:
     from dpcheckin.audit.budget import Budget
-    from dpcheckin.audit.claims import forecast
+    from dpcheckin.audit.checks.claims import forecast
     from dpcheckin.audit.examination import examine
     from dpcheckin.audit.picture import draw_findings
 
@@ -184,19 +185,19 @@ def _examined(
             words += f"\n{needed}"
     if out is not None:
         draw_findings([finding], out / "audit.png")
-    _say(report, words, out, json)
+    _print_report(report, words, out, json)
 
 
 def _one_run(request: Request, seed: int | None, out: Path | None, json: bool) -> None:
-    from dpcheckin.audit.one_run import audit_one_run, default_one_run_plan
+    from dpcheckin.audit.checks.one_run import audit_one_run, default_one_run_plan
 
     plan = request.sums_plan(default_one_run_plan())
     delta = 1e-5 if request.delta is None else request.delta
     finding = audit_one_run(plan, delta, request.confidence, seed=seed or 0)
-    _say(finding.to_json(), f"{finding.name}\n{finding}", out, json)
+    _print_report(finding.to_json(), f"{finding.name}\n{finding}", out, json)
 
 
-def _say(report: dict[str, Any], words: str, out: Path | None, json: bool) -> None:
+def _print_report(report: dict[str, Any], words: str, out: Path | None, json: bool) -> None:
     """Print, leave the report in the folder, and exit with 1 on a violation."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -209,9 +210,7 @@ def _say(report: dict[str, Any], words: str, out: Path | None, json: bool) -> No
 
 def _mutants(repetitions: int, out: Path | None, json: bool) -> None:
     """Exit code 1 when a mutant escaped or the honest system was flagged."""
-    from dataclasses import asdict
-
-    from dpcheckin.audit.mutant_table import markdown, measure
+    from dpcheckin.audit.tables.mutant_table import markdown, measure
 
     with _bar() as progress:
         rows = measure(repetitions, None if out is None else out / "mutants.json", progress)
@@ -223,8 +222,8 @@ def _mutants(repetitions: int, out: Path | None, json: bool) -> None:
 def _tightness(
     budget: str, confidence: float, workers: int | None, out: Path | None, json: bool
 ) -> None:
-    from dpcheckin.audit import tightness
     from dpcheckin.audit.budget import Budget
+    from dpcheckin.audit.tables import tightness
 
     if out is None:
         raise InvalidParameter("out", None, "a folder: the figure takes long and is resumed there")

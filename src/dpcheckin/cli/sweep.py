@@ -2,24 +2,20 @@
 
 This file holds the arguments, the progress bar and what is printed. What may be set and varied are
 the options of `dpcheckin train`, with the same names and defaults. The work is in
-`dpcheckin.learning.sweep`; torch is imported only when the command runs.
+`dpcheckin.learning.sweeps`; torch is imported only when the command runs.
 """
 
 from __future__ import annotations
 
-import inspect
 import json as json_format
 import sys
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any
 
 import typer
 
-from dpcheckin.cli.train import train
 from dpcheckin.errors import DpCheckinError, InvalidParameter
-
-_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+from dpcheckin.learning.options import RunOptions
 
 
 def sweep(
@@ -53,9 +49,10 @@ def sweep(
     only what is missing. Results do not depend on the backend. Exit code 1 if a run failed.
     """
     try:
-        from dpcheckin.learning.sweep import Sweep, run_sweep
-        from dpcheckin.learning.sweep_report import shown, write_sweep
-        from dpcheckin.learning.sweep_runners import make_runner
+        from dpcheckin.learning.sweeps.grid import Sweep
+        from dpcheckin.learning.sweeps.report import shown, write_sweep
+        from dpcheckin.learning.sweeps.runners import make_runner
+        from dpcheckin.learning.sweeps.sweep_run import run_sweep
     except ImportError as problem:
         raise DpCheckinError(
             f"sweeps need torch: pip install 'dpcheckin[learning]' ({problem})"
@@ -114,53 +111,32 @@ def _print_table(headings: list[str], rows: list[list[str]]) -> None:
     Console().print(table)
 
 
-def _allowed() -> dict[str, Any]:
-    """The options of `train` that make up a run, with their types."""
-    from dpcheckin.learning.sweep import NAMES
+def _base(settings: list[str], grid: dict[str, Any]) -> RunOptions:
+    """Options of all runs: the defaults, and what was set."""
+    from dpcheckin.learning.sweeps.grid import changed_options
 
-    hints = get_type_hints(train)
-    return {name: hints[name] for name in inspect.signature(train).parameters if name in NAMES}
-
-
-def _base(settings: list[str], grid: dict[str, Any]) -> Any:
-    """Options of all runs: train's defaults, and what was set."""
-    from dpcheckin.learning.runs import RunOptions
-    from dpcheckin.learning.sweep import changed_options
-
-    parameters = inspect.signature(train).parameters
-    changes = {name: parameters[name].default for name in _allowed()}
-    for said in settings:
-        name, values = _values(said, several=False)
+    changes = {}
+    for text in settings:
+        name, values = _values(text, several=False)
         if name in grid:
-            raise InvalidParameter("set", said, "an option that --over does not vary")
+            raise InvalidParameter("set", text, "an option that --over does not vary")
         changes[name] = values[0]
     return changed_options(RunOptions(), changes)
 
 
-def _values(said: str, several: bool = True) -> tuple[str, list[Any]]:
-    name, equals, text = said.partition("=")
+def _values(text: str, several: bool = True) -> tuple[str, list[Any]]:
+    """The option and the values that NAME=VALUE,… stands for."""
+    from dpcheckin.learning.sweeps.grid import VARIED
+
+    name, equals, given = text.partition("=")
     name = name.strip().lstrip("-").replace("-", "_")
-    allowed = _allowed()
+    allowed = {one.name: one for one in VARIED.values() if one.on_command_line}
     if not equals or name not in allowed:
-        names = ", ".join(sorted(n.replace("_", "-") for n in allowed))
-        raise InvalidParameter(
-            "over" if several else "set", said, f"NAME=VALUE with NAME in {names}"
-        )
-    texts = text.split(",") if several else [text]
-    return name, [_value(name, part.strip(), allowed[name]) for part in texts]
-
-
-def _value(name: str, text: str, hint: Any) -> Any:
-    kinds = get_args(hint) if get_origin(hint) is UnionType else (hint,)
-    kind = next(k for k in kinds if k is not type(None))
-    if kind is bool:
-        if text.lower() not in _TRUE + _FALSE:
-            raise InvalidParameter(name, text, "true or false")
-        return text.lower() in _TRUE
-    try:
-        return kind(text)
-    except ValueError:
-        raise InvalidParameter(name, text, f"a value of type {kind.__name__}") from None
+        names = ", ".join(sorted(one.dashed for one in allowed.values()))
+        parameter = "over" if several else "set"
+        raise InvalidParameter(parameter, text, f"NAME=VALUE with NAME in {names}")
+    parts = given.split(",") if several else [given]
+    return name, [allowed[name].parse(part.strip()) for part in parts]
 
 
 def _seeds(text: str) -> list[int]:

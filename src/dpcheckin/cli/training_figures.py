@@ -1,6 +1,7 @@
 """The training figures of `dpcheckin reproduce`: names, forecast and progress.
 
-The runs are in `dpcheckin.learning.figures`; torch is imported only when one of them is asked for.
+The runs are in `dpcheckin.learning.paper_figures`; torch is imported only when one of
+them is asked for.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def play(names: list[str], out: Path, quick: bool) -> dict[str, Any]:
     """Play each figure's runs (resuming), say how long they take, return their summaries."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from dpcheckin.learning.figures import FIGURES, run_figure
+    from dpcheckin.learning.paper_figures import FIGURES, run_figure
 
     results: dict[str, Any] = {}
     for name in names:

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.learning import Dataset, Settings, accuracy, build_model, count_parameters
-from dpcheckin.learning.checkpoint import State
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.training import optimiser_step
-from dpcheckin.learning.work import get_parameters, set_parameters
+from dpcheckin.learning.simulation.checkpoint import State
+from dpcheckin.learning.simulation.client_work import get_parameters, set_parameters
+from dpcheckin.learning.simulation.training import optimiser_step
 from dpcheckin.service.tasks import TaskState
 
 
@@ -120,4 +120,4 @@ def learning_settings(table: dict[str, Any]) -> Settings:
     odd = sorted(table.keys() - known)
     if odd:
         raise InvalidParameter("task", odd, ", ".join(sorted(known)))
-    return Settings(**table)
+    return Settings(**{"learning_rate": 0.5, "averaging": 0.0, **table})

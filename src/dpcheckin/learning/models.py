@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.names import MODELS
+from dpcheckin.options import listed
 
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
@@ -29,6 +31,11 @@ def papers_cnn(activation: str = "tanh", classes: int = 10, channels: int = 1) -
     give the 26,010 parameters of the usual form of this network (for 28×28 images of one
     channel); bounded activations keep the gradients of private training small (Papernot et al.,
     arXiv 2007.14191), so tanh is the default.
+
+    Args:
+        activation: 'tanh' or 'relu'.
+        classes: number of outputs.
+        channels: of an image.
     """
     act = _activation(activation)
     return nn.Sequential(
@@ -46,7 +53,13 @@ def papers_cnn(activation: str = "tanh", classes: int = 10, channels: int = 1) -
 
 
 def small_network(inputs: int, classes: int = 10, hidden: int = 32) -> nn.Module:
-    """One hidden layer of tanh units."""
+    """One hidden layer of tanh units.
+
+    Args:
+        inputs: numbers in a record.
+        classes: number of outputs.
+        hidden: units of the hidden layer.
+    """
     return nn.Sequential(
         nn.Flatten(), nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)
     )
@@ -77,7 +90,13 @@ class FrozenFeatures(nn.Module):
 
 
 def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """A built-in model by name, for records of this shape (channels, height, width)."""
+    """A built-in model by name, for records of this shape (channels, height, width).
+
+    Args:
+        name: one of `names.MODELS`.
+        shape: of a record: channels, height, width.
+        classes: number of outputs.
+    """
     if name == "auto":
         name = "papers-cnn" if shape[-1] >= 28 else "small"
     if name in ("papers-cnn", "papers-cnn-relu"):
@@ -93,7 +112,7 @@ def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
         return small_network(int(torch.tensor(shape).prod()), classes)
     if name == "linear":
         return nn.Sequential(nn.Flatten(), nn.Linear(int(torch.tensor(shape).prod()), classes))
-    raise InvalidParameter("model", name, "auto, papers-cnn, papers-cnn-relu, small or linear")
+    raise InvalidParameter("model", name, listed(MODELS))
 
 
 def count_parameters(module: nn.Module) -> int:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.datasets import Dataset
+from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.randomizers.base import at_least
@@ -35,7 +35,13 @@ def _body(channels: int) -> nn.Module:
 
 
 def public_features(public: Dataset, epochs: int, seed: int) -> nn.Module:
-    """A network that turns an image into `FEATURES` numbers, trained to tell the public classes."""
+    """A network that turns an image into `FEATURES` numbers, trained to tell the public classes.
+
+    Args:
+        public: images that need no protection.
+        epochs: passes over them, 0 or more.
+        seed: of first weights and order.
+    """
     at_least("public_epochs", epochs, 0)
     if len(public.shape) != 3 or min(public.shape[1:]) < 8:
         raise InvalidParameter("public", public.shape, "images of at least 8×8")
@@ -55,7 +61,14 @@ def public_features(public: Dataset, epochs: int, seed: int) -> nn.Module:
 
 
 def private_head(public: Dataset, private: Dataset, epochs: int, seed: int) -> FrozenFeatures:
-    """The model of a private run: public features, and a last layer for the private classes."""
+    """The model of a private run: public features, and a last layer for the private classes.
+
+    Args:
+        public: images that need no protection.
+        private: the data of the private run.
+        epochs: passes over the public data.
+        seed: of the pre-training.
+    """
     if public.shape != private.shape:
         raise InvalidParameter(
             "public", f"records of shape {public.shape}", f"the private records' {private.shape}"

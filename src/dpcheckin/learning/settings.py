@@ -1,22 +1,25 @@
 """How the analyzer learns: optimiser, learning rate, averaging, and when to look.
 
 All of it is post-processing of the reports and costs no privacy. The schedule is a function of the
-round number alone, so a resumed run takes up where it stopped.
+round number alone, so a resumed run takes up where it stopped. torch is imported only when an
+optimiser is made: the settings are also what the command line lists.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
-
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.names import OPTIMIZERS, SCHEDULES
+from dpcheckin.options import check_choices, option
 
-OPTIMIZERS = ("sgd", "adam")
-SCHEDULES = ("constant", "linear", "cosine", "steps")
+if TYPE_CHECKING:
+    import torch
+
+LEARNING, MACHINE = "Learning", "The machine"
+"""Sections of the options."""
 
 
 @dataclass(frozen=True)
@@ -30,23 +33,35 @@ class Settings:
     `weight_decay` pulls parameters to zero and so forgets the noise of early rounds.
     """
 
-    optimizer: str = "sgd"
-    learning_rate: float = 0.5
-    momentum: float = 0.0
-    schedule: str = "linear"
-    warmup: int = 0
-    steps: tuple[tuple[int, float], ...] = ()
-    averaging: float = 0.0
-    weight_decay: float = 0.0
-    seed: int = 0
-    evaluate_every: int = 10
-    checkpoint_every: int = 50
+    optimizer: str = option("sgd", section=LEARNING, choices=OPTIMIZERS)
+    learning_rate: float = option(0.3, "In units of the clip.", section=LEARNING)
+    momentum: float = option(0.0, section=LEARNING)
+    schedule: str = option(
+        "linear",
+        "constant, linear or cosine, over the rounds.",
+        section=LEARNING,
+        choices=SCHEDULES,
+    )
+    warmup: int = option(
+        0,
+        "Rounds over which the learning rate rises to its full value.",
+        section=LEARNING,
+        on_command_line=False,
+    )
+    steps: tuple[tuple[int, float], ...] = option(
+        (),
+        "Rounds from which the schedule 'steps' multiplies the learning rate, with the factors.",
+        section=LEARNING,
+        on_command_line=False,
+    )
+    averaging: float = option(0.97, "Decay of the averaged model.", section=LEARNING)
+    weight_decay: float = option(0.0, "Pull of the parameters to zero.", section=LEARNING)
+    seed: int = option(0, section=LEARNING)
+    evaluate_every: int = option(10, "Rounds between log lines.", section=LEARNING)
+    checkpoint_every: int = option(50, "Rounds between checkpoints.", section=MACHINE)
 
     def __post_init__(self) -> None:
-        if self.optimizer not in OPTIMIZERS:
-            raise InvalidParameter("optimizer", self.optimizer, " or ".join(OPTIMIZERS))
-        if self.schedule not in SCHEDULES:
-            raise InvalidParameter("schedule", self.schedule, ", ".join(SCHEDULES))
+        check_choices(self)
         if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
             raise InvalidParameter("learning_rate", self.learning_rate, "a finite number above 0")
         for name in ("momentum", "averaging"):
@@ -75,8 +90,10 @@ class Settings:
             shape = factor[self.schedule]
         return self.learning_rate * shape * min(1.0, (round_index + 1) / max(self.warmup, 1))
 
-    def make_optimizer(self, module: nn.Module) -> torch.optim.Optimizer:
+    def make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
         """The analyzer's optimiser over the module's parameters."""
+        import torch
+
         parameters = list(module.parameters())
         if self.optimizer == "adam":
             betas = (self.momentum or 0.9, 0.999)

@@ -20,7 +20,7 @@ from dpcheckin.randomizers.base import (
     SummableRandomizer,
     SummedReports,
     VectorRandomizer,
-    at_least,
+    check_pure,
     check_rows,
     clip_rows,
     positive,
@@ -41,7 +41,12 @@ def _snapped(reports: Array, scale: float, source: RandomSource) -> Array:
 
 @dataclass(frozen=True)
 class Gaussian(SummableRandomizer):
-    """Clip to l2 norm `clip`, add normal noise of deviation noise_multiplier · clip."""
+    """Clip to l2 norm `clip`, add normal noise of deviation noise_multiplier · clip.
+
+    Args:
+        noise_multiplier: standard deviation of the noise in each coordinate, in clips.
+        clip: largest l2 norm of a vector.
+    """
 
     noise_multiplier: float
     clip: float = 1.0
@@ -92,6 +97,11 @@ class Laplace(VectorRandomizer):
 
     In one dimension the local pair is the Laplace pair itself; in more it is that of any pure
     randomizer, since nothing tighter is proved here for a shift spread over coordinates.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest l1 norm of a vector.
     """
 
     local_epsilon: float
@@ -99,9 +109,7 @@ class Laplace(VectorRandomizer):
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
-        at_least("dimension", self.dimension, 1)
-        positive("clip", self.clip)
+        check_pure(self.local_epsilon, self.dimension, self.clip)
 
     @property
     def scale(self) -> float:
@@ -139,6 +147,9 @@ class ClipOnly(SummableRandomizer):
     """Clip to l2 norm `clip` and add nothing: for a trusted server that adds the noise itself.
 
     It protects nobody by itself, so it has no local pair.
+
+    Args:
+        clip: largest l2 norm of a vector.
     """
 
     clip: float = 1.0

@@ -3,6 +3,9 @@
 A randomizer turns one client's value into one report, and tells accounting the one thing it must
 know: its local pair. `CategoryRandomizer` takes symbols 0, …, symbols - 1; `VectorRandomizer`
 takes vectors inside a ball. Both work on a whole batch of clients at once, one client a row.
+
+Accounting is imported only when a pair is asked for, here as in the modules beside this one: a
+client that makes reports need not wait for the accountant's libraries.
 """
 
 from __future__ import annotations
@@ -20,6 +23,20 @@ from dpcheckin.randomizers.source import Array, RandomSource
 
 if TYPE_CHECKING:
     from dpcheckin.accounting import LocalPair
+
+
+def check_pure(local_epsilon: object, dimension: object, clip: object, least: int = 1) -> None:
+    """Refuse what no pure randomizer of vectors can have.
+
+    Args:
+        local_epsilon: epsilon of one report, above 0.
+        dimension: entries of a vector, `least` or more.
+        clip: largest norm of a vector, above 0.
+        least: the smallest dimension that is allowed.
+    """
+    positive("local_epsilon", local_epsilon)
+    at_least("dimension", dimension, least)
+    positive("clip", clip)
 
 
 def positive(name: str, value: object) -> None:
@@ -45,6 +62,15 @@ class Randomizer(ABC):
     @abstractmethod
     def describe(self) -> str:
         """A few words for logs and reports, such as `PrivUnit, local epsilon 4`."""
+
+    @abstractmethod
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        """One report for each client's value.
+
+        Args:
+            values: one client a row (or entry): symbols, integers or vectors.
+            source: where chance comes from; secure for reports that leave a device.
+        """
 
 
 class CategoryRandomizer(Randomizer):
@@ -81,6 +107,10 @@ class SummedReports:
 
     The sum is Σ weight_i · x_i + noise, the noise normal with the given standard deviation in
     every coordinate and independent of all else.
+
+    Args:
+        weights: one a client.
+        noise_deviation: standard deviation in each coordinate.
     """
 
     weights: NDArray[np.float64]

@@ -16,6 +16,7 @@ form of Feldman and Talwar, arXiv 2102.12099v1).
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -28,9 +29,8 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
     SummableRandomizer,
     SummedReports,
-    at_least,
+    check_pure,
     check_rows,
-    positive,
     row_dots,
     row_norms,
     squared_rows,
@@ -98,16 +98,14 @@ class _CapRandomizer(SummableRandomizer):
     sum_is_exact = False
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
+        check_pure(self.local_epsilon, self.dimension, self.clip, least=2)
         if self.local_epsilon > _LARGEST_EPSILON:
             raise InvalidParameter("local_epsilon", self.local_epsilon, f"≤ {_LARGEST_EPSILON:g}")
-        at_least("dimension", self.dimension, 2)
-        positive("clip", self.clip)
 
-    @cached_property
+    @property
+    @abstractmethod
     def cap_measure(self) -> float:
         """q: the share of the sphere that the cap covers."""
-        raise NotImplementedError
 
     @cached_property
     def cap_probability(self) -> float:
@@ -229,6 +227,11 @@ class _CapRandomizer(SummableRandomizer):
 class LdpSgd(_CapRandomizer):
     """Clip, sign by norm, random hemisphere: Duchi et al.'s l2 randomizer, used by LDP-SGD.
 
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector, 2 or more.
+        clip: largest l2 norm of a vector.
+
     >>> round(LdpSgd(local_epsilon=2.0, dimension=1000).cap_probability, 4)
     0.8808
     """
@@ -250,6 +253,11 @@ class LdpSgd(_CapRandomizer):
 @dataclass(frozen=True)
 class PrivUnit(_CapRandomizer):
     """PrivUnit with the cap that makes the error smallest for this epsilon and dimension.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector, 2 or more.
+        clip: largest l2 norm of a vector.
 
     >>> PrivUnit(4.0, 1000).mean_cosine > 1.5 * LdpSgd(4.0, 1000).mean_cosine
     True

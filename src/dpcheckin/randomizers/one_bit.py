@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
     VectorRandomizer,
-    at_least,
+    check_pure,
     check_rows,
-    positive,
     squared_rows,
 )
 from dpcheckin.randomizers.caps import PrivUnit
@@ -39,9 +38,7 @@ class _OneBit(VectorRandomizer):
     clip: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
-        at_least("dimension", self.dimension, 1)
-        positive("clip", self.clip)
+        check_pure(self.local_epsilon, self.dimension, self.clip)
 
     @property
     def pair(self) -> LocalPair:
@@ -65,7 +62,13 @@ class _OneBit(VectorRandomizer):
 
 @dataclass(frozen=True)
 class LInfinityBit(_OneBit):
-    """R_∞: entries within [-clip, clip] (clipped one by one); reports are rows (coordinate, ±1)."""
+    """R_∞: entries within [-clip, clip] (clipped one by one); reports are rows (coordinate, ±1).
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest absolute value of an entry.
+    """
 
     def describe(self) -> str:
         return f"R_∞ (one coordinate, one bit), local epsilon {self.local_epsilon:g}"
@@ -93,7 +96,13 @@ class LInfinityBit(_OneBit):
 
 @dataclass(frozen=True)
 class L1Bit(_OneBit):
-    """R_1: vectors of l1 norm at most clip; reports are rows (Hadamard row, ±1)."""
+    """R_1: vectors of l1 norm at most clip; reports are rows (Hadamard row, ±1).
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest l1 norm of a vector.
+    """
 
     @property
     def order(self) -> int:
@@ -135,6 +144,12 @@ def lp_randomizer(
     p: float, local_epsilon: float, dimension: int, clip: float = 1.0
 ) -> VectorRandomizer:
     """R_p for vectors of lp norm at most `clip`, p = 1, 2 or infinity.
+
+    Args:
+        p: 1, 2 or infinity.
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest lp norm of a vector.
 
     >>> lp_randomizer(2, 2.0, 100).describe()
     'PrivUnit, local epsilon 2'

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import CategoryRandomizer, at_least, positive
 from dpcheckin.randomizers.source import RandomSource
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class DaryResponse(CategoryRandomizer):
     """Report the true symbol e^ε₀ times as often as each other one.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        symbols: how many there are, 2 or more.
 
     >>> round(DaryResponse(local_epsilon=1.0, symbols=3).truth, 4)
     0.5761
@@ -75,13 +80,15 @@ class DaryResponse(CategoryRandomizer):
 
 @dataclass(frozen=True)
 class BinaryResponse(DaryResponse):
-    """Warner's randomized response on the symbols 0 and 1."""
+    """Warner's randomized response on the symbols 0 and 1.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+    """
 
     symbols: int = 2
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.symbols != 2:
-            from dpcheckin.errors import InvalidParameter
-
             raise InvalidParameter("symbols", self.symbols, "2 (use DaryResponse for more)")

@@ -29,7 +29,12 @@ _TAIL = 1e-18  # mass left out of the tables on each side; it is given to the ou
 
 
 def stochastic_round(values: NDArray[np.float64], source: RandomSource) -> NDArray[np.int64]:
-    """Round up or down at random so that the mean is kept."""
+    """Round up or down at random so that the mean is kept.
+
+    Args:
+        values: real numbers.
+        source: where chance comes from.
+    """
     low = np.floor(values)
     return (low + (source.uniform(values.shape) < values - low)).astype(np.int64)
 
@@ -49,6 +54,11 @@ def _reach(variance: float) -> int:
 @dataclass(frozen=True)
 class SkellamInteger(Randomizer):
     """x + Skellam(variance) modulo `modulus`, for one integer x in [-bound, bound].
+
+    Args:
+        bound: largest absolute value of an integer.
+        variance: of the noise.
+        modulus: what reports are taken modulo, above 2 · bound + 1.
 
     >>> SkellamInteger(bound=1, variance=4.0, modulus=1024).describe()
     'Skellam, variance 4 for integers within ±1'

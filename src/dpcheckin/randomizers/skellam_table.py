@@ -70,6 +70,11 @@ def _cumulative(variance: float) -> tuple[NDArray[np.int64], NDArray[np.int64], 
 def skellam_noise(variance: float, size: int, source: RandomSource) -> NDArray[np.int64]:
     """Independent Skellam integers of this variance, within `TABLE_ERROR` of the law.
 
+    Args:
+        variance: of the noise, at most 2^30.
+        size: how many integers.
+        source: where chance comes from.
+
     >>> from dpcheckin.randomizers import SecureSource
     >>> len(skellam_noise(100.0, 5, SecureSource()))
     5

@@ -44,6 +44,12 @@ class SkellamVector(SummableRandomizer):
     The noise has standard deviation noise_multiplier · clip, that is noise_multiplier · steps in
     the integers of a report.
 
+    Args:
+        noise_multiplier: standard deviation of the noise, in clips.
+        dimension: entries of a vector.
+        clip: largest l2 norm of a vector.
+        steps: integers to the clip, at most 2^24.
+
     >>> SkellamVector(2.0, dimension=100).describe()
     'Skellam vector, noise multiplier 2 in 1,024 steps'
     """

@@ -58,6 +58,10 @@ class RandomSource(ABC):
 class SeededSource(RandomSource):
     """Repeatable chance for simulations; the seed may be a tuple such as (seed, round, chunk).
 
+    Args:
+        seed: a number, or a tuple such as (seed, round, chunk).
+        arrays: 'numpy' or 'torch': the library of `normal`.
+
     >>> SeededSource((7, 0)).integers(6, 3).tolist() == SeededSource((7, 0)).integers(6, 3).tolist()
     True
     """
@@ -70,6 +74,7 @@ class SeededSource(RandomSource):
         sequence = np.random.SeedSequence(seed)
         self.generator = np.random.Generator(np.random.PCG64(sequence))
         self.xp = np if arrays == "numpy" else importlib.import_module("torch")
+        self._torch: Any = None
         if arrays == "torch":
             state = int(sequence.spawn(1)[0].generate_state(1, np.uint64)[0]) >> 1
             self._torch = self.xp.Generator().manual_seed(state)

@@ -1,0 +1,221 @@
+"""Scores by which an adversary tells neighbours apart.
+
+`LikelihoodRatio` is what all batches say: the optimal attack when the others all hold one value,
+by the accountant's own pair (docs/theory.md): given k reports out of n clients the density of a
+batch relative to "the target is one of the others" is (n - k + Σ W_i)/n, and rounds add up. `Place`
+looks at the order of a batch, `Differences` at reports that differ by exactly what was asked: both
+are blind on an honest system.
+
+All of it only chooses what to look at. A wrong density here weakens an attack, never its validity.
+Scores are rounded to a billionth: the last bits of a simulated report betray its input by the
+rounding of the addition alone (Mironov, CCS 2012), which simulations do not guard against and
+deployed reports do; `exact` keeps them, to attack just that.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcheckin.audit.attacks.likelihood import clipped, log_ratio
+from dpcheckin.audit.systems.batches import (
+    FloatArray,
+    Neighbours,
+    Released,
+    RoundBatches,
+    Value,
+    in_round,
+)
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers import Gaussian, Randomizer
+
+_DIGITS = 9
+
+
+class Statistic(ABC):
+    """A score for each run; larger speaks for the first neighbour."""
+
+    name: str
+
+    @abstractmethod
+    def scores(self, released: Released) -> FloatArray:
+        """One number per run."""
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio(Statistic):
+    """Log likelihood ratio of all batches when the others all hold one value.
+
+    Args:
+        randomizer: the one that clients should use.
+        data: the neighbours.
+        population: number of clients.
+        exact: keep the last bits of the score.
+    """
+
+    randomizer: Randomizer
+    data: Neighbours
+    population: int
+    exact: bool = False
+
+    name = "log likelihood ratio"
+
+    def scores(self, released: Released) -> FloatArray:
+        total = np.zeros(released[0].runs)
+        for t, batches in enumerate(released):
+            first, second = in_round(self.data.first, t), in_round(self.data.second, t)
+            others = in_round(self.data.others, t)
+            total += self._log_density(batches, first, others)
+            total -= self._log_density(batches, second, others)
+        return total if self.exact else np.round(total, _DIGITS)
+
+    def _log_density(self, batches: RoundBatches, value: Value, others: Value) -> FloatArray:
+        if value == others:
+            return np.zeros(batches.runs)
+        weights: FloatArray
+        with np.errstate(over="ignore"):
+            if batches.only_sums:
+                weights = batches.sizes.astype(float) * np.exp(self._of_sum(batches, value, others))
+            else:
+                reports = batches.reports
+                weights = batches.total(np.exp(log_ratio(self.randomizer, reports, value, others)))
+        seats = np.maximum(self.population - batches.sizes, 0)
+        return np.log((seats + np.minimum(weights, 1e300)) / self.population + 1e-300)
+
+    def _of_sum(self, batches: RoundBatches, value: Value, others: Value) -> FloatArray:
+        """Log ratio of a sum of k normal reports, one of which may be about the target."""
+        if not isinstance(self.randomizer, Gaussian):
+            raise InvalidParameter("randomizer", self.randomizer.describe(), "Gaussian for sums")
+        clip = self.randomizer.clip
+        away = float(clipped(value, clip)[0] - clipped(others, clip)[0])
+        centred = batches.reports - batches.sizes * float(clipped(others, clip)[0])
+        noise = np.maximum(batches.sizes, 1) * self.randomizer.deviation**2
+        return np.asarray(away * (centred - away / 2) / noise)
+
+
+@dataclass(frozen=True)
+class WindowRatio(Statistic):
+    """Log likelihood ratio when the target's report stands in at most one of the rounds.
+
+    One round is one slot of a random check-in window with one report, real or dummy.
+    """
+
+    randomizer: Randomizer
+    data: Neighbours
+    accepted: float  # probability that the target's report is used at all
+
+    name = "log likelihood ratio"
+
+    def scores(self, released: Released) -> FloatArray:
+        both = []
+        for side in (self.data.first, self.data.second):
+            ratios = [
+                np.exp(log_ratio(self.randomizer, batches.reports, in_round(side, t),
+                                 in_round(self.data.others, t)))
+                for t, batches in enumerate(released)
+            ]  # fmt: skip
+            both.append(1 - self.accepted + self.accepted * np.mean(ratios, axis=0))
+        return np.asarray(np.round(np.log(both[0]) - np.log(both[1]), _DIGITS))
+
+
+@dataclass(frozen=True)
+class MeanReport(Statistic):
+    """Largest mean report of any round; supposes nothing about clipping, so it misses none."""
+
+    name = "largest mean report"
+
+    def scores(self, released: Released) -> FloatArray:
+        means = [b.reports / np.maximum(b.sizes, 1) for b in released if b.only_sums]
+        return np.asarray(np.round(np.max(means, axis=0), _DIGITS))
+
+
+@dataclass(frozen=True)
+class Place(Statistic):
+    """What the report in one place of the first batch says about the target."""
+
+    randomizer: Randomizer
+    data: Neighbours
+    place: int
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return {0: "first report", -1: "last report"}.get(self.place, f"report {self.place}")
+
+    def scores(self, released: Released) -> FloatArray:
+        batches = released[0]
+        if len(batches.reports) == 0 or batches.only_sums:
+            return np.zeros(batches.runs)
+        reports, there = batches.at(self.place)
+        data = self.data
+        first, second = in_round(data.first, 0), in_round(data.second, 0)
+        ratio = np.round(log_ratio(self.randomizer, reports, first, second), _DIGITS)
+        return np.where(there, ratio, 0.0)
+
+
+@dataclass(frozen=True)
+class Differences(Statistic):
+    """How often two reports differ by exactly what the first neighbour's values differ by.
+
+    Of one round (a target's report against another's), or of the first and the last round (the
+    target's two reports). Noise that is independent makes exact differences impossible.
+    """
+
+    step: float
+    across: bool
+    tolerance: float = 1e-9
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return "exact differences " + ("across rounds" if self.across else "within a round")
+
+    def scores(self, released: Released) -> FloatArray:
+        one, other = released[0], released[-1 if self.across else 0]
+        matches = [_matches(one, other, sign * self.step, self.tolerance) for sign in (1, -1)]
+        # a step found in one direction only names the target's value; cap what chance may add
+        return np.clip(matches[0], 0, 3) - np.clip(matches[1], 0, 3)
+
+
+def _matches(one: RoundBatches, other: RoundBatches, step: float, tolerance: float) -> FloatArray:
+    """Runs' numbers of reports of `one` that equal a report of `other` plus step, one by one."""
+    ends = [np.cumsum(batches.sizes) for batches in (one, other)]
+    found = np.zeros(one.runs)
+    for run in range(one.runs):
+        a = one.reports[ends[0][run] - one.sizes[run] : ends[0][run], 0]
+        b = np.sort(other.reports[ends[1][run] - other.sizes[run] : ends[1][run], 0])
+        if a.size and b.size:
+            near = np.searchsorted(b, a - step - tolerance)
+            close = b[np.minimum(near, b.size - 1)] - (a - step)
+            found[run] = np.count_nonzero(np.abs(close) <= tolerance)
+    return found
+
+
+def standard_statistics(
+    randomizer: Randomizer, data: Neighbours, population: int
+) -> Sequence[Statistic]:
+    """The optimal attack on an honest round, and two that only a careless shuffler fears.
+
+    Args:
+        randomizer: the one that clients should use.
+        data: the neighbours.
+        population: number of clients.
+    """
+    return (
+        LikelihoodRatio(randomizer, data, population),
+        Place(randomizer, data, 0),
+        Place(randomizer, data, -1),
+    )
+
+
+def accepted_in_window(population: int, slots: int) -> float:
+    """Probability that a fixed window of slots uses a given client's report.
+
+    Args:
+        population: number of clients.
+        slots: of the window.
+    """
+    # the others in one's slot are Binomial(population - 1, 1/slots); E[1/(1 + X)] in closed form
+    return slots / population * -math.expm1(population * math.log1p(-1.0 / slots))

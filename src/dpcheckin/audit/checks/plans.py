@@ -1,0 +1,221 @@
+"""From a plan to the check of its own guarantee: neighbours, attack and certified claim.
+
+`plan_named` reads the words of the command line; `check_plan` attacks a whole run as it is
+released; `check_report` attacks a single report, which is all that protects a client when the
+shuffler colludes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpcheckin.accounting import local_guarantee
+from dpcheckin.audit.attacks.likelihood import worst_neighbours
+from dpcheckin.audit.attacks.statistics import (
+    LikelihoodRatio,
+    Statistic,
+    WindowRatio,
+    accepted_in_window,
+    standard_statistics,
+)
+from dpcheckin.audit.attacks.turns import can_take_turns
+from dpcheckin.audit.examination import Check
+from dpcheckin.audit.systems.base import OneReport, System
+from dpcheckin.audit.systems.batches import Neighbours
+from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, Simulated
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols import (
+    DistributedCheckIn,
+    FullShuffle,
+    Plan,
+    RandomCheckIns,
+    Reveals,
+    ShuffledCheckIn,
+    SubsampledShuffle,
+    Window,
+)
+from dpcheckin.randomizers import (
+    BinaryResponse,
+    DaryResponse,
+    Gaussian,
+    Laplace,
+    LdpSgd,
+    PrivUnit,
+    Randomizer,
+)
+
+PROTOCOLS = (
+    "shuffled-check-in",
+    "subsampled-shuffle",
+    "shuffle",
+    "distributed-check-in",
+    "random-check-in-fixed",
+)
+RANDOMIZERS = "binary, dary:K, gaussian:SIGMA, laplace, hemisphere:DIM or privunit:DIM"
+DEFAULT_CONFIDENCE = 0.99
+
+
+def randomizer_named(name: str, local_epsilon: float | None) -> Randomizer:
+    """The randomizer that a --randomizer text stands for.
+
+    Args:
+        name: such as dary:3 or gaussian:2, see `RANDOMIZERS`.
+        local_epsilon: epsilon of one report, in nats; None with gaussian.
+
+    >>> randomizer_named("dary:3", 4.0).describe()
+    '3-ary response, local epsilon 4'
+    """
+    kind, _, argument = name.partition(":")
+    try:
+        number = float(argument) if argument else None
+    except ValueError:
+        raise InvalidParameter("randomizer", name, RANDOMIZERS) from None
+    if kind == "gaussian" and number is not None:
+        if local_epsilon is not None:
+            raise InvalidParameter(
+                "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
+            )
+        return Gaussian(number)
+    if kind in ("binary", "laplace") and number is None:
+        needed = _needed_epsilon(local_epsilon)
+        return BinaryResponse(needed) if kind == "binary" else Laplace(needed)
+    whole = int(number) if number is not None and number.is_integer() else None
+    kinds = {"dary": DaryResponse, "hemisphere": LdpSgd, "privunit": PrivUnit}
+    if kind not in kinds or whole is None:
+        raise InvalidParameter("randomizer", name, RANDOMIZERS)
+    made: Randomizer = kinds[kind](_needed_epsilon(local_epsilon), whole)
+    return made
+
+
+def _needed_epsilon(local_epsilon: float | None) -> float:
+    if local_epsilon is None:
+        raise InvalidParameter("local-epsilon", None, "a number, for every randomizer but gaussian")
+    return local_epsilon
+
+
+def plan_named(
+    protocol: str,
+    randomizer: Randomizer,
+    population: int,
+    rate: float,
+    rounds: int,
+    slots: int | None = None,
+) -> Plan:
+    """The plan by name; a check-in rate of 1 is a full shuffle.
+
+    Args:
+        protocol: one of `PROTOCOLS`.
+        randomizer: what makes reports.
+        population: number of clients.
+        rate: check-in probability, or share of a cohort.
+        rounds: number of rounds.
+        slots: of a random check-in window.
+    """
+    if slots is not None and protocol != "random-check-in-fixed":
+        raise InvalidParameter("slots", slots, "left out but for random-check-in-fixed")
+    if protocol == "shuffle" or (protocol == "shuffled-check-in" and rate == 1):
+        return FullShuffle(population, rounds, randomizer)
+    if protocol == "shuffled-check-in":
+        return ShuffledCheckIn(population, rate, rounds, randomizer)
+    if protocol == "subsampled-shuffle":
+        return SubsampledShuffle(population, round(rate * population), rounds, randomizer)
+    if protocol == "distributed-check-in":
+        if not isinstance(randomizer, Gaussian):
+            raise InvalidParameter("randomizer", randomizer.describe(), "gaussian:SIGMA for sums")
+        return DistributedCheckIn(population, rate, rounds, randomizer)
+    if protocol == "random-check-in-fixed":
+        if rounds != 1:
+            raise InvalidParameter("rounds", rounds, "1: a window is one run of its slots")
+        return RandomCheckIns(population, slots or population, randomizer)
+    raise InvalidParameter("protocol", protocol, ", ".join(PROTOCOLS))
+
+
+def attack_on(plan: Plan) -> tuple[Neighbours, Sequence[Statistic]]:
+    """The neighbours that are hardest to hide in this plan, and what to look at."""
+    randomizer = plan.randomizer
+    data = worst_neighbours(randomizer)
+    if isinstance(plan, RandomCheckIns):
+        if plan.window is not Window.FIXED or plan.minibatch != 1 or plan.check_in_probability != 1:
+            raise InvalidParameter("window", plan.describe(), "a fixed window, one report a slot")
+        if not isinstance(data.first, tuple):
+            raise InvalidParameter("randomizer", randomizer.describe(), "vectors, for the dummies")
+        dummy = tuple(0.0 for _ in data.first)
+        window = Neighbours(dummy, data.first, tuple(-x for x in data.first))
+        chance = accepted_in_window(plan.population, plan.slots)
+        return window, (WindowRatio(randomizer, window, chance),)
+    if plan.reveals is Reveals.SUM:
+        return data, (LikelihoodRatio(randomizer, data, plan.population),)
+    return data, standard_statistics(randomizer, data, plan.population)
+
+
+def check_plan(
+    plan: Plan,
+    delta: float,
+    confidence: float = DEFAULT_CONFIDENCE,
+    *,
+    epsilon: float | None = None,
+    system: System | None = None,
+    turns: bool = False,
+) -> Check:
+    """Attack a plan's certified epsilon, or a claimed one.
+
+    Args:
+        plan: what is attacked.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        epsilon: a claimed epsilon, None for the certified one.
+        system: what plays the plan, None for the package's own code.
+        turns: let every client be the target in turn where that is possible
+            (`audit.attacks.turns`).
+    """
+    if not 0.0 < delta < 1.0:
+        raise InvalidParameter("delta", delta, "a number strictly between 0 and 1")
+    data, statistics = attack_on(plan)
+    claimed = plan.guarantee(delta).epsilon.upper if epsilon is None else epsilon
+    name = f"{plan.describe()}; {plan.randomizer.describe()}; {rounds_text(plan.rounds)}"
+    system = system or default_system(plan)
+    turns = turns and can_take_turns(system)
+    return Check(name, system, data, tuple(statistics), claimed, delta, confidence, turns)
+
+
+def default_system(plan: Plan) -> Simulated:
+    """The fastest way to play a plan with the package's own code."""
+    if isinstance(plan, FullShuffle):
+        return Everybody(plan)
+    if isinstance(plan, ShuffledCheckIn) and plan.lowest_rate is None and not plan.dropout:
+        return CoinByCoin(plan)
+    return Simulated(plan)
+
+
+def rounds_text(rounds: int) -> str:
+    """1 round, 2 rounds."""
+    return f"{rounds:,} round" + ("" if rounds == 1 else "s")
+
+
+def check_report(
+    randomizer: Randomizer,
+    delta: float,
+    confidence: float = DEFAULT_CONFIDENCE,
+    *,
+    system: System | None = None,
+    data: Neighbours | None = None,
+    epsilon: float | None = None,
+) -> Check:
+    """Attack the local guarantee of one report.
+
+    Args:
+        randomizer: what makes the report.
+        delta: the delta of claim and audit, strictly between 0 and 1.
+        confidence: of the lower bound, in [0.5, 1).
+        system: what makes reports in truth, None for the randomizer.
+        data: the neighbours, None for the worst ones.
+        epsilon: a claimed epsilon, None for the certified one.
+    """
+    data = data or worst_neighbours(randomizer)
+    if epsilon is None:
+        epsilon = local_guarantee([(randomizer.pair, 1.0, 1)], delta).epsilon
+    statistics = (LikelihoodRatio(randomizer, data, 1),)
+    name = f"one report; {randomizer.describe()}"
+    return Check(
+        name, system or OneReport(randomizer), data, statistics, epsilon, delta, confidence
+    )

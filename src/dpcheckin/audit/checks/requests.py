@@ -1,0 +1,142 @@
+"""From the words of the command line to a check, with the defaults of each attack.
+
+`Request` holds what a user can say, None for what was left out. Parsing of arguments and printing
+are the command's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dpcheckin.audit.checks import plans
+from dpcheckin.audit.checks.claims import Claimed, claim_named
+from dpcheckin.audit.examination import Check
+from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.protocols import DistributedCheckIn
+from dpcheckin.randomizers import DaryResponse, Gaussian
+
+_T = TypeVar("_T")
+
+ATTACKS = ("released", "report", "training", "one-run", "service")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of an audit."""
+
+    attack: str = "released"
+    protocol: str | None = None
+    randomizer: str | None = None
+    population: int | None = None
+    rate: float | None = None
+    local_epsilon: float | None = None
+    rounds: int | None = None
+    slots: int | None = None
+    delta: float | None = None
+    confidence: float = plans.DEFAULT_CONFIDENCE
+    claim: str | None = None
+
+    def claimed(self) -> Claimed:
+        """The published figure that is attacked."""
+        assert self.claim is not None
+        self._refuse("--claim", "protocol", "slots")
+        noise = None
+        if self.randomizer is not None:
+            made = plans.randomizer_named(self.randomizer, self.local_epsilon)
+            if not isinstance(made, Gaussian):
+                raise InvalidParameter("randomizer", self.randomizer, "gaussian:SIGMA, for a claim")
+            noise = made.noise_multiplier
+        return claim_named(
+            self.claim, population=self.population, rate=self.rate, rounds=self.rounds,
+            local_epsilon=self.local_epsilon, noise_multiplier=noise, delta=self.delta,
+        )  # fmt: skip
+
+    def check(self) -> Check:
+        """The check that carries the request out."""
+        if self.claim is not None:
+            if self.attack != "released":
+                raise InvalidParameter("attack", self.attack, "released, for a claim")
+            claimed = self.claimed()
+            return plans.check_plan(
+                claimed.plan, claimed.delta, self.confidence, epsilon=claimed.epsilon, turns=True
+            )
+        makers = {
+            "released": self._released,
+            "report": self._report,
+            "training": self._training,
+            "service": self._service,
+        }
+        if self.attack not in makers:
+            raise InvalidParameter("attack", self.attack, ", ".join(ATTACKS))
+        return makers[self.attack]()
+
+    def _released(self) -> Check:
+        name = self.randomizer or "dary:3"
+        randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
+        plan = plans.plan_named(
+            self.protocol or "shuffled-check-in", randomizer, _given_or(self.population, 1000),
+            _given_or(self.rate, 0.1), _given_or(self.rounds, 1), self.slots,
+        )  # fmt: skip
+        return plans.check_plan(plan, _given_or(self.delta, 1e-3), self.confidence, turns=True)
+
+    def _report(self) -> Check:
+        self._refuse("--attack report", "protocol", "population", "rate", "rounds", "slots")
+        name = self.randomizer or "dary:3"
+        randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
+        return plans.check_report(randomizer, _given_or(self.delta, 1e-2), self.confidence)
+
+    def sums_plan(self, default: DistributedCheckIn) -> DistributedCheckIn:
+        """The plan of a training run; what was left out is the default's."""
+        self._refuse(f"--attack {self.attack}", "protocol", "local_epsilon", "slots")
+        randomizer = default.randomizer
+        if self.randomizer is not None:
+            named = plans.randomizer_named(self.randomizer, None)
+            if not isinstance(named, Gaussian):
+                raise InvalidParameter("randomizer", self.randomizer, "gaussian:SIGMA")
+            randomizer = named
+        return DistributedCheckIn(
+            _given_or(self.population, default.population), _given_or(self.rate, default.rate),
+            _given_or(self.rounds, default.rounds), randomizer,
+        )  # fmt: skip
+
+    def _training(self) -> Check:
+        try:
+            from dpcheckin.audit.checks.training import check_training, default_training_plan
+        except ImportError as problem:
+            raise DpCheckinError(f"training needs torch: {problem}") from None
+        plan = self.sums_plan(default_training_plan())
+        return check_training(plan, _given_or(self.delta, 1e-2), self.confidence)
+
+    def _service(self) -> Check:
+        try:
+            from dpcheckin.audit.checks.service import Deployed, check_service, default_service
+        except ImportError as problem:
+            raise DpCheckinError(f"the services need dpcheckin[service]: {problem}") from None
+        self._refuse("--attack service", "protocol", "slots")
+        name, default = self.randomizer or "dary:3", default_service()
+        epsilon = self._epsilon(name, default.local_epsilon)
+        randomizer = plans.randomizer_named(name, epsilon)
+        if not isinstance(randomizer, DaryResponse):
+            raise InvalidParameter("randomizer", name, "binary or dary:K with the services")
+        system = Deployed(
+            _given_or(self.population, default.population), _given_or(self.rate, default.rate),
+            _given_or(self.rounds, default.rounds), randomizer.local_epsilon, randomizer.symbols,
+            _given_or(self.delta, default.delta),
+        )  # fmt: skip
+        return check_service(system, self.confidence)
+
+    def _epsilon(self, randomizer: str, default: float) -> float | None:
+        if self.local_epsilon is None and randomizer.startswith("gaussian"):
+            return None
+        return _given_or(self.local_epsilon, default)
+
+    def _refuse(self, mode: str, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if value is not None:
+                raise InvalidParameter(name.replace("_", "-"), value, f"left out with {mode}")
+
+
+def _given_or(given: _T | None, default: _T) -> _T:
+    return default if given is None else given

@@ -1,0 +1,1 @@
+"""What is attacked: datasets that differ in one client, and systems that release batches."""

@@ -1,0 +1,1 @@
+"""Measurements for the documentation: broken systems that are caught, and tightness."""

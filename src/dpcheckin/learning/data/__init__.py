@@ -1,0 +1,1 @@
+"""The records of a run, and which client holds which of them."""

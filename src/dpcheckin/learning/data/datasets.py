@@ -1,0 +1,231 @@
+"""Datasets by name: the embedded digits, image sets in idx files, CIFAR, or a folder's .npz.
+
+`digits` comes with scikit-learn and needs nothing. The others are looked for in `data_dir`, then in
+`../shared/data` beside the repository, then downloaded through torchvision when that is installed
+and there is a network; otherwise one clear error says where files were looked for.
+"""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dpcheckin.errors import DatasetMissing, InvalidParameter
+from dpcheckin.learning.names import DATASETS
+
+_MEANS = {
+    "mnist": (0.1307, 0.3081),
+    "fashion-mnist": (0.2860, 0.3530),
+    "cifar10": (0.4734, 0.2516),
+    "cifar100": (0.4782, 0.2682),
+}
+_CIFAR = {  # folder, files with training records, file with test records, key of the labels
+    "cifar10": (
+        "cifar-10-batches-py",
+        [f"data_batch_{i}" for i in range(1, 6)],
+        "test_batch",
+        b"labels",
+    ),
+    "cifar100": ("cifar-100-python", ["train"], "test", b"fine_labels"),
+}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Training and test records as tensors; `owners` names each training record's user if known.
+
+    Args:
+        name: what it is called.
+        train_inputs: records, one row each.
+        train_targets: their classes.
+        test_inputs: records to evaluate on.
+        test_targets: their classes.
+        owners: the user of each training record, None if unknown.
+    """
+
+    name: str
+    train_inputs: Tensor
+    train_targets: Tensor
+    test_inputs: Tensor
+    test_targets: Tensor
+    owners: NDArray[np.int64] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one record."""
+        return tuple(self.train_inputs.shape[1:])
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return int(max(self.train_targets.max(), self.test_targets.max())) + 1
+
+
+def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
+    """A dataset by name, or by the path of an .npz file (or of a folder that holds one).
+
+    Args:
+        name: one of `names.DATASETS`, or a path.
+        data_dir: folder to look in; None looks beside the repository and in the cache.
+    """
+    if name == "digits":
+        return _digits()
+    if name in ("mnist", "fashion-mnist"):
+        return _idx_images(name, data_dir)
+    if name in _CIFAR:
+        return _cifar(name, data_dir)
+    path = Path(name).expanduser()
+    if path.exists():
+        return _npz(path)
+    raise InvalidParameter("data", name, f"{', '.join(DATASETS)} or the path of an .npz file")
+
+
+def _digits() -> Dataset:
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    order = np.random.Generator(np.random.PCG64(0)).permutation(len(labels))
+    inputs = torch.tensor(images[order] / 16.0 - 0.3, dtype=torch.float32).view(-1, 1, 8, 8)
+    targets = torch.tensor(labels[order], dtype=torch.int64)
+    held = 360  # a fifth, the same one for everybody
+    return Dataset("digits", inputs[held:], targets[held:], inputs[:held], targets[:held])
+
+
+def _folders(name: str, data_dir: Path | None) -> list[Path]:
+    if data_dir is not None:
+        return [data_dir / name, data_dir]
+    beside = [parent / "shared" / "data" for parent in Path(__file__).resolve().parents[4:6]]
+    home = Path.home() / ".cache" / "dpcheckin"
+    return [Path("../shared/data") / name, *(b / name for b in beside), home / name]
+
+
+def _missing(name: str, folders: list[Path], reason: str) -> DatasetMissing:
+    looked = ", ".join(str(f) for f in folders)
+    return DatasetMissing(
+        f"{name} is not in {looked} and cannot be downloaded ({reason}); give --data-dir"
+    )
+
+
+def _read_idx(path: Path) -> NDArray[np.int64]:
+    raw = path.read_bytes()
+    if path.suffix == ".gz":
+        raw = gzip.decompress(raw)
+    kinds: dict[int, str] = {8: "u1", 12: ">i4"}
+    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] not in kinds:
+        raise InvalidParameter("data", str(path), "an idx file of bytes or 32-bit integers")
+    axes = raw[3]
+    shape = np.frombuffer(raw, ">i4", axes, 4)
+    values = np.frombuffer(raw, kinds[raw[2]], offset=4 + 4 * axes)
+    return np.asarray(values.reshape(shape))
+
+
+def _find(folder: Path, stem: str) -> Path | None:
+    for name in (f"{stem}.gz", stem):
+        if (folder / name).is_file():
+            return folder / name
+    return None
+
+
+def _idx_images(name: str, data_dir: Path | None) -> Dataset:
+    stems = [
+        f"{part}-{kind}"
+        for part in ("train", "t10k")
+        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
+    ]
+    folders = _folders(name, data_dir)
+    for folder in folders:
+        found = [_find(folder, stem) for stem in stems]
+        if all(found):
+            parts = [_read_idx(path) for path in found if path is not None]
+            return _images(name, parts, _writers(folder.parent) if name == "mnist" else None)
+    return _images(name, _download(name, folders), None)
+
+
+def _images(name: str, parts: list[NDArray[np.int64]], owners: NDArray[np.int64] | None) -> Dataset:
+    mean, deviation = _MEANS[name]
+
+    def inputs(images: NDArray[np.int64]) -> Tensor:
+        pixels = torch.tensor(images, dtype=torch.float32) / 255.0
+        return ((pixels - mean) / deviation).reshape(len(images), -1, *images.shape[-2:])
+
+    train, test = inputs(parts[0]), inputs(parts[2])
+    labels = [torch.tensor(part, dtype=torch.int64) for part in (parts[1], parts[3])]
+    return Dataset(name, train, labels[0], test, labels[1], owners)
+
+
+def _writers(shared: Path) -> NDArray[np.int64] | None:
+    """Who wrote each MNIST digit (QMNIST labels, column 2), when that file is there."""
+    path = _find(shared / "mnist-writers", "qmnist-train-labels-idx2-int")
+    return None if path is None else _read_idx(path)[:, 2].astype(np.int64)
+
+
+def _download(name: str, folders: list[Path]) -> list[NDArray[np.int64]]:
+    try:
+        from torchvision import datasets  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        raise _missing(name, folders, "torchvision is not installed") from None
+    kinds = {
+        "mnist": datasets.MNIST,
+        "fashion-mnist": datasets.FashionMNIST,
+        "cifar10": datasets.CIFAR10,
+        "cifar100": datasets.CIFAR100,
+    }
+    parts: list[NDArray[np.int64]] = []
+    try:
+        for train in (True, False):
+            got = kinds[name](folders[-1], train=train, download=True)
+            data = np.asarray(got.data)
+            parts += [np.moveaxis(data, -1, 1) if data.ndim == 4 else data, np.asarray(got.targets)]
+    except (OSError, RuntimeError) as problem:
+        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+        raise _missing(name, folders, reason) from None
+    return parts
+
+
+def _cifar(name: str, data_dir: Path | None) -> Dataset:
+    inner, training, test, key = _CIFAR[name]
+    folders = [f / inner for f in _folders(name, data_dir)]
+    for folder in folders:
+        files = [folder / file for file in (*training, test)]
+        if not all(file.is_file() for file in files):
+            continue
+        batches = [pickle.loads(file.read_bytes(), encoding="bytes") for file in files]
+        images = [np.asarray(b[b"data"]).reshape(-1, 3, 32, 32) for b in batches]
+        labels = [np.asarray(b[key], dtype=np.int64) for b in batches]
+        train = [np.concatenate(images[:-1]), np.concatenate(labels[:-1])]
+        return _images(name, [*train, images[-1], labels[-1]], None)
+    return _images(name, _download(name, folders), None)
+
+
+def _npz(path: Path) -> Dataset:
+    """Arrays train_inputs, train_targets, test_inputs, test_targets and, if any, owners."""
+    if path.is_dir():
+        files = sorted(path.glob("*.npz"))
+        if len(files) != 1:
+            raise InvalidParameter("data", str(path), f"a folder with one .npz, not {len(files)}")
+        path = files[0]
+    wanted = ("train_inputs", "train_targets", "test_inputs", "test_targets")
+    with np.load(path, allow_pickle=False) as arrays:
+        missing = [w for w in wanted if w not in arrays.files]
+        if missing:
+            raise InvalidParameter("data", str(path), f"an .npz with {', '.join(missing)}")
+        owners = arrays["owners"].astype(np.int64) if "owners" in arrays.files else None
+        parts = [arrays[w] for w in wanted]
+    if not all(np.isfinite(p).all() for p in parts):
+        raise InvalidParameter("data", str(path), "arrays without NaN or infinity")
+    x, y, tx, ty = parts
+    return Dataset(
+        path.stem,
+        torch.tensor(x, dtype=torch.float32),
+        torch.tensor(y, dtype=torch.int64),
+        torch.tensor(tx, dtype=torch.float32),
+        torch.tensor(ty, dtype=torch.int64),
+        owners,
+    )

@@ -1,0 +1,74 @@
+"""Every option of a training run, described once.
+
+`dpcheckin train` takes its arguments from `RunOptions`, `dpcheckin sweep` what may be varied, and
+the report its table of settings. What the options come to is `simulation.runs`' business; nothing
+here needs torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning import names
+from dpcheckin.learning.settings import MACHINE, Settings
+from dpcheckin.options import check_choices, option
+
+_RUN, _PRIVACY = "The run", "Privacy"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Everything that defines a run; equal options give equal models, bit for bit."""
+
+    data: str = option("digits", f"{', '.join(names.DATASETS)} or a path of an .npz file.")
+    protocol: str = option("shuffled-check-in", choices=names.PROTOCOLS)
+    randomizer: str = option("privunit", choices=names.RANDOMIZERS)
+
+    model: str = option("auto", section=_RUN, choices=names.MODELS)
+    public: str | None = option(
+        None,
+        "Public data, as --data: pre-train on it, train only the last layer privately.",
+        section=_RUN,
+    )
+    public_epochs: int = option(5, "Passes over the public data.", section=_RUN)
+    data_dir: Path | None = option(None, "Where dataset files are.", section=_RUN)
+    population: int | None = option(None, "Clients, each with a bootstrapped record.", section=_RUN)
+    by_owner: bool = option(False, "One client per owner of records (user-level).", section=_RUN)
+    rounds: int = option(400, "Most rounds to run.", section=_RUN)
+    rate: float = option(0.2, "Check-in rate of a round.", section=_RUN)
+    lowest_rate: float | None = option(
+        None, "Clients' rates lie between this and --rate.", section=_RUN
+    )
+    dropout: float = option(0.0, "Share of check-ins that get lost.", section=_RUN)
+    slots: int | None = option(None, "Slots of a random check-ins window.", section=_RUN)
+    minibatch: int = option(1, "Slots per step of a random check-ins window.", section=_RUN)
+
+    epsilon_budget: float | None = option(
+        None, "Stop before the round that would pass it.", section=_PRIVACY
+    )
+    delta: float = option(1e-5, "Delta of the guarantee.", section=_PRIVACY)
+    local_epsilon: float = option(2.0, "Epsilon of one report.", section=_PRIVACY)
+    noise_multiplier: float = option(1.0, "Noise over clip, Gaussian reports.", section=_PRIVACY)
+    clip: float = option(1.0, "Largest norm of a gradient.", section=_PRIVACY)
+    per_tensor: bool = option(False, "Clip each parameter tensor alike.", section=_PRIVACY)
+
+    settings: Settings = field(default_factory=Settings)
+
+    reports: str = option(
+        "sum",
+        "sum draws only their sum, each draws every report.",
+        section=MACHINE,
+        choices=names.REPORTS,
+    )
+    backend: str = option("local", section=MACHINE, choices=names.BACKENDS, changes_result=False)
+    workers: int = option(2, "Worker processes.", section=MACHINE, changes_result=False)
+    threads: int | None = option(
+        None, "Threads of each process.", section=MACHINE, changes_result=False
+    )
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        if not 0 < self.delta < 1:
+            raise InvalidParameter("delta", self.delta, "strictly between 0 and 1")

@@ -1,0 +1,145 @@
+"""Who runs the chunks of a round: this process, several processes, or a Ray cluster.
+
+Every backend yields the results in the order of the chunks, and a chunk's result depends only on
+the parameters, its clients and its seed, so all of them give the same sum, bit for bit, as long
+as each worker uses the same number of threads. Work is shipped in groups of thousands of clients,
+never one client at a time; the data travels once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.names import BACKENDS
+from dpcheckin.learning.simulation.client_work import Chunk, ChunkResult, ClientWork, set_parameters
+from dpcheckin.learning.simulation.workers import follow_parent, import_ray, start_ray
+from dpcheckin.options import listed
+
+_GROUP = 8
+"""Most chunks per shipment: 4,000 clients a call, enough to hide its cost."""
+
+
+def _grouped(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:
+    """Shipments as large as they may be while every worker gets one."""
+    size = max(1, min(_GROUP, -(-len(chunks) // workers)))
+    return [chunks[i : i + size] for i in range(0, len(chunks), size)]
+
+
+class Backend(ABC):
+    """Runs chunks of client work at given parameters."""
+
+    @abstractmethod
+    def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
+        """Results in the order of `chunks`."""
+
+    def close(self) -> None:
+        """Let workers go."""
+        return
+
+
+class InProcess(Backend):
+    """One process; torch uses its threads within each chunk."""
+
+    def __init__(self, work: ClientWork) -> None:
+        self._work = work
+
+    def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
+        set_parameters(self._work.module, parameters)
+        for chunk in chunks:
+            yield self._work.chunk(chunk)
+
+
+_worker_work: ClientWork | None = None
+
+
+def _start_worker(work: ClientWork, threads: int) -> None:
+    global _worker_work
+    torch.set_num_threads(threads)
+    _worker_work = work
+    follow_parent()
+
+
+def _run_group(parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
+    assert _worker_work is not None
+    set_parameters(_worker_work.module, parameters)
+    return [_worker_work.chunk(chunk) for chunk in group]
+
+
+class Processes(Backend):
+    """Several worker processes on this machine."""
+
+    def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
+        if workers < 1:
+            raise InvalidParameter("workers", workers, "at least 1")
+        self._count = workers
+        self._pool = ProcessPoolExecutor(
+            workers, get_context("spawn"), initializer=_start_worker, initargs=(work, threads)
+        )
+
+    def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
+        groups = _grouped(chunks, self._count)
+        for results in self._pool.map(_run_group, [parameters] * len(groups), groups):
+            yield from results
+
+    def close(self) -> None:
+        self._pool.shutdown()
+
+
+class RayCluster(Backend):
+    """Workers on a Ray cluster (a local one is started when there is none)."""
+
+    def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
+        self._started = start_ray(workers)
+        ray = self._ray = import_ray()
+
+        class Worker:
+            def __init__(self, work: ClientWork, threads: int) -> None:
+                _start_worker(work, threads)
+
+            def run(self, parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
+                return _run_group(parameters, group)
+
+        remote: Any = ray.remote(num_cpus=1)(Worker)
+        shipped = ray.put(work)
+        self._workers: list[Any] = [remote.remote(shipped, threads) for _ in range(workers)]
+
+    def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
+        at = self._ray.put(parameters)
+        pending = [
+            self._workers[i % len(self._workers)].run.remote(at, group)
+            for i, group in enumerate(_grouped(chunks, len(self._workers)))
+        ]
+        for answer in pending:
+            yield from self._ray.get(answer)
+
+    def close(self) -> None:
+        for worker in self._workers:
+            self._ray.kill(worker)
+        if self._started:
+            self._ray.shutdown()
+
+
+def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) -> Backend:
+    """A backend by name; `local` ignores `workers` and leaves torch's threads alone.
+
+    Args:
+        name: one of `names.BACKENDS`.
+        work: what clients do.
+        workers: number of processes.
+        threads: torch threads of each process.
+    """
+    if name == "local":
+        return InProcess(work)
+    if name == "processes":
+        return Processes(work, workers, threads)
+    if name == "ray":
+        return RayCluster(work, workers, threads)
+    raise InvalidParameter("backend", name, listed(BACKENDS))

@@ -1,0 +1,72 @@
+"""A run's state on disk, so that a killed run goes on as if nothing had happened.
+
+One file, replaced atomically: parameters, their running average, optimiser state, rounds charged
+and the log so far. Chance needs no state of its own: every draw is a function of the seed and the
+round number. A round that was run but not yet saved is run again with the same draws, so the same
+reports are made and nothing is spent twice.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dpcheckin.errors import InvalidParameter
+
+FILE = "checkpoint.pt"
+
+
+@dataclass
+class State:
+    """Everything that changes during a run."""
+
+    parameters: Tensor
+    average: Tensor
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    rounds: int = 0
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+
+def save(folder: Path, state: State, fingerprint: str) -> None:
+    """Write the state so that a crash leaves either the old file or the new one, never neither.
+
+    Args:
+        folder: the run's; it is made if need be.
+        state: what to keep.
+        fingerprint: of the run's settings, see `Trainer.fingerprint`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    fresh = folder / (FILE + ".new")
+    with open(fresh, "wb") as file:
+        torch.save({"fingerprint": fingerprint, **state.__dict__}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, folder / FILE)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def load(folder: Path, fingerprint: str) -> State | None:
+    """The saved state, None when there is none; a state of another run is refused.
+
+    Args:
+        folder: the run's.
+        fingerprint: of the run that wants to go on.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    saved = torch.load(path, weights_only=True)
+    if saved.pop("fingerprint") != fingerprint:
+        raise InvalidParameter(
+            "out", str(folder), "an empty folder or one with a run of exactly these settings"
+        )
+    return State(**saved)

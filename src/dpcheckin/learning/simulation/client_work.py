@@ -1,0 +1,172 @@
+"""What the clients of one round do: gradient, clip, report, sum. A pure function of its seed.
+
+A round's cohort is cut into chunks; each chunk draws its chance from (seed, round, chunk) and
+nothing else, so chunks may run in any process, in any order, again after a crash, and the result
+is the same. `ClientWork.chunk` is that unit. Who runs it is `simulation.backends`' business, what
+happens to the sum is `simulation.training`'s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.learning.data.fleet import Clients, Fleet
+from dpcheckin.learning.gradients.engine import ChunkGradients, GradientEngine, Loss
+from dpcheckin.learning.gradients.layerwise import client_gradients
+from dpcheckin.learning.models import count_parameters
+from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
+
+CLIENT_CHUNK = 500
+"""Clients whose gradients are held at once; also the unit of seeding, so it is not a setting."""
+
+REPORT_BLOCK_NUMBERS = 250_000
+"""Reports are formed for as many clients as hold about this many numbers: a megabyte, which stays
+in the processor's cache from gradient to sum. Like the chunk it fixes the order of draws."""
+
+
+class Reports(Enum):
+    """Whether each client's report is drawn, or only the sum that the analyzer uses."""
+
+    EACH = "each"
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkResult:
+    """The analyzer's share of one chunk: the sum of the estimates, and a few plain statistics."""
+
+    estimate_sum: Tensor
+    clients: int
+    loss_sum: float
+    clipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One unit of work: which clients, and the seed of all that is random in it."""
+
+    clients: Clients
+    seed: tuple[int, ...]
+
+
+def set_parameters(module: nn.Module, flat: Tensor) -> None:
+    """Copy a flat vector into the module's parameters."""
+    start = 0
+    with torch.no_grad():
+        for p in module.parameters():
+            p.copy_(flat[start : start + p.numel()].view_as(p))
+            start += p.numel()
+
+
+def get_parameters(module: nn.Module) -> Tensor:
+    """The module's parameters as one flat vector (a copy)."""
+    return torch.cat([p.detach().flatten() for p in module.parameters()])
+
+
+@dataclass
+class ClientWork:
+    """Everything a worker needs to play the clients of any chunk.
+
+    Args:
+        module: the model, at the parameters of the round.
+        loss: one loss per record.
+        fleet: whose data is whose.
+        randomizer: what makes reports; its `clip` bounds a gradient's l2 norm.
+        reports: draw every report, or only their sum.
+        per_tensor: clip each parameter tensor to an equal share of the norm.
+    """
+
+    module: nn.Module
+    loss: Loss
+    fleet: Fleet
+    randomizer: VectorRandomizer
+    reports: Reports = Reports.SUM
+    per_tensor: bool = False
+
+    def __post_init__(self) -> None:
+        if self.reports is Reports.SUM and not isinstance(self.randomizer, SummableRandomizer):
+            raise InvalidParameter(
+                "reports", "sum", f"'each': a sum of {self.randomizer.describe()} has no short cut"
+            )
+        self._engine: GradientEngine | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_engine": None}  # engines hold closures; a worker makes its own
+
+    def chunks(self, cohort: Clients, seed: tuple[int, ...]) -> list[Chunk]:
+        """Cut a cohort; an empty cohort gives no chunk."""
+        size = CLIENT_CHUNK
+        starts = range(0, len(cohort), size)
+        return [Chunk(cohort[s : s + size], (*seed, i)) for i, s in enumerate(starts)]
+
+    def chunk(self, chunk: Chunk) -> ChunkResult:
+        """Run one chunk at the module's present parameters."""
+        inputs, targets, mask = self.fleet.records(chunk.clients)
+        if self._engine is None:
+            first = (inputs[:, 0], targets[:, 0]) if mask is not None else (inputs, targets)
+            self._engine = client_gradients(
+                self.module, self.loss, *first, many_records=self.fleet.many_records
+            )
+        gradients = self._engine.chunk(inputs, targets, mask)
+        source = SeededSource(chunk.seed, arrays="torch")
+        scale, norms = self._per_tensor_scale(gradients)
+        if not bool(torch.isfinite(norms).all()):
+            raise NumericalFailure("a client's gradient is not finite; lower learning_rate")
+        if self.reports is Reports.SUM:
+            total = self._sum(gradients, scale, norms, source)
+        else:
+            total = self._reported(gradients, scale, source)
+        return ChunkResult(
+            estimate_sum=total,
+            clients=len(chunk.clients),
+            loss_sum=float(gradients.losses.sum()),
+            clipped=int((norms > self.randomizer.clip).sum()),
+        )
+
+    def dummy(self, count: int, seed: tuple[int, ...]) -> ChunkResult:
+        """Reports of clients that hold the zero vector: the dummy updates of random check-ins."""
+        source = SeededSource(seed, arrays="torch")
+        total = self._estimates(torch.zeros(count, count_parameters(self.module)), source)
+        return ChunkResult(total, count, 0.0, 0)
+
+    def _estimates(self, rows: Tensor, source: SeededSource) -> Tensor:
+        """One report for each row; the sum of what the analyzer reads from them."""
+        summed = self.randomizer.sum_estimates(self.randomizer.randomize(rows, source))
+        return torch.as_tensor(summed, dtype=torch.float32)
+
+    def _reported(self, gradients: ChunkGradients, scale: Tensor, source: SeededSource) -> Tensor:
+        size, clients = count_parameters(self.module), len(scale)
+        block, total = max(1, REPORT_BLOCK_NUMBERS // size), torch.zeros(size)
+        for start in range(0, clients, block):
+            total += self._estimates(gradients.matrix(scale, start, start + block), source)
+        return total
+
+    def _per_tensor_scale(self, gradients: ChunkGradients) -> tuple[Tensor, Tensor]:
+        """Weights (clients, tensors) before the randomizer's own clip, and the norms they leave.
+
+        Per-tensor clipping gives each of m parameter tensors an equal share clip/√m of the norm,
+        so that no tensor crowds out the others; the whole then has norm at most clip.
+        """
+        squared = gradients.squared_norms
+        scale = torch.ones_like(squared)
+        if self.per_tensor:
+            share = self.randomizer.clip / squared.shape[1] ** 0.5
+            scale = share / squared.sqrt().clamp(min=share)
+        return scale, (squared * scale * scale).sum(dim=1).sqrt()
+
+    def _sum(
+        self, gradients: ChunkGradients, scale: Tensor, norms: Tensor, source: SeededSource
+    ) -> Tensor:
+        assert isinstance(self.randomizer, SummableRandomizer)
+        size = count_parameters(self.module)
+        drawn = self.randomizer.summed(norms.double().numpy(), size, source)
+        weights = torch.from_numpy(drawn.weights.astype(np.float32))
+        total = gradients.weighted_sum(scale * weights[:, None])
+        noise: Tensor = source.normal((size,))
+        return total + noise * drawn.noise_deviation

@@ -1,0 +1,280 @@
+"""Training a model over a simulated fleet, with the ledger always right.
+
+`Trainer.run` plays the rounds of a plan: draw the cohort, let the clients report, step the
+optimiser, and log round, check-ins, accuracy and certified epsilon. It stops *before* the round
+that would pass the budget. What a client does is in `simulation.client_work`, what a round costs
+is the plan's business.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dpcheckin.accounting import Guarantee
+from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
+from dpcheckin.learning.models import FrozenFeatures
+from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.simulation import checkpoint
+from dpcheckin.learning.simulation.backends import Backend, InProcess
+from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, set_parameters
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.randomizers import SeededSource
+
+_CLIENTS, _DUMMIES, _SERVER = 11, 12, 13  # purposes of the seeds
+OnRound = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished run."""
+
+    module: nn.Module
+    log: list[dict[str, Any]]
+    rounds: int
+    accuracy: float
+    guarantee: Guarantee | None
+    seconds: float
+    stopped_by_budget: bool
+
+
+@dataclass
+class Trainer:
+    """One run: a plan, the clients' work, the analyzer's settings, and test data to watch.
+
+    Args:
+        plan: who takes part when, and what rounds cost.
+        work: what clients do.
+        settings: how the analyzer learns.
+        test_inputs: records to evaluate on.
+        test_targets: their classes.
+        delta: of the guarantee.
+        epsilon_budget: epsilon that must not be passed, None for no limit.
+        out: folder for checkpoint and log, None to keep nothing.
+        backend: who computes the clients' work, None for this process.
+        on_round: called with the figures of every round.
+    """
+
+    plan: Plan
+    work: ClientWork
+    settings: Settings
+    test_inputs: Tensor
+    test_targets: Tensor
+    delta: float = 1e-5
+    epsilon_budget: float | None = None
+    out: Path | None = None
+    backend: Backend | None = None
+    on_round: OnRound | None = None
+    stop_after: int | None = None
+    """Stop at this round although the plan goes on; a later run with the same folder continues."""
+    _started: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.work.fleet.population != self.plan.population:
+            raise InvalidParameter(
+                "population", self.plan.population, f"the fleet's {self.work.fleet.population}"
+            )
+        if self.stop_after is not None and self.stop_after < 1:
+            raise InvalidParameter("stop_after", self.stop_after, "at least 1")
+        if self.work.randomizer != self.plan.randomizer:
+            raise InvalidParameter("randomizer", self.work.randomizer, "the plan's own")
+
+    def rounds_allowed(self) -> int:
+        """Rounds that may be run: the plan's, or fewer when the budget ends first."""
+        if self.epsilon_budget is None:
+            return self.plan.rounds
+        allowed = self.plan.rounds_within(self.epsilon_budget, self.delta)
+        if allowed == 0:
+            first = self.plan.epsilon(self.delta, 1).upper
+            raise Unreachable(
+                f"epsilon_budget = {self.epsilon_budget:g} is spent by the first round, "
+                f"which costs {rounded_up(first)} at delta = {self.delta:g}"
+            )
+        return allowed
+
+    def fingerprint(self) -> str:
+        """What must be equal for a checkpoint to be taken up: plan, settings, model and data."""
+        sizes = [tuple(p.shape) for p in self.work.module.parameters()]
+        parts: list[object] = [self.plan, self.settings, self.work.reports, self.work.per_tensor]
+        parts += [sizes, self.delta, self.epsilon_budget, type(self.work.fleet).__name__]
+        test = self.test_inputs.contiguous().numpy().tobytes()  # bytes: sums depend on threads
+        parts.append(hashlib.sha256(test).hexdigest())
+        if isinstance(self.work.module, FrozenFeatures):
+            parts.append(self.work.module.digest())
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    def run(self) -> Outcome:
+        """Train, from the beginning or from the checkpoint in `out`."""
+        self._started = time.perf_counter()
+        allowed = self.rounds_allowed()
+        module, backend = self.work.module, self.backend or InProcess(self.work)
+        optimizer = self.settings.make_optimizer(module)
+        state, mark = self._start(optimizer), self.fingerprint()
+        end = allowed if self.stop_after is None else min(allowed, self.stop_after)
+        while state.rounds < end:
+            figures = self._round(state, optimizer, backend, allowed)
+            last = state.rounds == end
+            if last or state.rounds % self.settings.evaluate_every == 0:
+                self._evaluate(state, figures)
+            if self.out and (last or state.rounds % self.settings.checkpoint_every == 0):
+                checkpoint.save(self.out, state, mark)
+                write_log(self.out, [self._priced(row) for row in state.log])
+        set_parameters(module, state.average)
+        guarantee = self.plan.guarantee(self.delta, state.rounds)
+        return Outcome(
+            module=module,
+            log=[self._priced(row) for row in state.log],
+            rounds=state.rounds,
+            accuracy=float(state.log[-1]["accuracy"]),
+            guarantee=guarantee,
+            seconds=time.perf_counter() - self._started,
+            stopped_by_budget=allowed < self.plan.rounds,
+        )
+
+    def _start(self, optimizer: torch.optim.Optimizer) -> checkpoint.State:
+        found = checkpoint.load(self.out, self.fingerprint()) if self.out else None
+        if found is None:
+            start = get_parameters(self.work.module)
+            return checkpoint.State(parameters=start, average=start.clone())
+        set_parameters(self.work.module, found.parameters)
+        if found.optimizer:
+            optimizer.load_state_dict(found.optimizer)
+        return found
+
+    def _round(
+        self,
+        state: checkpoint.State,
+        optimizer: torch.optim.Optimizer,
+        backend: Backend,
+        allowed: int,
+    ) -> dict[str, Any]:
+        """Play one round and return its figures for the log."""
+        seed, index = self.settings.seed, state.rounds
+        cohort = self.plan.cohort(seed, index)
+        began = time.perf_counter()
+        total, reports, loss, clipped = torch.zeros_like(state.parameters), 0, 0.0, 0
+        chunks = self.work.chunks(cohort.clients, (seed, _CLIENTS, index))
+        for result in backend.run(state.parameters, chunks):
+            total += result.estimate_sum
+            reports += result.clients
+            loss += result.loss_sum
+            clipped += result.clipped
+        if cohort.dummies:
+            total += self.work.dummy(cohort.dummies, (seed, _DUMMIES, index)).estimate_sum
+        if cohort.server_noise:
+            source = SeededSource((seed, _SERVER, index), arrays="torch")
+            total += cohort.server_noise * source.normal(tuple(total.shape))
+        if reports + cohort.dummies or cohort.divisor:
+            mean = total / (cohort.divisor or reports + cohort.dummies)
+            scaled = mean / self.work.randomizer.clip
+            optimiser_step(state, self.work.module, optimizer, self.settings, scaled, allowed)
+        state.rounds += 1
+        if self.on_round:
+            seconds = time.perf_counter() - began
+            self.on_round({"round": state.rounds, "check_ins": reports, "seconds": seconds})
+        return {
+            "check_ins": reports,
+            "loss": loss / max(reports, 1),
+            "clipped": clipped / max(reports, 1),
+        }
+
+    def _evaluate(self, state: checkpoint.State, figures: dict[str, Any]) -> None:
+        """Log the averaged model's accuracy beside the figures of the latest round."""
+        set_parameters(self.work.module, state.average)
+        row = {
+            "round": state.rounds,
+            **figures,
+            "accuracy": accuracy(self.work.module, self.test_inputs, self.test_targets),
+        }
+        set_parameters(self.work.module, state.parameters)
+        state.log.append(row)
+        if self.on_round:
+            self.on_round(self._priced(row))
+
+    def _priced(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A log row with what its rounds cost: never stored, always derived from the plan."""
+        spent = self.plan.epsilon(self.delta, row["round"])
+        return {**row, "epsilon": spent.upper, "delta": self.delta}
+
+
+def optimiser_step(
+    state: checkpoint.State,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    settings: Settings,
+    mean: Tensor,
+    rounds: int,
+) -> None:
+    """Move the parameters, and their running average, by a mean estimate in units of the clip.
+
+    Args:
+        state: of the run; it is changed.
+        module: the model; it is changed.
+        optimizer: the analyzer's.
+        settings: learning rate, schedule and averaging.
+        mean: flat mean gradient, in units of the clip.
+        rounds: length of the schedule; `state.rounds` is the place on it.
+    """
+    start = 0
+    set_parameters(module, state.parameters)
+    for p in module.parameters():
+        p.grad = mean[start : start + p.numel()].view_as(p).clone()
+        start += p.numel()
+    for group in optimizer.param_groups:
+        group["lr"] = settings.rate_at(state.rounds, rounds)
+    optimizer.step()
+    state.parameters = get_parameters(module)
+    if not bool(torch.isfinite(state.parameters).all()):
+        raise NumericalFailure(
+            f"parameters are not finite after round {state.rounds + 1}; lower learning_rate"
+        )
+    # early on the average must not remember the starting point for long
+    decay = min(settings.averaging, (state.rounds + 1) / (state.rounds + 10))
+    state.average = state.average * decay + state.parameters * (1 - decay)
+    state.optimizer = optimizer.state_dict()
+
+
+def accuracy(module: nn.Module, inputs: Tensor, targets: Tensor) -> float:
+    """Share of records classified rightly.
+
+    Args:
+        module: the model.
+        inputs: records.
+        targets: their classes.
+    """
+    right = 0
+    with torch.no_grad():
+        for start in range(0, len(targets), 1000):
+            outputs = module(inputs[start : start + 1000])
+            right += int((outputs.argmax(dim=1) == targets[start : start + 1000]).sum())
+    return right / len(targets)
+
+
+def write_log(folder: Path, log: list[dict[str, Any]]) -> None:
+    """The log as CSV and JSON, each replaced as a whole.
+
+    Args:
+        folder: where `log.csv` and `log.json` go.
+        log: one row an evaluation.
+    """
+    if not log:
+        return
+    csv_path, json_path = folder / "log.csv.new", folder / "log.json.new"
+    with open(csv_path, "w", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=list(log[0]))
+        writer.writeheader()
+        writer.writerows(log)
+    json_path.write_text(json.dumps(log, indent=1))
+    os.replace(csv_path, folder / "log.csv")
+    os.replace(json_path, folder / "log.json")

@@ -1,0 +1,175 @@
+"""Options described once, beside the fields that hold them.
+
+A frozen dataclass whose fields are made by `option` carries, for each of them, its default, what it
+means, which values are allowed and in which section it stands. The command line (`cli.options`),
+the keys of a sweep and the table of settings in a report are all read from that description. A
+field that is itself such a dataclass is a group: its options are listed where the group stands,
+under names of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from types import UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from dpcheckin.errors import InvalidParameter
+
+T = TypeVar("T")
+
+_KEY = "option"
+_TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
+_SCALARS = (bool, int, float, str, Path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Description:
+    """What `option` keeps with a field."""
+
+    help: str
+    section: str
+    choices: tuple[str, ...]
+    on_command_line: bool
+    changes_result: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option of a dataclass.
+
+    `path` are the names of the groups it lies in, outermost first; `type` is the field's type
+    with None as it was declared.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    type: Any
+    default: Any
+    help: str
+    section: str
+    choices: tuple[str, ...]
+    on_command_line: bool
+    changes_result: bool
+
+    @property
+    def dashed(self) -> str:
+        """The name as it is typed on a command line, without the leading dashes."""
+        return self.name.replace("_", "-")
+
+    @property
+    def scalar(self) -> type[Any] | None:
+        """The type that a text is read as, None for options that no text can give."""
+        kinds = get_args(self.type) if get_origin(self.type) is UnionType else (self.type,)
+        given = [kind for kind in kinds if kind is not type(None)]
+        return given[0] if len(given) == 1 and given[0] in _SCALARS else None
+
+    def parse(self, text: str) -> Any:
+        """The value that a text stands for; `InvalidParameter` if it stands for none."""
+        kind = self.scalar
+        if kind is None:
+            raise InvalidParameter(self.name, text, "left out: it cannot be given as text")
+        if kind is bool:
+            if text.lower() not in _TRUE + _FALSE:
+                raise InvalidParameter(self.name, text, "true or false")
+            return text.lower() in _TRUE
+        try:
+            return kind(text)
+        except ValueError:
+            allowed = f"a value of type {kind.__name__}"
+            raise InvalidParameter(self.name, text, allowed) from None
+
+    def value(self, options: object) -> Any:
+        """The option's value in an instance of the dataclass it was read from."""
+        for group in self.path:
+            options = getattr(options, group)
+        return getattr(options, self.name)
+
+
+def option(
+    default: T,
+    help: str | None = None,
+    *,
+    section: str = "",
+    choices: Sequence[str] = (),
+    on_command_line: bool = True,
+    changes_result: bool = True,
+) -> T:
+    """A dataclass field that is an option.
+
+    Args:
+        default: the value when nothing is given; also the command line's.
+        help: one sentence; None lists the choices.
+        section: the heading it stands under, "" for the first one.
+        choices: the allowed words, empty when any value of the type may be tried.
+        on_command_line: False for what only a program can set.
+        changes_result: False for what only says how the result is computed.
+    """
+    text = f"{listed(choices)}." if help is None and choices else help or ""
+    about = _Description(text, section, tuple(choices), on_command_line, changes_result)
+    return field(default=default, metadata={_KEY: about})
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a sentence lists them.
+
+    >>> listed(("sgd", "adam")), listed(("a", "b", "c"))
+    ('sgd or adam', 'a, b or c')
+    """
+    *most, last = words
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def options_of(kind: type[Any]) -> tuple[Option, ...]:
+    """Every option of a dataclass in the order of its fields, groups opened where they stand."""
+    found = tuple(_walk(kind, ()))
+    names = [one.name for one in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise TypeError(f"{kind.__name__} has two options of the name {', '.join(twice)}")
+    return found
+
+
+def _walk(kind: type[Any], path: tuple[str, ...]) -> Iterator[Option]:
+    hints = get_type_hints(kind)
+    for one in fields(kind):
+        about = one.metadata.get(_KEY)
+        hint = hints[one.name]
+        if isinstance(about, _Description):
+            yield Option(
+                one.name, path, hint, one.default, about.help, about.section, about.choices,
+                about.on_command_line, about.changes_result,
+            )  # fmt: skip
+        elif is_dataclass(hint) and isinstance(hint, type):
+            yield from _walk(hint, (*path, one.name))
+
+
+def changed(options: T, changes: Mapping[str, Any]) -> T:
+    """The same options with new values by name, whatever group they lie in."""
+    by_name = {one.name: one for one in options_of(type(options))}
+    groups: dict[tuple[str, ...], dict[str, Any]] = {}
+    for name, value in changes.items():
+        if name not in by_name:
+            raise InvalidParameter("options", name, f"one of {', '.join(sorted(by_name))}")
+        groups.setdefault(by_name[name].path, {})[name] = value
+    for path in sorted(groups, key=len, reverse=True):  # inner groups first
+        options = _replaced(options, path, groups[path])
+    return options
+
+
+def _replaced(options: Any, path: tuple[str, ...], changes: dict[str, Any]) -> Any:
+    if not path:
+        return replace(options, **changes)
+    inner = _replaced(getattr(options, path[0]), path[1:], changes)
+    return replace(options, **{path[0]: inner})
+
+
+def check_choices(options: object) -> None:
+    """Refuse a word that is not among the choices of its option; groups check themselves."""
+    for one in options_of(type(options)):
+        if one.path or not one.choices:
+            continue
+        value = one.value(options)
+        if value not in one.choices:
+            raise InvalidParameter(one.name, value, listed(one.choices))

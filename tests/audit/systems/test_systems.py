@@ -1,0 +1,165 @@
+"""The systems under audit are the package's own code, and the attack on them is the right one."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpcheckin.audit import Neighbours, PerClient, Simulated, check_plan, check_report
+from dpcheckin.audit.attacks.likelihood import log_ratio, worst_neighbours
+from dpcheckin.audit.attacks.statistics import LikelihoodRatio
+from dpcheckin.audit.systems.batches import gathered
+from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, heads
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols import FullShuffle, ShuffledCheckIn, SubsampledShuffle
+from dpcheckin.randomizers import (
+    DaryResponse,
+    Gaussian,
+    Laplace,
+    LdpSgd,
+    PrivUnit,
+    SecureSource,
+    SeededSource,
+)
+
+THREE = DaryResponse(1.5, 3)
+PLANS = [ShuffledCheckIn(12, 0.3, 2, THREE), SubsampledShuffle(12, 4, 2, THREE)]
+
+
+@pytest.mark.parametrize(
+    ("system", "plan"),
+    [
+        (CoinByCoin, PLANS[0]),
+        (Simulated, PLANS[0]),
+        (Simulated, PLANS[1]),
+        (Everybody, FullShuffle(6, 2, THREE)),
+    ],
+    ids=["coin by coin", "check-in", "subsample", "full"],
+)
+def test_the_fast_paths_release_batches_with_the_law_of_the_per_client_path(system, plan) -> None:
+    """Sizes of batches and counts of a symbol agree by chi-square, in both rounds and datasets."""
+    data = worst_neighbours(THREE)
+    for which in (0, 1):
+        fast = system(plan).play(data, which, (3,), 3000)
+        slow = PerClient(plan).play(data, which, (4,), 500)
+        for one, other in zip(fast, slow, strict=True):
+            for seen in (lambda b: b.sizes, lambda b: b.total((b.reports == 0).astype(float))):
+                counts = [np.bincount(seen(b).astype(int), minlength=13) for b in (one, other)]
+                kept = np.array(counts)[:, np.sum(counts, axis=0) >= 20]
+                if kept.shape[1] > 1:
+                    assert stats.chi2_contingency(kept).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2, 0.6])
+def test_heads_are_independent_coins_whichever_way_they_are_found(rate: float) -> None:
+    """All patterns of four neighbouring coins have their product probabilities, by chi-square."""
+    coins = 400_000
+    shown = np.zeros(coins, dtype=int)
+    shown[heads(np.random.default_rng(5), coins, rate)] = 1
+    patterns = shown.reshape(-1, 4) @ [8, 4, 2, 1]
+    ones = np.array([bin(p).count("1") for p in range(16)])
+    expected = rate**ones * (1 - rate) ** (4 - ones) * (coins // 4)
+    seen = np.bincount(patterns, minlength=16)
+    often = expected >= 5
+    merged = [np.append(x[often], x[~often].sum()) for x in (seen, expected)]
+    kept = merged[1] > 0
+    assert stats.chisquare(merged[0][kept], merged[1][kept]).pvalue > 1e-4
+
+
+def test_rounds_have_coins_of_their_own() -> None:
+    """Who checks in to the first round says nothing about the second, on every path."""
+    plan = ShuffledCheckIn(2, 0.5, 2, DaryResponse(30.0, 3))
+    data = Neighbours(others=2, first=0, second=1)
+    for system in (CoinByCoin(plan), Simulated(plan)):
+        first, second = system.play(data, 0, (6,), 4000)
+        there = [b.total((b.reports == 0).astype(float)) > 0 for b in (first, second)]
+        table = [[np.sum((there[0] == a) & (there[1] == b)) for a in (0, 1)] for b in (0, 1)]
+        assert stats.chi2_contingency(table).pvalue > 1e-4
+        assert abs(there[0].mean() - 0.5) < 5 * 0.5 / math.sqrt(4000)
+
+
+@pytest.mark.parametrize("system", [Simulated, PerClient])
+def test_a_batch_is_in_an_order_that_says_nothing(system) -> None:
+    """The target holds 0, all others 1, hardly any noise: its report is in every place alike."""
+    plan = FullShuffle(5, 1, DaryResponse(20.0, 2))
+    (batches,) = system(plan).play(Neighbours(others=1, first=0, second=1), 0, (9,), 3000)
+    places = np.flatnonzero(batches.reports == 0) % 5
+    assert places.size > 2990
+    assert stats.chisquare(np.bincount(places, minlength=5)).pvalue > 1e-4
+
+
+def test_equal_seeds_give_both_neighbours_the_same_coins_and_noise() -> None:
+    plan = ShuffledCheckIn(30, 0.2, 3, THREE)
+    first, second = Simulated(plan).play_both(worst_neighbours(THREE), (1,), 400)
+    for one, other in zip(first, second, strict=True):
+        assert (one.sizes == other.sizes).all()
+        assert np.count_nonzero(one.reports != other.reports) <= np.count_nonzero(one.sizes)
+
+
+def exact_ratios(plan, symbols):
+    """Likelihood ratios of sorted batches by adding up everything that can happen (small n)."""
+    from itertools import product
+
+    e0, n = math.exp(plan.randomizer.local_epsilon), plan.population
+    data = worst_neighbours(plan.randomizer)
+    table = {}
+    for which in (0, 1):
+        own = data.second if which else data.first
+        for who in product((0, 1), repeat=n):
+            coin = math.prod(plan.rate if w else 1 - plan.rate for w in who)
+            for outs in product(range(symbols), repeat=sum(who)):
+                values = [own if i == 0 else data.others for i in range(n) if who[i]]
+                chance = math.prod(
+                    (e0 if o == v else 1) / (e0 + symbols - 1)
+                    for o, v in zip(outs, values, strict=True)
+                )
+                key = tuple(sorted(outs))
+                table.setdefault(key, [0.0, 0.0])[which] += coin * chance
+    return table
+
+
+@pytest.mark.parametrize("symbols", [2, 3, 4])
+def test_the_attack_is_the_exact_likelihood_ratio(symbols: int) -> None:
+    plan = ShuffledCheckIn(4, 0.35, 1, DaryResponse(1.2, symbols))
+    data = worst_neighbours(plan.randomizer)
+    attack = LikelihoodRatio(plan.randomizer, data, plan.population)
+    for batch, (p, q) in exact_ratios(plan, symbols).items():
+        score = attack.scores(gathered([[np.array(batch, dtype=np.int64)]]))[0]
+        assert score == pytest.approx(math.log(p / q), abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [DaryResponse(1.0, 2), DaryResponse(1.0, 5), Gaussian(1.5), Laplace(1.0), LdpSgd(1.0, 4),
+     PrivUnit(1.0, 4)],
+    ids=lambda r: r.describe(),
+)  # fmt: skip
+def test_a_likelihood_ratio_has_mean_one_under_its_denominator(randomizer) -> None:
+    """E[dR(a)/dR(b)] = 1 under b and E[its inverse] = 1 under a, for reports really drawn."""
+    data = worst_neighbours(randomizer)
+    runs = 200_000
+    for value, other in ((data.first, data.second), (data.second, data.first)):
+        one = Neighbours(other, other, other)
+        values = one.values(np.ones(runs, dtype=np.int64), 0, 0)
+        reports = randomizer.randomize(values, SeededSource(4))
+        ratios = np.exp(log_ratio(randomizer, reports, value, other))
+        assert ratios.mean() == pytest.approx(1.0, abs=5 * ratios.std() / math.sqrt(runs))
+
+
+def test_the_seeded_randomizer_that_is_audited_has_the_law_of_the_secure_one() -> None:
+    values = np.full(40_000, 2)
+    seen = [
+        np.bincount(THREE.randomize(values, source), minlength=3)
+        for source in (SeededSource(8), SecureSource())
+    ]
+    assert stats.chi2_contingency(seen).pvalue > 1e-4
+
+
+def test_plans_that_no_attack_is_known_for_are_refused() -> None:
+    from dpcheckin.randomizers import L1Bit
+
+    with pytest.raises(InvalidParameter, match="randomizer"):
+        check_report(L1Bit(1.0, 4), 1e-3)
+    with pytest.raises(InvalidParameter, match="delta"):
+        check_plan(PLANS[0], 0.0)
