@@ -26,16 +26,17 @@ import numpy as np
 
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service import envelope, signing
-from dpcheckin.service.canonical import canonical, digest
+from dpcheckin.service.analyzer.batches import BatchReader
+from dpcheckin.service.analyzer.ledger import Ledger, Why
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.ledger import Ledger, Why
 from dpcheckin.service.pricing import Price, randomizer_of
-from dpcheckin.service.reports import BatchReader, make_envelope
+from dpcheckin.service.reports import make_envelope
 from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.wire import envelope, signing
+from dpcheckin.service.wire.canonical import canonical, digest
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
 FLEETS = (10**3, 10**5, 10**7, 10**9)
 CHECK_INS = 6000

@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import digest
-from dpcheckin.service.documents import PlanDocument, RoundDocument
-from dpcheckin.service.envelope import HEADER_BYTES, OpeningKey, new_private_key
-from dpcheckin.service.reports import BatchReader
+from dpcheckin.service.analyzer.batches import BatchReader
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
+from dpcheckin.service.wire.envelope import HEADER_BYTES, OpeningKey, new_private_key
 
 DIMENSION = 25_600  # 100 KB of float32
 MODEL = digest(b"model")

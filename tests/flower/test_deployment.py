@@ -23,8 +23,8 @@ from dpcheckin.deployment.demo import DemoOptions
 from dpcheckin.flower.fleet import FlowerFleet, RunFailed
 from dpcheckin.flower.pace import round_seconds
 from dpcheckin.flower.quiet import OFF
+from dpcheckin.service.analyzer.ledger import Ledger
 from dpcheckin.service.analyzer.settings import read_settings
-from dpcheckin.service.ledger import Ledger
 from dpcheckin.service.pricing import Price
 
 APP = Path(__file__).parents[2] / "examples" / "flower"
@@ -102,7 +102,7 @@ def check_the_ledger_holds_exactly_what_was_released(played):
     dimension = 2410
     plan = read_settings(folder).plan_document(dimension)
     from dpcheckin.service.analyzer import state
-    from dpcheckin.service.documents import PlanDocument
+    from dpcheckin.service.wire.documents import PlanDocument
 
     kept = PlanDocument.from_object(state.load(folder).plan)
     assert kept.population == plan.population == played["options"].population

@@ -11,11 +11,11 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.host import DeliveredModels, Host, Timing
 from dpcheckin.flower.mailbox import Mailbox, Ring
-from dpcheckin.service.canonical import digest
 from dpcheckin.service.client.core import Refused
 from dpcheckin.service.client.daemon import Clock, ShufflerAway
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.signing import identity_from_seed, public_identity, signed_bytes
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
 
 IDENTITY, STRANGER = identity_from_seed(bytes(32)), identity_from_seed(bytes([1]) * 32)
 START = 1_000_000.0

@@ -18,14 +18,14 @@ import numpy as np
 
 from dpcheckin.service.analyzer.daemon import Analyzer
 from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.remote import Shuffler
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.daemon import Daemon
-from dpcheckin.service.documents import PlanDocument
+from dpcheckin.service.json_logs import JsonLines
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.shuffler.logs import JsonLines
-from dpcheckin.service.signing import public_identity
 from dpcheckin.service.tasks import TaskState
+from dpcheckin.service.wire.documents import PlanDocument
+from dpcheckin.service.wire.signing import public_identity
 
 
 class Toy:
@@ -48,7 +48,7 @@ def _price(content: bytes) -> Price:
 
 def analyzer(folder: Path, said: dict[str, Any]) -> None:
     stop = threading.Event()
-    shuffler = Shuffler(said["shuffler"], said["analyzer_token"], stop=stop)
+    shuffler = ShufflerClient(said["shuffler"], said["analyzer_token"], stop=stop)
     plan = PlanDocument.from_object(said["plan"])
     place = folder / "analyzer"
     made = Analyzer(place, plan, load_identity(place), Toy(), shuffler, stop=stop)

@@ -134,7 +134,7 @@ def test_a_small_deployment_trains_rotates_its_key_every_round_and_stops(tmp_pat
     json.dumps(facts)
     # the figures are the accounting's for this plan
     from dpcheckin.service.analyzer import state
-    from dpcheckin.service.documents import PlanDocument
+    from dpcheckin.service.wire.documents import PlanDocument
 
     folder = sorted(tmp_path.glob("*/analyzer/checkpoint"))[-1].parent.parent
     kept = state.load(folder / "analyzer")

@@ -21,14 +21,13 @@ from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.daemon import LEDGER
 from dpcheckin.service.client.daemon import LEDGER as CLIENT_LEDGER
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.credentials import new_token, token_digest
-from dpcheckin.service.documents import PlanDocument
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
-
-from .plans import PRIVUNIT, plan_object
+from dpcheckin.service.wire.credentials import new_token, token_digest
+from dpcheckin.service.wire.documents import PlanDocument
+from service.plans import PRIVUNIT, plan_object
 
 CLIENTS, POPULATION = 10, 5
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import digest
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.signing import identity_from_seed, public_identity, signed_bytes
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
 
 FOLDER = Path(__file__).parent / "vectors"
 IDENTITY_SEED = digest(b"dpcheckin test vector identity")

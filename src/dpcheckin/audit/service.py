@@ -28,16 +28,16 @@ from dpcheckin.audit.statistics import standard_statistics, worst_neighbours
 from dpcheckin.audit.systems import System
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, SecureSource
-from dpcheckin.service import envelope, signing
-from dpcheckin.service.canonical import canonical, digest
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.core import Action, Agent
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.pricing import Price, protocol_of
 from dpcheckin.service.shuffler.chance import Chance, SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.wire import envelope, signing
+from dpcheckin.service.wire.canonical import canonical, digest
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
 _MODEL = b"audited"
 _CHARGE = canonical({"charge": "00" * 32})

@@ -26,8 +26,8 @@ from dpcheckin.service import tls
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.core import Refused
 from dpcheckin.service.client.daemon import Daemon
-from dpcheckin.service.documents import PlanDocument
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.wire.documents import PlanDocument
 
 log = logging.getLogger("dpcheckin.client")
 

@@ -28,10 +28,10 @@ from dpcheckin.deployment.processes import (
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.settings import FILE
-from dpcheckin.service.credentials import new_token, token_digest
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
-from dpcheckin.service.signing import public_identity
+from dpcheckin.service.wire.credentials import new_token, token_digest
+from dpcheckin.service.wire.signing import public_identity
 
 Watch = Callable[[dict[str, Any]], None]
 _MOST_CLIENTS = 100_000  # agents on one machine

@@ -27,12 +27,12 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
-from dpcheckin.service.canonical import digest, parse
 from dpcheckin.service.client.core import Refused
 from dpcheckin.service.client.daemon import Clock, Daemon, ShufflerAway
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.problems import Malformed
-from dpcheckin.service.signing import read_signed
+from dpcheckin.service.wire.canonical import digest, parse
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.signing import read_signed
 
 log = logging.getLogger("dpcheckin.client")
 

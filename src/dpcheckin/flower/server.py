@@ -27,12 +27,12 @@ from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.remote import Shuffler
 from dpcheckin.service.analyzer.settings import FILE, AnalyzerSettings, read_settings
-from dpcheckin.service.canonical import parse
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.problems import problem_in
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.problems import problem_in
 
 log = logging.getLogger("dpcheckin.flower")
 
@@ -48,7 +48,7 @@ class NoShuffler(ServiceError):
     """There is no shuffler, so there is no guarantee, so nothing is started."""
 
 
-class RingingShuffler(Shuffler):
+class RingingClient(ShufflerClient):
     """The shuffler as the analyzer sees it; opening a round also rings the nodes."""
 
     def __init__(self, messenger: Messenger, *where: Any) -> None:
@@ -128,7 +128,7 @@ def check_in(
     if dimension is None:
         raise InvalidParameter("dimension", dimension, "the dimension of the task's reports")
     messenger = Messenger(grid, late_seconds=late_seconds)
-    shuffler = RingingShuffler(messenger, settings.shuffler, settings.token, settings.authority)
+    shuffler = RingingClient(messenger, settings.shuffler, settings.token, settings.authority)
     analyzer = Analyzer(
         settings.folder,
         settings.plan_document(dimension),

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.canonical import canonical, digest, parse
-from dpcheckin.service.problems import Malformed
+from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.problems import Malformed
 
 START = "0" * 64
 _HEAD_SLOT = 512

@@ -22,7 +22,7 @@ from dpcheckin.randomizers import (
     Randomizer,
     SkellamVector,
 )
-from dpcheckin.service.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
 
 _COMMON = {"name", "dimension", "clip", "encoding"}
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from scipy.special import bdtr
 
+from dpcheckin.service.analyzer.ledger import Ledger
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.ledger import Ledger
 from dpcheckin.service.pricing import Price
 
 _PREFIX = "dpcheckin_analyzer_"

@@ -14,12 +14,12 @@ from enum import Enum
 from typing import Any
 
 from dpcheckin.errors import ServiceError
+from dpcheckin.service.analyzer.batches import Decoded
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.canonical import digest
-from dpcheckin.service.documents import PlanDocument, RoundDocument
-from dpcheckin.service.problems import Malformed
-from dpcheckin.service.reports import Decoded
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Malformed
 
 STATES = ("open", "closed", "void", "claimed", "done")
 

@@ -18,19 +18,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
+from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.core import Status, Step
 from dpcheckin.service.analyzer.keys import KeyRing
-from dpcheckin.service.analyzer.remote import BatchCutShort, Shuffler, Stopped
+from dpcheckin.service.analyzer.ledger import BudgetSpent, Ledger, Why
+from dpcheckin.service.analyzer.shuffler_client import BatchCutShort, ShufflerClient, Stopped
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.canonical import canonical
-from dpcheckin.service.documents import SHARES, PlanDocument, RoundDocument
-from dpcheckin.service.ledger import BudgetSpent, Ledger, Why
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.problems import Problem, Refusal
-from dpcheckin.service.reports import BatchReader, Decoded
-from dpcheckin.service.signing import signed, signed_bytes
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.canonical import canonical
+from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Problem, Refusal
+from dpcheckin.service.wire.signing import signed, signed_bytes
 
 log = logging.getLogger("dpcheckin.analyzer")
 
@@ -60,7 +60,7 @@ class Analyzer:
         plan: PlanDocument,
         identity: Ed25519PrivateKey,
         task: AnalyzerTask,
-        shuffler: Shuffler,
+        shuffler: ShufflerClient,
         schedule: Schedule | None = None,
         stop: threading.Event | None = None,
     ) -> None:

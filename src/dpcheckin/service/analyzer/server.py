@@ -16,28 +16,18 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
+from dpcheckin.service import json_logs
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.page import page_app
-from dpcheckin.service.analyzer.remote import Shuffler
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
-from dpcheckin.service.shuffler.logs import JsonLines
-from dpcheckin.service.shuffler.server import listen
-from dpcheckin.service.signing import public_identity
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
+from dpcheckin.service.listening import listen
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.signing import public_identity
 
 log = logging.getLogger("dpcheckin.analyzer")
-
-
-def set_up_logs(level: str) -> None:
-    """JSON lines on standard error."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
-    for name, lowest in (("dpcheckin.analyzer", level.upper()), ("uvicorn", "WARNING")):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(lowest)
 
 
 def _page_server(board: Board, alive: Callable[[], bool]) -> uvicorn.Server:
@@ -53,10 +43,10 @@ def serve(
     settings: AnalyzerSettings, task: AnalyzerTask, dimension: int, *, stay: bool = False
 ) -> str:
     """Run the plan to its end and serve the page; returns why it ended."""
-    set_up_logs(settings.log_level)
+    json_logs.set_up(log.name, settings.log_level)
     identity = load_identity(settings.folder)
     stop = threading.Event()
-    shuffler = Shuffler(settings.shuffler, settings.token, settings.authority, stop)
+    shuffler = ShufflerClient(settings.shuffler, settings.token, settings.authority, stop)
     schedule = Schedule(settings.rotate_every, settings.pause_seconds)
     plan = settings.plan_document(dimension)
     analyzer = Analyzer(settings.folder, plan, identity, task, shuffler, schedule, stop)

@@ -37,9 +37,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.client.config import Reader, check_address
-from dpcheckin.service.documents import SHARES, SYMBOL, VECTOR, PlanDocument
-from dpcheckin.service.problems import Malformed
+from dpcheckin.service.settings_file import SettingsFile, check_address
+from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.service.wire.problems import Malformed
 
 FILE = "analyzer.toml"
 _ENCODINGS = {"d-ary": SYMBOL, "skellam": SHARES}
@@ -99,7 +99,7 @@ class AnalyzerSettings:
 
 def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
     """The settings of a folder."""
-    read = Reader(file or folder / FILE)
+    read = SettingsFile(file or folder / FILE)
     plan, randomizer, task = read.table("plan"), read.table("randomizer"), read.table("task")
     found = AnalyzerSettings(
         folder=folder,

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.canonical import canonical, digest, parse
 from dpcheckin.service.journal import replace_file
-from dpcheckin.service.problems import Malformed
 from dpcheckin.service.tasks import TaskState
+from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.problems import Malformed
 
 FILE = "checkpoint"
 _LARGEST = 1 << 34

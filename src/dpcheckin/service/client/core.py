@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.kinds import rounded_up
 from dpcheckin.errors import DpCheckinError, ServiceError
 from dpcheckin.randomizers import Randomizer, SecureSource
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import digest, parse
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.problems import Malformed
 from dpcheckin.service.reports import make_envelope
-from dpcheckin.service.signing import read_signed
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import digest, parse
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.signing import read_signed
 
 
 class Refused(ServiceError):

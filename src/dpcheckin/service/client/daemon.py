@@ -25,9 +25,9 @@ from dpcheckin.service import tls
 from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.core import Agent, Refused
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.problems import PASSING, Problem, problem_in
 from dpcheckin.service.tasks import ClientTask
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.problems import PASSING, Problem, problem_in
 
 log = logging.getLogger("dpcheckin.client")
 

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpcheckin.service.problems import Problem
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Submission
+from dpcheckin.service.wire.problems import Problem
 
 LARGEST_GROUP = 1024
 LARGEST_GROUP_BYTES = 32 << 20

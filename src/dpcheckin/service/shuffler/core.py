@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpcheckin.service import envelope
-from dpcheckin.service.problems import Problem, refuse
 from dpcheckin.service.shuffler.publishing import Publishing
 from dpcheckin.service.shuffler.records import Entry, RoundRecord, Submission
 from dpcheckin.service.shuffler.releasing import Releasing
 from dpcheckin.service.shuffler.stores.base import IdCollision, StorageFailure, Taken
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.problems import Problem, refuse
 
 _TRIES = 5
 _TAKEN = {Taken.YES: None, Taken.DUPLICATE: Problem.DUPLICATE, Taken.CLOSED: Problem.ROUND_CLOSED}

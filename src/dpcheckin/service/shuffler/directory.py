@@ -6,8 +6,8 @@ most. A stranger's token costs one look into a dictionary: guessing cannot load 
 
 from __future__ import annotations
 
-from dpcheckin.service.credentials import same
 from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.wire.credentials import same
 
 
 class Directory:

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import canonical, digest, parse
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.problems import Malformed, Problem, refuse
 from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.rounds import Rounds
-from dpcheckin.service.signing import read_signed
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Malformed, Problem, refuse
+from dpcheckin.service.wire.signing import read_signed
 
 
 class Publishing(Rounds):

@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import parse
-from dpcheckin.service.documents import SHARES, PlanDocument, RoundDocument
-from dpcheckin.service.envelope import Sizes
-from dpcheckin.service.problems import Problem, refuse
 from dpcheckin.service.shuffler.chance import Chance
 from dpcheckin.service.shuffler.records import BY_BATCH, BY_POPULATION, RoundRecord, State
 from dpcheckin.service.shuffler.stores.base import StorageBusy, Store, Transaction
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
+from dpcheckin.service.wire.envelope import Sizes
+from dpcheckin.service.wire.problems import Problem, refuse
 
 CHUNK_BYTES = 4 << 20
 DEFAULT_LARGEST_ENVELOPE = 64 << 20

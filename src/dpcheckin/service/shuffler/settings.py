@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.credentials import new_token, token_digest
-from dpcheckin.service.shuffler.limits import Limits
+from dpcheckin.service.shuffler.http.limits import Limits
 from dpcheckin.service.tls import write_secret
+from dpcheckin.service.wire.credentials import new_token, token_digest
 
 SETTINGS_FILE = "shuffler.toml"
 TOKEN_FILE = "analyzer.token"

@@ -23,8 +23,8 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg
 
-from dpcheckin.service.shuffler import logs
 from dpcheckin.service.shuffler.chance import Ids
+from dpcheckin.service.shuffler.http import logs
 from dpcheckin.service.shuffler.records import Entry, State
 from dpcheckin.service.shuffler.stores.base import (
     IdCollision,

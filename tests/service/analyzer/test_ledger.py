@@ -1,0 +1,342 @@
+"""The journal notices every change, and the ledger never lets a round pass the budget."""
+
+import errno
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service import journal as journal_module
+from dpcheckin.service.analyzer.ledger import BudgetSpent, Ledger, Why
+from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.journal import (
+    Journal,
+    JournalDamaged,
+    JournalLocked,
+    JournalUnavailable,
+)
+from dpcheckin.service.pricing import Price
+from dpcheckin.service.wire.canonical import canonical
+from service.plans import plan
+
+
+def filled(path: Path, count: int = 4) -> list[str]:
+    with Journal(path) as journal:
+        return [journal.append({"n": n}).digest for n in range(count)]
+
+
+def head_of(path: Path) -> Path:
+    return path.with_name(path.name + ".head")
+
+
+# --- the journal ------------------------------------------------------------------------------
+
+
+def test_what_was_appended_is_there_again(tmp_path: Path) -> None:
+    digests = filled(tmp_path / "j")
+    with Journal(tmp_path / "j") as journal:
+        assert [entry.digest for entry in journal] == digests
+        assert [entry.body for entry in journal] == [{"n": n} for n in range(4)]
+        assert journal.append({"n": 4}).index == 4
+
+
+def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    program = (
+        "from pathlib import Path; from dpcheckin.service.journal import Journal; "
+        f"Journal(Path({str(path)!r}))"
+    )
+    with Journal(path):
+        with pytest.raises(JournalLocked):
+            Journal(path)
+        other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert "JournalLocked" in other.stderr
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(position=st.integers(0, 10_000), value=st.integers(0, 255))
+def test_any_changed_byte_is_noticed(tmp_path: Path, position: int, value: int) -> None:
+    path = tmp_path / f"j{position}-{value}"
+    filled(path)
+    content = bytearray(path.read_bytes())
+    position %= len(content)
+    if content[position] == value:
+        return
+    content[position] = value
+    path.write_bytes(content)
+    with pytest.raises(JournalDamaged):
+        Journal(path)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+def test_a_journal_that_lost_its_end_is_noticed(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "j"
+    filled(path)
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:kept]))
+    with pytest.raises(JournalDamaged, match=f"holds {kept} entries, but 4 were written"):
+        Journal(path)
+
+
+def test_every_cut_of_the_last_entry_before_it_was_acknowledged_is_harmless(tmp_path: Path) -> None:
+    """A crash inside append: the line is cut anywhere, the head is still the old one."""
+    path = tmp_path / "j"
+    filled(path, 3)
+    old_head = head_of(path).read_bytes()
+    with Journal(path) as journal:
+        journal.append({"n": 3})
+    whole = path.read_bytes()
+    start = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for end in range(start, len(whole) + 1):
+        path.write_bytes(whole[:end])
+        head_of(path).write_bytes(old_head)
+        with Journal(path) as journal:
+            assert len(journal) == (4 if end == len(whole) else 3)
+        with Journal(path) as journal:  # and what recovery wrote is itself in order
+            assert len(journal) == (4 if end == len(whole) else 3)
+
+
+def test_a_head_that_contradicts_the_journal_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    filled(path)
+    last = head_of(path).read_text().split()[1]
+    for said in (f"4 {'ab' * 32}", f"2 {last}", "9 " + last):
+        sealed = f"{said} {hashlib.sha256(said.encode()).hexdigest()}\n"
+        head_of(path).write_text(sealed)
+        with pytest.raises(JournalDamaged):
+            Journal(path)
+    head_of(path).write_text("x" * 1024)
+    with pytest.raises(JournalDamaged, match="cannot be read"):
+        Journal(path)
+    head_of(path).unlink()
+    with pytest.raises(JournalDamaged, match="behind"):
+        Journal(path)
+
+
+def test_a_head_cut_short_while_it_was_written_is_survived(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    filled(path)  # the fourth entry's head stands in the first place
+    content = bytearray(head_of(path).read_bytes())
+    for cut in range(0, 512, 7):
+        torn = bytes(content[:cut]) + b"\0" * (512 - cut) + bytes(content[512:])
+        head_of(path).write_bytes(torn)
+        with Journal(path) as journal:
+            assert len(journal) == 4
+        head_of(path).write_bytes(content)
+
+
+def failing(error: int, real: Callable[..., Any], when: Callable[[], bool]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        if when():
+            raise OSError(error, os.strerror(error))
+        return real(*arguments)
+
+    return call
+
+
+def test_a_full_disk_is_said_and_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, full = tmp_path / "j", True
+    filled(path, 2)
+    with Journal(path) as journal:
+        real = os.write
+
+        def half_written(handle: int, content: Any) -> int:
+            if not full:
+                return real(handle, content)
+            if len(content) > 20:
+                return real(handle, content[:20])  # a few bytes still fit
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(journal_module.os, "write", lambda h, c: half_written(h, bytes(c)))
+        with pytest.raises(JournalUnavailable, match="the disk is full"):
+            journal.append({"n": 2})
+        full = False
+        assert journal.append({"n": 2}).index == 2
+    with Journal(path) as journal:
+        assert [entry.body["n"] for entry in journal] == [0, 1, 2]
+
+
+def test_after_a_failed_fsync_nothing_is_written_until_it_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, broken = tmp_path / "j", True
+    journal = Journal(path)
+    journal.append({"n": 0})
+    monkeypatch.setattr(journal_module.os, "fsync", failing(errno.EIO, os.fsync, lambda: broken))
+    with pytest.raises(JournalUnavailable):
+        journal.append({"n": 1})
+    broken = False
+    with pytest.raises(JournalUnavailable, match="open it again"):
+        journal.append({"n": 1})
+    journal.close()
+    with Journal(path) as again:
+        assert len(again) in (1, 2)  # unknown to the writer, but whole
+        again.append({"n": 9})
+
+
+def test_a_head_that_cannot_be_written_stops_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path / "j")
+    with monkeypatch.context() as patched:
+        patched.setattr(journal_module.os, "pwrite", failing(errno.EIO, os.pwrite, lambda: True))
+        with pytest.raises(JournalUnavailable):
+            journal.append({"n": 0})
+    with pytest.raises(JournalUnavailable):
+        journal.append({"n": 1})
+    journal.close()
+    with Journal(tmp_path / "j") as again:
+        assert len(again) == 1
+
+
+def test_a_disk_that_cannot_even_be_cut_back_stops_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(tmp_path / "j")
+    with monkeypatch.context() as patched:
+        for name in ("write", "ftruncate"):
+            real = getattr(os, name)
+            patched.setattr(journal_module.os, name, failing(errno.EIO, real, lambda: True))
+        with pytest.raises(JournalUnavailable):
+            journal.append({"n": 0})
+    with pytest.raises(JournalUnavailable, match="open it again"):
+        journal.append({"n": 0})
+    journal.close()
+
+
+# --- the analyzer's ledger --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def price() -> Price:
+    found = Price(plan(epsilon_budget=4.0))
+    assert 2 < found.allowed_rounds < found.document.rounds
+    return found
+
+
+def test_the_last_round_within_the_budget_is_charged_and_the_next_is_not(
+    tmp_path: Path, price: Price
+) -> None:
+    with Ledger(tmp_path / "l", price) as ledger:
+        for number in range(price.allowed_rounds):
+            assert ledger.rounds_left == price.allowed_rounds - number
+            ledger.check_next()
+            ledger.charge(number, Why.RELEASE)
+            assert ledger.spent.epsilon <= 4.0
+        with pytest.raises(BudgetSpent, match=r"more than the budget of 4"):
+            ledger.check_next()
+        with pytest.raises(BudgetSpent):
+            ledger.charge(99, Why.VOID)
+        assert price.plan.epsilon(1e-5, ledger.charged + 1).upper > 4.0
+    with Ledger(tmp_path / "l", price) as ledger, pytest.raises(BudgetSpent):
+        ledger.charge(99, Why.RELEASE)
+
+
+def test_a_round_is_charged_once_however_often_it_is_asked_for(
+    tmp_path: Path, price: Price
+) -> None:
+    with Ledger(tmp_path / "l", price) as ledger:
+        first = ledger.charge(5, Why.RELEASE)
+        assert ledger.charge(5, Why.VOID) == first
+    with Ledger(tmp_path / "l", price) as ledger:
+        assert ledger.charge(5, Why.RELEASE).digest == first.digest
+        assert ledger.charged == 1
+        assert ledger.charge_of(5) == ledger.charge(5, Why.RELEASE)
+        assert ledger.charge_of(6) is None
+        assert [body["why"] for body in ledger.history()] == ["release"]
+
+
+def test_all_rounds_of_a_plan_within_budget_can_be_charged_and_no_more(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "l", Price(plan(rounds=2, epsilon_budget=50.0))) as ledger:
+        ledger.charge(0, Why.RELEASE)
+        ledger.charge(7, Why.VOID)
+        with pytest.raises(BudgetSpent, match="all 2 rounds"):
+            ledger.check_next()
+
+
+def test_a_ledger_of_another_plan_is_refused(tmp_path: Path, price: Price) -> None:
+    Ledger(tmp_path / "l", price).close()
+    with pytest.raises(InvalidParameter, match="the ledger of this plan"):
+        Ledger(tmp_path / "l", Price(plan(epsilon_budget=5.0)))
+    Ledger(tmp_path / "l", price).close()  # and the lock was given back
+
+
+@pytest.mark.parametrize(
+    "body", [{"kind": "charge", "round": "1"}, {"kind": "gift", "round": 1}], ids=str
+)
+def test_an_entry_that_is_no_charge_is_noticed(
+    tmp_path: Path, price: Price, body: dict[str, Any]
+) -> None:
+    Ledger(tmp_path / "l", price).close()
+    with Journal(tmp_path / "l") as journal:
+        journal.append(body)
+    with pytest.raises(JournalDamaged, match="no charge"):
+        Ledger(tmp_path / "l", price)
+
+
+def test_a_round_charged_twice_is_noticed(tmp_path: Path, price: Price) -> None:
+    with Ledger(tmp_path / "l", price) as ledger:
+        body = ledger.charge(1, Why.RELEASE).body
+    with Journal(tmp_path / "l") as journal:
+        journal.append(body)
+    with pytest.raises(JournalDamaged, match="charged twice"):
+        Ledger(tmp_path / "l", price)
+
+
+def test_entries_tell_what_the_accounting_says(tmp_path: Path, price: Price) -> None:
+    with Ledger(tmp_path / "l", price) as ledger:
+        for number in range(3):
+            ledger.charge(number, Why.RELEASE)
+        said = ledger.history()[-1]
+    statement = price.plan.guarantee(1e-5, 3)
+    assert statement.local is not None
+    assert said["epsilon"] == statement.epsilon.upper
+    assert said["local_epsilon"] == statement.local.epsilon
+    canonical(said)
+
+
+# --- the client's -----------------------------------------------------------------------------
+
+
+def test_a_client_remembers_coins_slots_and_totals(tmp_path: Path, price: Price) -> None:
+    ledger = ClientLedger(tmp_path / "c")
+    assert ledger.reported("p", 0) is None
+    expected = ledger.totals_after("p", price, report=True)
+    ledger.take_part("p", 0, price, report=True)
+    assert ledger.totals() == expected
+    ledger.take_part("p", 1, price, report=False)
+    ledger.choose_slot("w", 3)
+    ledger.choose_slot("v", None)
+    before = ledger.totals()
+    ledger.close()
+    again = ClientLedger(tmp_path / "c")
+    assert again.reported("p", 0) is True
+    assert again.reported("p", 1) is False
+    assert again.totals() == before
+    assert again.reports_of("p") == 1
+    assert (again.slot_of("w"), again.has_slot("w")) == (3, True)
+    assert (again.slot_of("v"), again.has_slot("v")) == (None, True)
+    assert not again.has_slot("p")
+    assert before.local_epsilon <= 4.0
+    assert before.epsilon == price.spent(2).epsilon
+    again.close()
+
+
+def test_another_plan_starts_no_new_budget(tmp_path: Path, price: Price) -> None:
+    ledger = ClientLedger(tmp_path / "c")
+    ledger.take_part("p", 0, price, report=True)
+    one = ledger.totals()
+    ledger.take_part("q", 0, price, report=True)
+    two = ledger.totals()
+    assert two.epsilon == pytest.approx(2 * one.epsilon)
+    assert two.local_epsilon == pytest.approx(2 * one.local_epsilon)
+    assert two.delta == pytest.approx(2 * one.delta)
+    ledger.close()
