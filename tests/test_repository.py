@@ -124,7 +124,8 @@ def lint_layers(folder: Path, files: dict[str, str]) -> subprocess.CompletedProc
         file.write_text(text, encoding="utf-8")
     program = (
         f"import os, sys; os.chdir({str(folder)!r}); sys.path.insert(0, {str(folder)!r}); "
-        "from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+        "from importlinter.cli import lint_imports; "
+        "sys.exit(lint_imports(limit_to_contracts=('layers',), no_cache=True))"
     )
     return run(sys.executable, "-c", program)
 
