@@ -27,7 +27,7 @@ import numpy as np
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.analyzer.batches import BatchReader
-from dpcheckin.service.analyzer.ledger import Ledger, Why
+from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.pricing import Price, randomizer_of
 from dpcheckin.service.reports import make_envelope
@@ -218,9 +218,9 @@ def analyzer_costs(world: World, folder: Path, reports: int) -> dict[str, float]
     opened = (time.process_time() - start) / reports
     path = folder / f"analyzer-{plan.dimension}.ledger"
     with Ledger(path, Price(plan)) as ledger:
-        ledger.charge(0, Why.RELEASE)
+        ledger.charge(0, ChargeReason.RELEASE)
         before, start = path.stat().st_size, time.process_time()
-        ledger.charge(1, Why.RELEASE)
+        ledger.charge(1, ChargeReason.RELEASE)
         charged = time.process_time() - start
         size = path.stat().st_size - before
     return {"open_cpu": opened, "charge_cpu": charged, "ledger_bytes_a_round": size}

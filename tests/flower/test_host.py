@@ -12,7 +12,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.host import DeliveredModels, Host, Timing
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.service.client.core import Refused
-from dpcheckin.service.client.daemon import Clock, ShufflerAway
+from dpcheckin.service.client.daemon import Clock, ShufflerUnreachable
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
@@ -119,13 +119,13 @@ def test_an_agent_that_refuses_stays_away_and_the_others_go_on(world):
 
 
 def test_a_shuffler_that_is_away_is_asked_again_within_the_round(world):
-    agent = FakeAgent(world.time, [ShufflerAway("down"), ShufflerAway("down"), True])
+    agent = FakeAgent(world.time, [ShufflerUnreachable("down"), ShufflerUnreachable("down"), True])
     asyncio.run(play(world.host(agent), world.box, [ring()], world.time))
     assert len(agent.asked) == 3 and agent.asked[-1] < START + 20
 
 
 def test_a_shuffler_that_stays_away_costs_the_round_only(world):
-    agent = FakeAgent(world.time, [ShufflerAway("down")] * 100)
+    agent = FakeAgent(world.time, [ShufflerUnreachable("down")] * 100)
     asyncio.run(play(world.host(agent), world.box, [ring()], world.time))
     assert 1 < len(agent.asked) < 100
 

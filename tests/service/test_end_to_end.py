@@ -13,15 +13,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs torch")
 
 from dpcheckin.cli import deploy  # noqa: E402
-from dpcheckin.deployment.demo import (  # noqa: E402
-    DemoOptions,
-    Deployment,
-    RoundsLost,
-    check_arrivals,
-    follow,
-    summary,
-    with_time_enough,
-)
+from dpcheckin.deployment.demo import Deployment  # noqa: E402
+from dpcheckin.deployment.options import DemoOptions, with_time_enough  # noqa: E402
+from dpcheckin.deployment.progress import RoundsLost, check_arrivals, follow, summary  # noqa: E402
 from dpcheckin.deployment.torch_tasks import make_module  # noqa: E402
 from dpcheckin.learning import (  # noqa: E402
     ClientWork,

@@ -47,7 +47,7 @@ class Fleet:
         opened.close()
         self.shuffler = start_shuffler(shuffler, store)
         self.port = urlsplit(self.shuffler.listening["address"]).port
-        said = {
+        settings = {
             "shuffler": self.shuffler.listening["address"],
             "analyzer_token": (shuffler / TOKEN_FILE).read_text().strip(),
             "tokens": tokens,
@@ -61,7 +61,7 @@ class Fleet:
                 **plan,
             ),
         }
-        (folder / "light.json").write_text(json.dumps(said))
+        (folder / "parties.json").write_text(json.dumps(settings))
         self.parties: dict[str, Party] = {"shuffler": self.shuffler}
         self.start("analyzer")
         self.start("agents")
@@ -72,7 +72,7 @@ class Fleet:
         else:
             made = start(
                 name,
-                [sys.executable, "-m", "service.light_parties", name, self.folder],
+                [sys.executable, "-m", "service.minimal_parties", name, self.folder],
                 self.folder / f"{name}.log",
                 ready="listening" if name == "analyzer" else "ready",
             )

@@ -72,7 +72,7 @@ def fleet(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from dpcheckin.deployment.demo import DemoOptions
+    from dpcheckin.deployment.options import DemoOptions
     from dpcheckin.errors import DpCheckinError, InvalidParameter
     from dpcheckin.flower import quiet
 

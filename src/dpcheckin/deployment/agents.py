@@ -94,7 +94,7 @@ def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
     return made
 
 
-class FewAtOnce(httpx.AsyncClient):
+class LimitedAsyncClient(httpx.AsyncClient):
     """Hundreds of agents on a few connections: the pool's own queue is slow when it is long."""
 
     def __init__(self, **options: Any) -> None:
@@ -109,11 +109,11 @@ class FewAtOnce(httpx.AsyncClient):
 async def run(spec: Specification) -> dict[str, Any]:
     """Run the agents until SIGTERM, or until all of them refuse to go on."""
     authority = None if spec.authority is None else Path(spec.authority)
-    verify: Any = tls.client_context(authority) if spec.shuffler.startswith("https") else True
-    async with FewAtOnce(verify=verify, timeout=30.0, trust_env=False) as http:
+    verify = tls.verification(spec.shuffler, authority)
+    async with LimitedAsyncClient(verify=verify, timeout=30.0, trust_env=False) as http:
         agents = agents_of(spec, http)
         print(json.dumps({"event": "ready", "agents": len(agents)}), file=sys.stderr, flush=True)
-        tasks = [asyncio.create_task(_one(agent)) for agent in agents]
+        tasks = [asyncio.create_task(_run_until_refused(agent)) for agent in agents]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: [task.cancel() for task in tasks])
@@ -130,7 +130,7 @@ async def run(spec: Specification) -> dict[str, Any]:
     }
 
 
-async def _one(agent: Daemon) -> None:
+async def _run_until_refused(agent: Daemon) -> None:
     try:
         await agent.run()
     except Refused as reason:

@@ -88,11 +88,11 @@ def start(
 def _event(log: Path, began: int, event: str) -> dict[str, Any] | None:
     for line in log.read_bytes()[began:].splitlines():
         try:
-            said = json.loads(line)
+            fields = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict) and said.get("event") == event:
-            return said
+        if isinstance(fields, dict) and fields.get("event") == event:
+            return fields
     return None
 
 

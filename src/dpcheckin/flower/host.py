@@ -28,7 +28,7 @@ from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
 from dpcheckin.service.client.core import Refused
-from dpcheckin.service.client.daemon import Clock, Daemon, ShufflerAway
+from dpcheckin.service.client.daemon import Clock, Daemon, ShufflerUnreachable
 from dpcheckin.service.wire.canonical import digest, parse
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import Malformed
@@ -80,9 +80,11 @@ class DeliveredModels(httpx.AsyncBaseTransport):
         await self._network.aclose()
 
 
-def delivering_client(shuffler: str, authority: Path | None) -> tuple[httpx.AsyncClient, Any]:
+def delivering_client(
+    shuffler: str, authority: Path | None
+) -> tuple[httpx.AsyncClient, DeliveredModels]:
     """A connection for all agents of a node, and where models are put for it."""
-    verify: Any = tls.client_context(authority) if shuffler.startswith("https") else True
+    verify = tls.verification(shuffler, authority)
     limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
     network = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
     delivered = DeliveredModels(network)
@@ -142,7 +144,7 @@ class Host:
             try:
                 await agent.once()
                 return True
-            except ShufflerAway as problem:
+            except ShufflerUnreachable as problem:
                 pause = max(0.5, 0.05 * left)
                 if self._clock.now() + pause >= closes:
                     log.warning("shuffler not reached in this round: %s", problem)

@@ -31,6 +31,7 @@ from dpcheckin.service.analyzer.settings import FILE, AnalyzerSettings, read_set
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
 from dpcheckin.service.tasks import AnalyzerTask
 from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.credentials import bearer_header
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import problem_in
 
@@ -89,10 +90,8 @@ def settings_for(run_config: Mapping[str, Any]) -> AnalyzerSettings:
 
 def check_shuffler(settings: AnalyzerSettings) -> None:
     """Raise `NoShuffler` unless a shuffler that knows this analyzer answers, before any message."""
-    verify: Any = True
-    if settings.shuffler.startswith("https"):
-        verify = tls.client_context(settings.authority)
-    headers = {"Authorization": f"Bearer {settings.token}"}
+    verify = tls.verification(settings.shuffler, settings.authority)
+    headers = bearer_header(settings.token)
     try:
         with httpx.Client(verify=verify, timeout=10.0, trust_env=False) as http:
             # a round that cannot exist: only a shuffler answers in this form
@@ -140,7 +139,7 @@ def check_in(
     try:
         analyzer.run()
         messenger.collect()
-        found = analyzer.board.snapshot() | {"rings": [asdict(told) for told in messenger.told]}
+        found = analyzer.board.snapshot() | {"rings": [asdict(one) for one in messenger.outcomes]}
         (settings.folder / RESULT).write_text(json.dumps(found, indent=1) + "\n")
         return found
     finally:

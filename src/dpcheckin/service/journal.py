@@ -175,8 +175,8 @@ class Journal:
 
     def _write_head(self) -> None:
         """Into one of two places in turn, so that a write cut short leaves the other one whole."""
-        said = f"{len(self.entries)} {self.last_digest}"
-        line = f"{said} {digest(said.encode()).hex()}\n".encode()
+        summary = f"{len(self.entries)} {self.last_digest}"
+        line = f"{summary} {digest(summary.encode()).hex()}\n".encode()
         os.pwrite(self._head, line.ljust(_HEAD_SLOT, b"\n"), _HEAD_SLOT * (len(self.entries) % 2))
         os.fsync(self._head)
 
@@ -209,13 +209,13 @@ class Journal:
         index, previous = len(self.entries), self.last_digest
         try:
             found = parse(line)
-            body, said = found["body"], found["digest"]
+            body, recorded = found["body"], found["digest"]
             named = found["previous"]
         except (Malformed, KeyError, TypeError):
             raise JournalDamaged(f"{self.path}: entry {index} cannot be read") from None
-        if named != previous or said != _digest(index, previous, body):
+        if named != previous or recorded != _digest(index, previous, body):
             raise JournalDamaged(f"{self.path}: entry {index} is not the one that was written")
-        return Entry(index, body, said)
+        return Entry(index, body, recorded)
 
     def _read_head(self) -> tuple[int, str]:
         """The newer of the two places; an empty file is that of a new journal."""

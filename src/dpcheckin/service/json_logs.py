@@ -30,7 +30,7 @@ class JsonLines(logging.Formatter):
 def set_up(logger: str, level: str) -> None:
     """Send a service's events and the web server's warnings to standard error.
 
-    Parameters:
+    Args:
         logger: name of the service's logger, such as `dpcheckin.shuffler`.
         level: least severity of the events that are written: debug, info, warning or error.
     """

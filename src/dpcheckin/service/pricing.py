@@ -33,8 +33,8 @@ def randomizer_of(plan: PlanDocument) -> Randomizer:
     Names: privunit, ldp-sgd (local_epsilon), gaussian (noise_multiplier), d-ary (local_epsilon),
     skellam (noise_multiplier, steps).
     """
-    said = dict(plan.randomizer)
-    name, dimension, clip = said["name"], plan.dimension, float(said["clip"])
+    table = dict(plan.randomizer)
+    name, dimension, clip = table["name"], plan.dimension, float(table["clip"])
     makers: dict[str, tuple[int, set[str], Any]] = {
         "privunit": (VECTOR, {"local_epsilon"}, lambda e: PrivUnit(e, dimension, clip)),
         "ldp-sgd": (VECTOR, {"local_epsilon"}, lambda e: LdpSgd(e, dimension, clip)),
@@ -51,10 +51,10 @@ def randomizer_of(plan: PlanDocument) -> Randomizer:
     encoding, wanted, make = makers[name]
     if plan.encoding != encoding:
         raise InvalidParameter("randomizer.encoding", plan.encoding, f"{encoding} with {name}")
-    if said.keys() - _COMMON != wanted:
-        odd = sorted((said.keys() - _COMMON) ^ wanted)
+    if table.keys() - _COMMON != wanted:
+        odd = sorted((table.keys() - _COMMON) ^ wanted)
         raise InvalidParameter("randomizer", odd, f"exactly {', '.join(sorted(wanted))}")
-    made: Randomizer = make(*(said[name] for name in sorted(wanted)))
+    made: Randomizer = make(*(table[name] for name in sorted(wanted)))
     return made
 
 
@@ -116,9 +116,9 @@ class Price:
         """Both figures after so many charged rounds."""
         if charged == 0:
             return Spent(0.0, 0.0, self.delta)
-        said = self.statement(charged)
-        assert said.local is not None
-        return Spent(said.charge(), said.local.epsilon, self.delta)
+        statement = self.statement(charged)
+        assert statement.local is not None
+        return Spent(statement.charge(), statement.local.epsilon, self.delta)
 
     @cached_property
     def allowed_rounds(self) -> int:
@@ -135,9 +135,9 @@ class Price:
     @cached_property
     def local(self) -> LocalGuarantee:
         """What one report and the whole plan leave without an honest shuffler."""
-        said = self.statement(self.document.rounds).local
-        assert said is not None
-        return said
+        local = self.statement(self.document.rounds).local
+        assert local is not None
+        return local
 
 
 @lru_cache(maxsize=4096)

@@ -56,6 +56,16 @@ def client_context(authority: Path | None) -> ssl.SSLContext:
     return context
 
 
+def verification(address: str, authority: Path | None) -> ssl.SSLContext | bool:
+    """What a connection to a server checks certificates with, as httpx takes it.
+
+    Args:
+        address: the server's; certificates are always checked behind `https`.
+        authority: PEM file of the only authority to believe; None: those of the system.
+    """
+    return client_context(authority) if address.startswith("https") else True
+
+
 def make_authority(folder: Path, name: str = "dpcheckin test authority") -> Pair:
     """A self-signed authority in `folder`: `authority.pem` and `authority.key`."""
     key = ec.generate_private_key(ec.SECP256R1())

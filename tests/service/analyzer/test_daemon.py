@@ -16,7 +16,7 @@ from dpcheckin.service.analyzer.board import expected
 from dpcheckin.service.analyzer.core import PlanChanged, Status, Step, next_step
 from dpcheckin.service.analyzer.daemon import LEDGER, Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import KeyRing, load_identity
-from dpcheckin.service.analyzer.shuffler_client import BatchCutShort, records
+from dpcheckin.service.analyzer.shuffler_client import TruncatedBatch, records
 from dpcheckin.service.analyzer.state import AnalyzerState, CheckpointDamaged
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.pricing import Price
@@ -266,7 +266,7 @@ def test_a_batch_cut_short_is_fetched_again(tmp_path: Path) -> None:
     def cutting(number: int) -> Any:
         cuts[0] += 1
         if cuts[0] == 1:
-            raise BatchCutShort("lost")
+            raise TruncatedBatch("lost")
         return real(number)
 
     world.shuffler.batch = cutting  # type: ignore[method-assign]
@@ -275,7 +275,7 @@ def test_a_batch_cut_short_is_fetched_again(tmp_path: Path) -> None:
 
 
 def always_cut(number: int) -> Any:
-    raise BatchCutShort("lost")
+    raise TruncatedBatch("lost")
 
 
 def test_told_to_stop_while_a_batch_cannot_be_fetched_it_stops_and_goes_on_later(
@@ -297,7 +297,7 @@ def test_a_batch_that_can_never_be_fetched_ends_the_run_with_the_reason(tmp_path
     world = World(tmp_path, small_plan(), {})
     world.shuffler.batch = always_cut  # type: ignore[method-assign]
     world.stop.wait = lambda seconds=None: False  # type: ignore[method-assign, assignment]
-    with pytest.raises(BatchCutShort, match="round 0: 20 attempts failed"):
+    with pytest.raises(TruncatedBatch, match="round 0: 20 attempts failed"):
         world.run()
 
 
@@ -445,11 +445,11 @@ def test_plan_documents_keep_their_plan(tmp_path: Path) -> None:
     [
         (None, Step.ANNOUNCE),
         (Status("open"), Step.WAIT),
-        (Status("closed", 1, 1), Step.PAY_AND_COLLECT),
-        (Status("claimed", 1, 1), Step.PAY_AND_COLLECT),
+        (Status("closed", 1, 1), Step.CHARGE_AND_COLLECT),
+        (Status("claimed", 1, 1), Step.CHARGE_AND_COLLECT),
         (Status("void", 1, None, "population"), Step.SKIP),
-        (Status("void", 1, 1, "batch"), Step.PAY_AND_SKIP),
-        (Status("done"), Step.PAY_AND_GIVE_UP),
+        (Status("void", 1, 1, "batch"), Step.CHARGE_AND_SKIP),
+        (Status("done"), Step.CHARGE_AS_LOST),
     ],
 )
 def test_the_next_step_follows_from_the_shufflers_answer(status: Status | None, step: Step) -> None:
@@ -532,5 +532,5 @@ def test_records_are_cut_from_a_stream_of_any_chunks(size: int) -> None:
         return iter(content[i : i + size] for i in range(0, len(content), size))
 
     assert list(records(chunks(stream))) == wanted
-    with pytest.raises(BatchCutShort):
+    with pytest.raises(TruncatedBatch):
         list(records(chunks(stream[:-1])))

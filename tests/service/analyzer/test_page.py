@@ -15,7 +15,7 @@ import uvicorn
 
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.board import Board
-from dpcheckin.service.analyzer.ledger import Ledger, Why
+from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
 from dpcheckin.service.analyzer.page import page_app
 from dpcheckin.service.analyzer.state import AnalyzerState
 from dpcheckin.service.listening import listen
@@ -54,7 +54,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
         elif number == 12:
             more |= {"spoiled": "one share was malformed"}
         if count is not None:
-            ledger.charge(number, Why.RELEASE)
+            ledger.charge(number, ChargeReason.RELEASE)
             more |= {"opened": count, "accuracy": 0.9 - 0.8 * 0.8**number}
         spent = ledger.spent
         status = core.Status("closed", 200 if number == 4 else 300, count)

@@ -16,7 +16,7 @@ from dpcheckin.service.analyzer import server as server_module
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
-from dpcheckin.service.analyzer.shuffler_client import BatchCutShort, ShufflerClient, Stopped
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped, TruncatedBatch
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.problems import Malformed, Problem, Refusal
 from dpcheckin.service.wire.signing import public_identity
@@ -123,7 +123,7 @@ def test_a_batch_is_its_records_or_an_error_that_is_tried_again() -> None:
     with line(lambda request: streamed(body)).batch(0) as found:
         assert list(found) == [b"one", b"", b"three"]
     with (
-        pytest.raises(BatchCutShort, match="2 bytes after"),
+        pytest.raises(TruncatedBatch, match="2 bytes after"),
         line(lambda request: streamed(body + b"\0\0")).batch(0) as found,
     ):
         list(found)
@@ -136,7 +136,7 @@ def test_a_batch_is_its_records_or_an_error_that_is_tried_again() -> None:
     def broken(request: httpx.Request) -> httpx.Response:
         raise httpx.ReadError("reset")
 
-    with pytest.raises(BatchCutShort, match="ReadError"), line(broken).batch(0):
+    with pytest.raises(TruncatedBatch, match="ReadError"), line(broken).batch(0):
         pass
 
 

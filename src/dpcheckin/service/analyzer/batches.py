@@ -79,7 +79,7 @@ class BatchReader:
         self.reports = 0
         self.dropped: Counter[str] = Counter()
         self._shares: SumOfShares | None = None
-        self._vectors: _Vectors | None = None
+        self._vectors: _VectorSum | None = None
         self._symbols: Counter[int] = Counter()
         self._take: Callable[[bytes], None] = self._take_symbol
         if isinstance(self._randomizer, SkellamVector):
@@ -88,7 +88,7 @@ class BatchReader:
             self._shares = SumOfShares(self._randomizer, shuffler_sum)
             self._take = self._take_share
         elif isinstance(self._randomizer, VectorRandomizer):
-            self._vectors = _Vectors(self._randomizer, plan.dimension)
+            self._vectors = _VectorSum(self._randomizer, plan.dimension)
             self._take = self._vectors.take
 
     def add(self, envelope: bytes) -> None:
@@ -135,7 +135,7 @@ class BatchReader:
         return self._randomizer.estimate(symbols)
 
 
-def _at_a_cache_line(size: int, kind: str) -> NDArray[Any]:
+def _aligned_zeros(size: int, kind: str) -> NDArray[Any]:
     """Zeros that vector instructions can read without crossing from one cache line to the next."""
     wanted = np.dtype(kind)
     raw = np.zeros(size * wanted.itemsize + _CACHE_LINE, np.uint8)
@@ -143,7 +143,7 @@ def _at_a_cache_line(size: int, kind: str) -> NDArray[Any]:
     return raw[start : start + size * wanted.itemsize].view(wanted)
 
 
-class _Vectors:
+class _VectorSum:
     """Sums float32 reports, refusing those that no honest client could have sent.
 
     A direction has length one; a Gaussian report is not longer than clip and noise can make it.
@@ -153,7 +153,7 @@ class _Vectors:
 
     def __init__(self, randomizer: VectorRandomizer, dimension: int) -> None:
         self._randomizer = randomizer
-        self._some = _at_a_cache_line(dimension, "f4")
+        self._partial = _aligned_zeros(dimension, "f4")
         self._sum = np.zeros(dimension, np.float64)
         self._rows = 0
         if isinstance(randomizer, Gaussian):
@@ -164,11 +164,11 @@ class _Vectors:
             self._squares = (0.998, 1.002)
 
     def take(self, payload: bytes) -> None:
-        row, some = np.frombuffer(payload, "<f4", -1, PAYLOAD_HEAD_BYTES), self._some
+        row, partial = np.frombuffer(payload, "<f4", -1, PAYLOAD_HEAD_BYTES), self._partial
         # BLAS itself: it neither warns of NaN nor of overflow, and both fail the comparison
         if not self._squares[0] <= sdot(row, row) <= self._squares[1]:
             raise Malformed("not a vector this randomizer can report")
-        np.add(some, row, some)
+        np.add(partial, row, partial)
         self._rows += 1
         if self._rows == _CARRY:
             self._carry()
@@ -178,6 +178,6 @@ class _Vectors:
         return np.asarray(self._randomizer.sum_estimates(self._sum[None, :]), np.float64)
 
     def _carry(self) -> None:
-        self._sum += self._some
-        self._some[:] = 0.0
+        self._sum += self._partial
+        self._partial[:] = 0.0
         self._rows = 0

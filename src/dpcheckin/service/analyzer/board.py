@@ -111,8 +111,8 @@ class Board:
         local = spent["local_epsilon"]
         lines: list[str] = []
 
-        def gauge(name: str, said: str, values: dict[str, float], kind: str = "gauge") -> None:
-            lines.append(f"# HELP {_PREFIX}{name} {said}")
+        def gauge(name: str, help_text: str, values: dict[str, float], kind: str = "gauge") -> None:
+            lines.append(f"# HELP {_PREFIX}{name} {help_text}")
             lines.append(f"# TYPE {_PREFIX}{name} {kind}")
             lines.extend(f"{_PREFIX}{name}{label} {value}" for label, value in values.items())
 

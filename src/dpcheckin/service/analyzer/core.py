@@ -30,9 +30,9 @@ class Step(Enum):
     ANNOUNCE = "announce"  # the shuffler has not seen it
     WAIT = "wait"  # it is open
     SKIP = "skip"  # void by population: costs nothing
-    PAY_AND_SKIP = "pay and skip"  # void by batch: its number of reports was seen
-    PAY_AND_COLLECT = "pay and collect"  # closed or claimed: charge, claim, open, learn
-    PAY_AND_GIVE_UP = "pay and give up"  # taken and deleted, and not in our checkpoint
+    CHARGE_AND_SKIP = "charge and skip"  # void by batch: its number of reports was seen
+    CHARGE_AND_COLLECT = "charge and collect"  # closed or claimed: charge, claim, open, learn
+    CHARGE_AS_LOST = "charge as lost"  # taken and deleted, and not in our checkpoint
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def next_step(status: Status | None) -> Step:
     if status is None:
         return Step.ANNOUNCE
     if status.state == "void":
-        return Step.SKIP if status.reason == "population" else Step.PAY_AND_SKIP
+        return Step.SKIP if status.reason == "population" else Step.CHARGE_AND_SKIP
     return {
         "open": Step.WAIT,
-        "closed": Step.PAY_AND_COLLECT,
-        "claimed": Step.PAY_AND_COLLECT,
-        "done": Step.PAY_AND_GIVE_UP,
+        "closed": Step.CHARGE_AND_COLLECT,
+        "claimed": Step.CHARGE_AND_COLLECT,
+        "done": Step.CHARGE_AS_LOST,
     }[status.state]
 
 

@@ -22,8 +22,8 @@ from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.core import Status, Step
 from dpcheckin.service.analyzer.keys import KeyRing
-from dpcheckin.service.analyzer.ledger import BudgetSpent, Ledger, Why
-from dpcheckin.service.analyzer.shuffler_client import BatchCutShort, ShufflerClient, Stopped
+from dpcheckin.service.analyzer.ledger import BudgetSpent, ChargeReason, Ledger
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped, TruncatedBatch
 from dpcheckin.service.analyzer.state import AnalyzerState
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.tasks import AnalyzerTask
@@ -174,13 +174,13 @@ class Analyzer:
     def _settle(self, step: Step, number: int, status: Status) -> None:
         if step is Step.SKIP:
             self._finish(self._state, status, "void by population")
-        elif step is Step.PAY_AND_SKIP:
-            self.ledger.charge(number, Why.VOID)
+        elif step is Step.CHARGE_AND_SKIP:
+            self.ledger.charge(number, ChargeReason.VOID)
             self._finish(self._state, status, "void by batch")
-        elif step is Step.PAY_AND_GIVE_UP:
+        elif step is Step.CHARGE_AS_LOST:
             # released to somebody who knew this folder's future: the folder was put back in time
             log.error("round %d was released before; this folder is an older copy", number)
-            self.ledger.charge(number, Why.RELEASE)
+            self.ledger.charge(number, ChargeReason.RELEASE)
             self._finish(self._state, status, "lost")
         else:
             self._collect(number, status)
@@ -188,7 +188,7 @@ class Analyzer:
             self.stop.wait(self._schedule.pause_seconds)
 
     def _collect(self, number: int, status: Status) -> None:
-        charge = self.ledger.charge(number, Why.RELEASE)  # durable before the claim
+        charge = self.ledger.charge(number, ChargeReason.RELEASE)  # durable before the claim
         self._shuffler.claim(number, charge.digest)
         began = time.perf_counter()
         decoded = self._fetch(number)
@@ -213,11 +213,11 @@ class Analyzer:
         for attempt in range(_FETCHES):
             try:
                 return self._read_batch(number)
-            except BatchCutShort as problem:
+            except TruncatedBatch as problem:
                 log.warning("batch of round %d, attempt %d: %s", number, attempt + 1, problem)
                 if self.stop.wait(min(5.0, 0.1 * 2**attempt)):
                     raise Stopped("told to stop while a batch was fetched") from None
-        raise BatchCutShort(f"round {number}: {_FETCHES} attempts failed")
+        raise TruncatedBatch(f"round {number}: {_FETCHES} attempts failed")
 
     def _read_batch(self, number: int) -> Decoded:
         document = self._pending()

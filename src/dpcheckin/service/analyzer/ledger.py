@@ -25,7 +25,7 @@ class BudgetSpent(ServiceError):
     """The next round would pass the budget, or the plan has no rounds left."""
 
 
-class Why(Enum):
+class ChargeReason(Enum):
     """What a charge pays for."""
 
     RELEASE = "release"  # the batch is about to be claimed
@@ -89,7 +89,7 @@ class Ledger:
                 f"budget of {document.epsilon_budget:g} at delta = {document.delta:g}"
             )
 
-    def charge(self, round_number: int, why: Why) -> Entry:
+    def charge(self, round_number: int, reason: ChargeReason) -> Entry:
         """Charge a round durably, before anything of it is released; again: the same entry."""
         found = self._charges.get(round_number)
         if found is not None:
@@ -100,7 +100,7 @@ class Ledger:
             {
                 "kind": "charge",
                 "round": round_number,
-                "why": why.value,
+                "why": reason.value,
                 "charged": self.charged + 1,
                 "epsilon": after.epsilon,
                 "local_epsilon": _finite(after.local_epsilon),

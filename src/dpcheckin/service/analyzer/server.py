@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -68,21 +68,21 @@ class _Run:
 
     def __init__(self, analyzer: Analyzer, stay: bool) -> None:
         self._analyzer, self._stay = analyzer, stay
-        self._result: list[Any] = []
+        self._result: str | BaseException = "stopped"
         self._thread = threading.Thread(target=self._conduct, name="conductor")
         self._server = _page_server(analyzer.board, self._thread.is_alive)
 
     def _conduct(self) -> None:
         try:
-            self._result.append(self._analyzer.run())
+            self._result = self._analyzer.run()
         except BaseException as problem:
-            self._result.append(problem)
+            self._result = problem
             self._analyzer.board.finish(f"failed: {problem}")
         finally:
-            if not self._stay or isinstance(self._result[0], BaseException):
+            if not self._stay or isinstance(self._result, BaseException):
                 self._server.should_exit = True
 
-    def until_over(self, opened: Any) -> str:
+    def until_over(self, opened: socket.socket) -> str:
         signal.signal(signal.SIGHUP, lambda *_: self._analyzer.rotate_now.set())
         # the web server stops at this signal, and raises it again when it has: an end like others
         signal.signal(signal.SIGTERM, lambda *_: self._analyzer.stop.set())
@@ -92,7 +92,6 @@ class _Run:
         finally:
             self._analyzer.stop.set()
             self._thread.join()
-        result = self._result[0]
-        if isinstance(result, BaseException):
-            raise result
-        return str(result)
+        if isinstance(self._result, BaseException):
+            raise self._result
+        return self._result

@@ -77,7 +77,7 @@ class AnalyzerSettings:
     def plan_document(self, dimension: int) -> PlanDocument:
         """The plan, for reports of this dimension, with a fresh nonce."""
         name = self.randomizer.get("name")
-        said = {
+        document = {
             **_DEFAULTS,
             **self.plan,
             "type": "plan",
@@ -92,7 +92,7 @@ class AnalyzerSettings:
             "nonce": secrets.token_hex(16),
         }
         try:
-            return PlanDocument.from_object(said)
+            return PlanDocument.from_object(document)
         except Malformed as problem:
             raise InvalidParameter("plan", str(problem), "a plan as docs/wire.md has it") from None
 

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 
@@ -19,6 +18,7 @@ from dpcheckin.errors import ServiceError
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.credentials import bearer_header
 from dpcheckin.service.wire.problems import PASSING, Malformed, Problem, Refusal, problem_in
 
 _LENGTH = struct.Struct(">I")
@@ -29,7 +29,7 @@ class Stopped(ServiceError):
     """The analyzer was told to stop while it waited."""
 
 
-class BatchCutShort(ServiceError):
+class TruncatedBatch(ServiceError):
     """The stream of a batch ended early; it is fetched again."""
 
 
@@ -43,11 +43,10 @@ class ShufflerClient:
         authority: Path | None = None,
         stop: threading.Event | None = None,
     ) -> None:
-        verify: Any = tls.client_context(authority) if address.startswith("https") else True
         self._http = httpx.Client(
             base_url=address,
-            headers={"Authorization": f"Bearer {token}"},
-            verify=verify,
+            headers=bearer_header(token),
+            verify=tls.verification(address, authority),
             timeout=60.0,
             trust_env=False,
         )
@@ -95,7 +94,7 @@ class ShufflerClient:
                     raise _refusal(answer)
                 yield records(answer.iter_raw())
         except httpx.TransportError as problem:
-            raise BatchCutShort(type(problem).__name__) from None
+            raise TruncatedBatch(type(problem).__name__) from None
 
     def _call(self, method: str, path: str, content: bytes | None = None) -> bytes:
         pause = 0.1
@@ -138,4 +137,4 @@ def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
         del buffer[:start]
         start = 0
     if buffer:
-        raise BatchCutShort(f"{len(buffer)} bytes after the last whole record")
+        raise TruncatedBatch(f"{len(buffer)} bytes after the last whole record")

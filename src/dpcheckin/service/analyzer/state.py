@@ -68,17 +68,19 @@ class AnalyzerState:
         if digest(content[32:]) != content[:32]:
             raise CheckpointDamaged("the checkpoint is not what was written")
         try:
-            said = parse(content[32:], _LARGEST)
-            partial = said["partial"]
+            fields = parse(content[32:], _LARGEST)
+            partial = fields["partial"]
             return AnalyzerState(
-                plan=said["plan"],
-                task=TaskState(_bytes(said["model"]), _bytes(said["private"]), said["metrics"]),
-                round=said["round"],
-                pending=said["pending"],
-                steps=said["steps"],
+                plan=fields["plan"],
+                task=TaskState(
+                    _bytes(fields["model"]), _bytes(fields["private"]), fields["metrics"]
+                ),
+                round=fields["round"],
+                pending=fields["pending"],
+                steps=fields["steps"],
                 partial=None if partial is None else np.frombuffer(_bytes(partial)).copy(),
-                partial_reports=said["partial_reports"],
-                log=tuple(said["log"]),
+                partial_reports=fields["partial_reports"],
+                log=tuple(fields["log"]),
             )
         except (Malformed, KeyError, TypeError, ValueError):
             raise CheckpointDamaged("the checkpoint is of another version") from None

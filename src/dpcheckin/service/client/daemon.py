@@ -26,6 +26,7 @@ from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.core import Agent, Refused
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.tasks import ClientTask
+from dpcheckin.service.wire.credentials import bearer_header
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import PASSING, Problem, problem_in
 
@@ -36,7 +37,7 @@ _LARGEST_PAUSE = 30.0
 _MARGIN_SHARE = 0.15  # of the window, kept free for retries before it closes
 
 
-class ShufflerAway(ServiceError):
+class ShufflerUnreachable(ServiceError):
     """The shuffler does not answer; the agent tries again."""
 
 
@@ -62,9 +63,7 @@ class Counts:
 
 def http_client(config: ClientConfig, **options: Any) -> httpx.AsyncClient:
     """A connection to the shuffler; certificates are always checked."""
-    verify: Any = True
-    if config.shuffler.startswith("https"):
-        verify = tls.client_context(config.authority)
+    verify = tls.verification(config.shuffler, config.authority)
     return httpx.AsyncClient(verify=verify, timeout=30.0, trust_env=False, **options)
 
 
@@ -98,13 +97,13 @@ class Daemon:
                 until = await self.once()
                 pause = self.config.poll_seconds
                 if until is None:
-                    await self._rest(pause)
+                    await self._sleep_about(pause)
                 else:
                     await self._clock.sleep(max(0.0, until - self._clock.now()))
-                    await self._rest(0.2 * pause)
-            except ShufflerAway as problem:
+                    await self._sleep_about(0.2 * pause)
+            except ShufflerUnreachable as problem:
                 log.warning("shuffler not reached, trying again: %s", problem)
-                await self._rest(pause)
+                await self._sleep_about(pause)
                 pause = min(2 * pause, _LARGEST_PAUSE)
 
     async def once(self) -> float | None:
@@ -169,14 +168,14 @@ class Daemon:
                 log.warning("report not sent, trying again: %s", type(failure).__name__)
             if self._clock.now() + pause >= found.closes:
                 return False
-            await self._rest(pause)
+            await self._sleep_about(pause)
             pause *= 2
 
     async def _get(self, path: str, *, missing: Problem | None = None) -> Any:
         try:
             answer = await self._http.get(self.config.shuffler + path, headers=self._headers())
         except httpx.TransportError as failure:
-            raise ShufflerAway(type(failure).__name__) from None
+            raise ShufflerUnreachable(type(failure).__name__) from None
         if answer.status_code == 200:
             return answer.content
         problem = problem_in(answer.content)
@@ -184,12 +183,12 @@ class Daemon:
             return None
         if problem is Problem.UNAUTHORIZED:
             raise Refused("the shuffler does not know this client's token")
-        raise ShufflerAway(f"{path}: {problem.slug if problem else answer.status_code}")
+        raise ShufflerUnreachable(f"{path}: {problem.slug if problem else answer.status_code}")
 
     def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.config.token}"}
+        return bearer_header(self.config.token)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _sleep_about(self, seconds: float) -> None:
         """Sleep between half and one and a half times as long."""
         await self._clock.sleep(seconds * (0.5 + float(self._source.uniform(1)[0])))
 

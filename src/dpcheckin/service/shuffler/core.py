@@ -68,7 +68,7 @@ class Shuffler(Publishing, Releasing):
         answers: list[Problem | None] = [Problem.ROUND_CLOSED] * len(submissions)
         by_round: dict[int, list[int]] = {}
         for place, submission in enumerate(submissions):
-            if now < submission.closes and submission.serial not in self.over:
+            if now < submission.closes and submission.serial not in self.ended:
                 by_round.setdefault(submission.serial, []).append(place)
         for serial, places in by_round.items():
             taken = self._accept(serial, [submissions[place] for place in places])
@@ -90,4 +90,4 @@ class Shuffler(Publishing, Releasing):
 
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
         """Count clients as present in a round, durably; False if it is over."""
-        return serial not in self.over and self.store.mark_present(serial, clients)
+        return serial not in self.ended and self.store.mark_present(serial, clients)

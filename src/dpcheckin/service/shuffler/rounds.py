@@ -83,7 +83,7 @@ class Rounds:
         self.identity = identity
         self.largest_envelope = largest_envelope
         self._on_settled = on_settled
-        self.over: set[int] = set()  # rounds whose end we have seen, even if it is not stored yet
+        self.ended: set[int] = set()  # rounds whose end we have seen, even if it is not stored yet
         self._purging = threading.Lock()
         self.view: View | None = None
 
@@ -113,11 +113,11 @@ class Rounds:
         return self.may_be_open(record) and self.clock() >= record.opens
 
     def may_be_open(self, record: RoundRecord) -> bool:
-        if record.state is not State.OPEN or record.serial in self.over:
+        if record.state is not State.OPEN or record.serial in self.ended:
             return False
         if self.clock() < record.closes:
             return True
-        self.over.add(record.serial)
+        self.ended.add(record.serial)
         return False
 
     # --- closing ----------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Rounds:
         with self.store.transaction() as transaction:
             now = self.clock()
             open_rounds = transaction.rounds(State.OPEN)
-            due = [r for r in open_rounds if now >= r.closes or r.serial in self.over]
+            due = [r for r in open_rounds if now >= r.closes or r.serial in self.ended]
             settled = [self._settle(transaction, record) for record in due]
             left = transaction.unpurged()
             self.view = self.read_view(transaction)
@@ -143,7 +143,7 @@ class Rounds:
         return left
 
     def _settle(self, transaction: Transaction, record: RoundRecord) -> Settled:
-        self.over.add(record.serial)
+        self.ended.add(record.serial)
         # First the state, which keeps further reports out, then the counts.
         transaction.change_round(record.serial, state=State.CLOSED)
         found, plan = transaction.counts(record.serial), self.current_plan(transaction)
@@ -153,17 +153,17 @@ class Rounds:
         present, held = found.served if plan.cover else found.fetched, found.reports
         # of a slot one report is released, a dummy if need be: how many there were is secret
         state, reason, reports = State.CLOSED, None, 1 if plan.keeps_one else held
-        told: int | None = reports
+        published: int | None = reports
         if present < plan.population:
             # The number of reports depends on secret coins, and this round is to cost nothing.
-            state, reason, told = State.VOID, BY_POPULATION, None
+            state, reason, published = State.VOID, BY_POPULATION, None
         elif held < plan.minimum_batch:
             state, reason = State.VOID, BY_BATCH
         transaction.change_round(
-            record.serial, state=state, reason=reason, present=present, reports=told
+            record.serial, state=state, reason=reason, present=present, reports=published
         )
         transaction.forget_attendance(record.serial)
-        return Settled(record.number, state, reason, present, told)
+        return Settled(record.number, state, reason, present, published)
 
     def purge(self, record: RoundRecord, *, wait: bool) -> None:
         if not self._purging.acquire(blocking=wait):

@@ -43,16 +43,18 @@ def open_store(address: str) -> Store:
 
 def build(settings: Settings, store: Store, clock: Callable[[], float] = time.time) -> Front:
     """The front of a shuffler over a store."""
-    told: list[Callable[[Settled], None]] = []
+
+    def settled(round_: Settled) -> None:
+        front.settled(round_)  # no round can settle before the front below is there
+
     core = Shuffler(
         store,
         clock=clock,
         chance=SecureChance(),
         identity=settings.identity,
-        on_settled=lambda settled: told[0](settled),
+        on_settled=settled,
     )
     front = Front(core, analyzer_token(settings.folder), limits=settings.limits)
-    told.append(front.settled)
     front.metrics.set("start_time_seconds", clock())
     return front
 

@@ -39,6 +39,15 @@ def same(one: bytes, other: bytes) -> bool:
     return hmac.compare_digest(one, other)
 
 
+def bearer_header(token: str) -> dict[str, str]:
+    """The header with which a client or the analyzer shows its token.
+
+    >>> bearer_header("abc")
+    {'Authorization': 'Bearer abc'}
+    """
+    return {"Authorization": f"Bearer {token}"}
+
+
 def bearer_digest(header: bytes | None) -> bytes | None:
     """The digest of the token in an `Authorization` header, None if there is no token in it.
 

@@ -51,8 +51,8 @@ class Problem(Enum):
 
     def body(self) -> bytes:
         """The same bytes every time."""
-        said = {"status": self.status, "title": self.title, "type": self.urn}
-        return json.dumps(said, separators=(",", ":")).encode()
+        fields = {"status": self.status, "title": self.title, "type": self.urn}
+        return json.dumps(fields, separators=(",", ":")).encode()
 
 
 PASSING = (Problem.TOO_MANY, Problem.BUSY, Problem.STORAGE)
@@ -90,8 +90,8 @@ def problem_in(body: bytes) -> Problem | None:
     True
     """
     try:
-        said = json.loads(body)
+        fields = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    urn = said.get("type") if isinstance(said, dict) else None
+    urn = fields.get("type") if isinstance(fields, dict) else None
     return _BY_URN.get(urn) if isinstance(urn, str) else None

@@ -232,21 +232,21 @@ def test_upkeep_counts_clock_steps_rounds_and_failures() -> None:
     analyzer = Analyzer.of(population=2, minimum_batch=1)
     analyzer.publish(front.core)
     analyzer.open(front.core, 0)
-    front.look_after()
+    front.maintain()
     assert front.metrics.value("round_open") == 1
     attend(front.core, 2)
     send(front.core, analyzer, 0, 0, 1)
     clock.now -= 1
-    front.look_after()
+    front.maintain()
     assert front.metrics.value("clock_steps_back_total") == 1
     clock.now += 100
-    front.look_after()
+    front.maintain()
     assert front.metrics.value("rounds_total", outcome="closed") == 1
     assert front.metrics.value("reports_total") == 2
     assert front.metrics.value("round_open") == 0
     analyzer.open(front.core, 1)
     clock.now += 100
-    front.look_after()
+    front.maintain()
     assert front.metrics.value("rounds_total", outcome="void-population") == 1
     assert front.metrics.value("storage_ok") == 1
 
@@ -256,7 +256,7 @@ def test_upkeep_counts_clock_steps_rounds_and_failures() -> None:
 )
 def test_a_failing_store_shows_in_health(problem: Exception, healthy: bool) -> None:
     front = front_over(MemoryStore())
-    front.look_after()
+    front.maintain()
     pages = admin_app(front)
 
     async def health() -> int:
@@ -270,7 +270,7 @@ def test_a_failing_store_shows_in_health(problem: Exception, healthy: bool) -> N
         raise problem
 
     front.core.tick = fail  # type: ignore[method-assign]
-    front.look_after()
+    front.maintain()
     assert asyncio.run(health()) == (200 if healthy else 503)
     metrics = asyncio.run(ask(pages, "GET", "/metrics"))
     assert metrics is not None
@@ -285,7 +285,7 @@ def test_upkeep_goes_on_after_an_error_nobody_foresaw() -> None:
         calls.append(1)
         raise RuntimeError("odd")
 
-    front.look_after = odd  # type: ignore[method-assign]
+    front.maintain = odd  # type: ignore[method-assign]
 
     async def run() -> None:
         task = asyncio.create_task(upkeep(front, 0.001))
@@ -311,7 +311,7 @@ def test_whatever_goes_wrong_the_answer_is_one_of_the_known(
 ) -> None:
     front = front_over(MemoryStore())
     front.core.store.enroll([token_digest(CLIENT)])
-    front.look_after()
+    front.maintain()
 
     def fail(*arguments: Any) -> Any:
         raise problem
@@ -370,7 +370,7 @@ def test_a_round_that_ends_between_two_looks_is_no_round() -> None:
     analyzer = Analyzer.of(population=2, minimum_batch=0)
     analyzer.publish(front.core)
     analyzer.open(front.core, 0)
-    front.look_after()
+    front.maintain()
     front.core.mark_present = lambda serial, clients: False  # type: ignore[method-assign]
     headers = [(b"authorization", b"Bearer " + CLIENT.encode())]
     reply = asyncio.run(ask(shuffler_app(front), "GET", "/v1/round", headers))
@@ -383,7 +383,7 @@ def test_a_plan_published_elsewhere_is_found_when_asked_for() -> None:
     store.enroll([token_digest(CLIENT)])
     one, two = front_over(store), front_over(store)
     for front in (one, two):
-        front.look_after()
+        front.maintain()
     analyzer = Analyzer.of(population=2)
     analyzer.publish(one.core)
     analyzer.open(one.core, 0)
@@ -406,7 +406,7 @@ def test_a_plan_published_elsewhere_is_found_when_asked_for() -> None:
 def test_a_report_before_any_plan_is_refused() -> None:
     front = front_over(MemoryStore())
     front.core.store.enroll([token_digest(CLIENT)])
-    front.look_after()
+    front.maintain()
     headers = [(b"authorization", b"Bearer " + CLIENT.encode())]
     reply = asyncio.run(ask(shuffler_app(front), "PUT", "/v1/rounds/0/report", headers, [b"x"]))
     assert reply is not None
@@ -445,7 +445,7 @@ def test_a_large_model_and_a_batch_arrive_whole() -> None:
 
     async def run() -> None:
         app = shuffler_app(front)
-        front.look_after()
+        front.maintain()
         put = await ask(app, "PUT", path, headers, [model[:5], model[5:]])
         assert put is not None
         assert put.status == 201

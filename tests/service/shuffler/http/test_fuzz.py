@@ -59,7 +59,7 @@ class Target:
                 self.clock.now += 10
                 self.core.tick()
         self.core.claim(0, CHARGE)
-        self.front.look_after()
+        self.front.maintain()
         self.app = shuffler_app(self.front)
 
     def fingerprint(self) -> bytes:

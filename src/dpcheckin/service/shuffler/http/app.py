@@ -33,7 +33,7 @@ _LARGEST_ROUND = 2**32 - 1
 _REFRESH_SECONDS = 0.25
 
 
-class HungUp(Exception):
+class ClientDisconnected(Exception):
     """The client went away before its request was complete."""
 
 
@@ -58,7 +58,7 @@ class Front:
         )
         self.budget = Budget(self.limits.body_bytes)
         self.models = ModelCache(core.model)
-        self.here: tuple[int, set[bytes]] = (0, set())
+        self.present_clients: tuple[int, set[bytes]] = (0, set())
         """The open round's serial, and the clients known to be counted as present in it."""
         self._per_client = Buckets(self.limits.requests_per_second, self.limits.burst, monotonic)
         self._failures = Buckets(
@@ -91,7 +91,7 @@ class Front:
 
     # --- upkeep -----------------------------------------------------------------------------
 
-    def look_after(self) -> None:
+    def maintain(self) -> None:
         """Close rounds, destroy what is to be destroyed, read what others may have changed."""
         now = self.core.clock()
         if now < self._last_time:
@@ -113,7 +113,7 @@ class Front:
         except Refusal:
             self.metrics.set("round_open", 0)
 
-    async def catch_up(self) -> None:
+    async def refresh_view(self) -> None:
         """Another front end may have opened a round that we have not heard of."""
         if self._monotonic() - self._refreshed > _REFRESH_SECONDS:
             self._refreshed = self._monotonic()
@@ -192,7 +192,7 @@ async def read_body(receive: Receive, largest: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise HungUp
+            raise ClientDisconnected
         part = message.get("body", b"")
         size += len(part)
         if size > largest:
@@ -234,7 +234,7 @@ class ShufflerApp:
             problem = await front.committer.submit(front.core.examine(client, number, body))
             if problem is not None:
                 refuse(problem)
-        except HungUp:
+        except ClientDisconnected:
             return
         except Exception as problem:
             await send_problem(send, front.failed(problem), hang_up=not read)
@@ -250,7 +250,7 @@ class ShufflerApp:
         if number <= _LARGEST_ROUND and (
             view is None or view.round is None or number > view.round.number
         ):
-            await self.front.catch_up()
+            await self.front.refresh_view()
             view = core.view
         return refuse(Problem.NO_ROUND) if view is None else view.sizes.envelope
 
@@ -260,6 +260,6 @@ async def upkeep(front: Front, seconds: float) -> None:
     while True:
         await asyncio.sleep(seconds)
         try:
-            await asyncio.to_thread(front.look_after)
+            await asyncio.to_thread(front.maintain)
         except Exception as problem:
             front.failed(problem)

@@ -55,9 +55,9 @@ class Metrics:
         with self._lock:
             values = dict(self._values)
         lines = []
-        for name, said in _HELP.items():
+        for name, help_text in _HELP.items():
             kind = "counter" if name.endswith("_total") else "gauge"
-            lines += [f"# HELP {_PREFIX}{name} {said}", f"# TYPE {_PREFIX}{name} {kind}"]
+            lines += [f"# HELP {_PREFIX}{name} {help_text}", f"# TYPE {_PREFIX}{name} {kind}"]
             found = {labels: v for (n, labels), v in values.items() if n == name}
             if not found and name not in _LABELLED:
                 found = {(): 0}

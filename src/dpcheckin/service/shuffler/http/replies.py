@@ -51,7 +51,7 @@ def empty(status: int) -> Response:
     return reply(_EMPTY, status=status)
 
 
-def said(value: dict[str, Any]) -> Response:
+def json_reply(value: dict[str, Any]) -> Response:
     """A small JSON object."""
     return reply(json.dumps(value, separators=(",", ":"), sort_keys=True).encode())
 

@@ -15,14 +15,20 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dpcheckin.service.shuffler.http.app import (
+    ClientDisconnected,
     Front,
-    HungUp,
     ShufflerApp,
     declared_length,
     read_body,
     upkeep,
 )
-from dpcheckin.service.shuffler.http.replies import InParts, empty, problem_response, reply, said
+from dpcheckin.service.shuffler.http.replies import (
+    InParts,
+    empty,
+    json_reply,
+    problem_response,
+    reply,
+)
 from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT
 from dpcheckin.service.wire.problems import Problem, refuse
 
@@ -70,7 +76,7 @@ class Routes:
     async def get_plan(self, request: Request) -> Response:
         self.front.client(request.scope)
         if self.core.view is None:
-            await self.front.catch_up()
+            await self.front.refresh_view()
         return reply(self.core.plan_page())
 
     async def get_round(self, request: Request) -> Response:
@@ -78,14 +84,14 @@ class Routes:
         record = self.core.current()
         if self.core.planned().plan.cover:  # who is there is told by the envelopes
             return reply(record.document)
-        serial, here = self.front.here
+        serial, present = self.front.present_clients
         if serial != record.serial:
-            here = set()
-            self.front.here = (record.serial, here)
-        if client not in here:
+            present = set()
+            self.front.present_clients = (record.serial, present)
+        if client not in present:
             if not await self.front.committer.present(record.serial, client):
                 refuse(Problem.NO_ROUND)
-            here.add(client)
+            present.add(client)
         return reply(record.document)
 
     async def get_model(self, request: Request) -> Response:
@@ -121,7 +127,7 @@ class Routes:
 
     async def get_status(self, request: Request) -> Response:
         self.front.analyzer(request.scope)
-        return said(await asyncio.to_thread(self.core.status, number_in(request)))
+        return json_reply(await asyncio.to_thread(self.core.status, number_in(request)))
 
     async def claim(self, request: Request) -> Response:
         self.front.analyzer(request.scope)
@@ -154,7 +160,7 @@ class Routes:
             request.state.read = request.method not in ("PUT", "POST")
             try:
                 return await endpoint(request)
-            except HungUp:
+            except ClientDisconnected:
                 return problem_response(Problem.MALFORMED, hang_up=True)
             except Exception as problem:
                 return problem_response(self.front.failed(problem), hang_up=not request.state.read)
@@ -191,7 +197,7 @@ def shuffler_app(front: Front, tick_seconds: float = TICK_SECONDS) -> ShufflerAp
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:
-        await asyncio.to_thread(front.look_after)
+        await asyncio.to_thread(front.maintain)
         front.committer.start()
         task = asyncio.create_task(upkeep(front, tick_seconds))
         yield

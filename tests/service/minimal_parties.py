@@ -1,6 +1,6 @@
 """An analyzer and agents without torch, as processes: they start fast, so they can be killed often.
 
-`python -m service.light_parties analyzer FOLDER` reads `light.json` in the folder, and so does
+`python -m service.minimal_parties analyzer FOLDER` reads `parties.json` in the folder, and so does
 `… agents FOLDER`. The parties are the real ones; only what is learned is a toy.
 """
 
@@ -46,25 +46,31 @@ def _price(content: bytes) -> Price:
     return Price(PlanDocument.from_object(json.loads(content)))
 
 
-def analyzer(folder: Path, said: dict[str, Any]) -> None:
+def analyzer(folder: Path, settings: dict[str, Any]) -> None:
     stop = threading.Event()
-    shuffler = ShufflerClient(said["shuffler"], said["analyzer_token"], stop=stop)
-    plan = PlanDocument.from_object(said["plan"])
+    shuffler = ShufflerClient(settings["shuffler"], settings["analyzer_token"], stop=stop)
+    plan = PlanDocument.from_object(settings["plan"])
     place = folder / "analyzer"
     made = Analyzer(place, plan, load_identity(place), Toy(), shuffler, stop=stop)
     logging.getLogger("dpcheckin.analyzer").info("listening")
     print(made.run(), flush=True)
 
 
-async def agents(folder: Path, said: dict[str, Any]) -> None:
+async def agents(folder: Path, settings: dict[str, Any]) -> None:
     identity = public_identity(load_identity(folder / "analyzer"))
     limits = Limits(0.9, 1.0, 50.0, 1e6, 1e6, 0.5)
     async with httpx.AsyncClient(timeout=20.0, trust_env=False) as http:
         made = []
-        for number, token in enumerate(said["tokens"]):
+        for number, token in enumerate(settings["tokens"]):
             state = folder / "clients" / str(number)
             config = ClientConfig(
-                said["shuffler"], token, identity, limits, state, poll_seconds=0.1, arrival=number
+                settings["shuffler"],
+                token,
+                identity,
+                limits,
+                state,
+                poll_seconds=0.1,
+                arrival=number,
             )
             made.append(Daemon(config, Toy(), http, price=lambda plan: _price(plan.to_bytes())))
         logging.getLogger("dpcheckin.client").info("ready")
@@ -78,11 +84,11 @@ def main() -> None:
         logging.getLogger(name).addHandler(handler)
         logging.getLogger(name).setLevel("INFO")
     folder = Path(sys.argv[2])
-    said = json.loads((folder / "light.json").read_text())
+    settings = json.loads((folder / "parties.json").read_text())
     if sys.argv[1] == "analyzer":
-        analyzer(folder, said)
+        analyzer(folder, settings)
     else:
-        asyncio.run(agents(folder, said))
+        asyncio.run(agents(folder, settings))
 
 
 if __name__ == "__main__":
