@@ -19,7 +19,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dpcheckin.service.analyzer.batches import BatchReader
-from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire import envelope, payloads
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
 from dpcheckin.service.wire.envelope import HEADER_BYTES, OpeningKey, new_private_key
@@ -75,7 +75,7 @@ def main() -> None:
             key.public_key,
             0,
             MODEL,
-            envelope.vector_payload(source.standard_normal(DIMENSION)),
+            payloads.vector_payload(source.standard_normal(DIMENSION)),
         )
         for _ in range(options.reports)
     ]

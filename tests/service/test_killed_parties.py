@@ -142,8 +142,8 @@ class Fleet:
 
 
 @pytest.fixture
-def fleets(tmp_path: Path) -> Iterator[list[Fleet]]:
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent)
+def fleets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fleet]]:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent), prepend=os.pathsep)
     made: list[Fleet] = []
     yield made
     for one in made:

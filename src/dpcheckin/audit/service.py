@@ -35,7 +35,7 @@ from dpcheckin.service.pricing import Price, protocol_of
 from dpcheckin.service.shuffler.chance import Chance, SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.wire import envelope, signing
+from dpcheckin.service.wire import envelope, payloads, signing
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
@@ -169,7 +169,7 @@ class _Deployment:
 
     def _symbol(self, record: bytes) -> int:
         payload = self.key.open(record, self.plan.id, digest(_MODEL))
-        return int(envelope.read_payload(self.plan, payload)[0])
+        return int(payloads.read_payload(self.plan, payload)[0])
 
     def close(self) -> None:
         for agent in self.agents:

@@ -21,12 +21,8 @@ from dpcheckin.randomizers import (
 )
 from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.wire.documents import SYMBOL, PlanDocument
-from dpcheckin.service.wire.envelope import (
-    seal,
-    seed_payload,
-    symbol_payload,
-    vector_payload,
-)
+from dpcheckin.service.wire.envelope import seal
+from dpcheckin.service.wire.payloads import seed_payload, symbol_payload, vector_payload
 from dpcheckin.service.wire.shares import make_shares
 
 _CARRY = 64

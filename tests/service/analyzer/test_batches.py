@@ -12,7 +12,7 @@ from dpcheckin.randomizers import SeededSource
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.reports import dummy_envelope, make_envelope
-from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire import envelope, payloads
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
 from dpcheckin.service.wire.envelope import OpeningKey, new_private_key, sizes
@@ -70,9 +70,9 @@ def hostile(batch: Batch) -> dict[str, bytes]:
     nan = np.full(20, np.nan)
 
     def vector(values: Any, model: bytes = MODEL, number: int = 3) -> bytes:
-        return envelope.seal(document, key, number, model, envelope.vector_payload(values))
+        return envelope.seal(document, key, number, model, payloads.vector_payload(values))
 
-    wrong_kind = envelope.vector_payload(np.ones(20))
+    wrong_kind = payloads.vector_payload(np.ones(20))
     wrong_kind = b"\2" + wrong_kind[1:]
     return {
         "empty": b"",
@@ -114,7 +114,7 @@ def test_every_hostile_envelope_is_counted_and_dropped() -> None:
 
 def test_a_gaussian_report_longer_than_its_noise_allows_is_dropped() -> None:
     batch = Batch(plan(randomizer=GAUSSIAN))
-    payload = envelope.vector_payload(np.full(20, 100.0))
+    payload = payloads.vector_payload(np.full(20, 100.0))
     one = envelope.seal(batch.plan, batch.key.public_key, 3, MODEL, payload)
     assert batch.read([one, *batch.seal(3)])[0].reports == 3
 

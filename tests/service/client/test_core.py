@@ -15,7 +15,7 @@ from dpcheckin.service.client.config import ClientConfig, Limits, read_config
 from dpcheckin.service.client.core import Action, Agent, Refused
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire import envelope, payloads
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.wire.envelope import OpeningKey, new_private_key
@@ -227,7 +227,7 @@ def test_heads_makes_a_report_that_the_analyzer_can_open(world: World) -> None:
     part = agent.take_part(agent.read_round(world.round()), value)
     assert part.action is Action.REPORT
     payload = world.key.open(part.envelope, world.plan.id, digest(MODEL))
-    assert np.linalg.norm(envelope.read_payload(world.plan, payload)) == pytest.approx(1, abs=1e-5)
+    assert np.linalg.norm(payloads.read_payload(world.plan, payload)) == pytest.approx(1, abs=1e-5)
 
 
 def test_tails_makes_a_cover_of_the_same_size(world: World) -> None:
@@ -395,7 +395,7 @@ def test_a_report_in_two_shares_fits_together(tmp_path: Path) -> None:
     agent.read_plan(world.page())
     part = agent.take_part(agent.read_round(world.round()), value)
     sizes = envelope.sizes(world.plan)
-    mine = envelope.read_payload(
+    mine = payloads.read_payload(
         world.plan, world.key.open(part.envelope, world.plan.id, digest(MODEL))
     )
     theirs = np.frombuffer(part.envelope[sizes.released :], dtype="<u4")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.wire import credentials, envelope, signing
+from dpcheckin.service.wire import credentials, envelope, payloads, signing
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.wire.problems import Malformed, Problem, Refusal, problem_in, refuse
@@ -59,11 +59,11 @@ def test_the_published_envelopes_open_to_the_published_reports(vector: dict) -> 
     assert (header.round, header.key_id) == (vector["round"], key.key_id)
     payload = key.open(sealed, document.id, bytes.fromhex(vector["model_digest"]))
     assert payload.hex() == vector["payload"]
-    assert envelope.read_payload(document, payload).tolist() == vector["report"]
+    assert payloads.read_payload(document, payload).tolist() == vector["report"]
     if document.encoding == 3:
         size = envelope.sizes(document)
         share = np.frombuffer(sealed[size.released :], dtype="<u4")
-        whole = (share + envelope.read_payload(document, payload)).view(np.int32)
+        whole = (share + payloads.read_payload(document, payload)).view(np.int32)
         assert whole.tolist() == vector["values"]
 
 
@@ -266,7 +266,7 @@ def test_one_kind_of_document_cannot_pass_for_another() -> None:
 def sealed(request: pytest.FixtureRequest) -> tuple[PlanDocument, envelope.OpeningKey, bytes]:
     document = plan(suite=request.param)
     key = envelope.OpeningKey(request.param, envelope.new_private_key(request.param))
-    payload = envelope.vector_payload(np.arange(5))
+    payload = payloads.vector_payload(np.arange(5))
     return document, key, envelope.seal(document, key.public_key, 7, MODEL, payload)
 
 
@@ -276,7 +276,7 @@ Sealed = tuple[PlanDocument, envelope.OpeningKey, bytes]
 def test_an_envelope_opens_to_what_was_sealed(sealed: Sealed) -> None:
     document, key, data = sealed
     payload = key.open(data, document.id, MODEL)
-    assert envelope.read_payload(document, payload).tolist() == [0, 1, 2, 3, 4]
+    assert payloads.read_payload(document, payload).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_report_is_bound_to_plan_model_and_every_byte_of_the_envelope(sealed: Sealed) -> None:
@@ -332,7 +332,7 @@ def test_any_payload_is_a_report_of_the_plan_or_malformed(name: str, data: bytes
     prefix = struct.pack(">B3xI", document.encoding, document.dimension)
     for candidate in (data, prefix + data):
         try:
-            report = envelope.read_payload(document, candidate)
+            report = payloads.read_payload(document, candidate)
         except Malformed:
             continue
         assert report.size == (1 if document.encoding == 2 else document.dimension)
@@ -340,16 +340,16 @@ def test_any_payload_is_a_report_of_the_plan_or_malformed(name: str, data: bytes
 
 def test_a_symbol_outside_the_alphabet_is_malformed() -> None:
     document = PlanDocument.from_object(wire_vectors.PLANS["symbol"])
-    good = envelope.symbol_payload(6, 7)
-    assert envelope.read_payload(document, good).tolist() == [6]
+    good = payloads.symbol_payload(6, 7)
+    assert payloads.read_payload(document, good).tolist() == [6]
     with pytest.raises(Malformed):
-        envelope.read_payload(document, good[:-1] + b"\x07")
+        payloads.read_payload(document, good[:-1] + b"\x07")
 
 
 @given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1), st.binary(min_size=32, max_size=32))
 def test_two_shares_add_up_to_the_report(values: list[int], seed: bytes) -> None:
-    share = np.frombuffer(envelope.split(np.array(values), seed), dtype="<u4")
-    assert (share + envelope.expand(seed, len(values))).view(np.int32).tolist() == values
+    share = np.frombuffer(payloads.split(np.array(values), seed), dtype="<u4")
+    assert (share + payloads.expand(seed, len(values))).view(np.int32).tolist() == values
 
 
 def test_wrong_arguments_are_named() -> None:
@@ -358,20 +358,20 @@ def test_wrong_arguments_are_named() -> None:
         lambda: envelope.new_private_key(3),
         lambda: envelope.OpeningKey(3, bytes(32)),
         lambda: envelope.OpeningKey(1, bytes(31)),
-        lambda: envelope.symbol_payload(7, 7),
-        lambda: envelope.seed_payload(b"", 3),
+        lambda: payloads.symbol_payload(7, 7),
+        lambda: payloads.seed_payload(b"", 3),
         lambda: envelope.seal(plan(), key.public_key, 0, MODEL, b"short"),
         lambda: envelope.seal(
-            plan(), key.public_key, 0, MODEL, envelope.vector_payload(np.zeros(5)), b"share"
+            plan(), key.public_key, 0, MODEL, payloads.vector_payload(np.zeros(5)), b"share"
         ),
     ):
         with pytest.raises(InvalidParameter):
             call()
     with pytest.raises(Malformed):
-        envelope.seal(plan(), b"short", 0, MODEL, envelope.vector_payload(np.zeros(5)))
+        envelope.seal(plan(), b"short", 0, MODEL, payloads.vector_payload(np.zeros(5)))
     with pytest.raises(Malformed):
         hybrid = plan(suite=2)
-        envelope.seal(hybrid, b"\xff" * 1216, 0, MODEL, envelope.vector_payload(np.zeros(5)))
+        envelope.seal(hybrid, b"\xff" * 1216, 0, MODEL, payloads.vector_payload(np.zeros(5)))
 
 
 # --- problems and credentials ---------------------------------------------------------------

@@ -27,16 +27,14 @@ from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
 from dpcheckin.service.wire.envelope import (
     HEADER_BYTES,
-    PAYLOAD_HEAD_BYTES,
     REPORT,
     TWO_SHARES,
     Header,
     OpeningKey,
     bound_to,
-    payload_head,
-    read_payload,
     sizes,
 )
+from dpcheckin.service.wire.payloads import PAYLOAD_HEAD_BYTES, payload_head, read_payload
 from dpcheckin.service.wire.problems import Malformed
 from dpcheckin.service.wire.shares import SumOfShares
 

@@ -1,7 +1,6 @@
 """The envelope: one report, sealed to the analyzer, at one size per plan. See docs/wire.md.
 
-Here are its header, its size, sealing and opening, payloads and the two additive shares. What a
-payload means for the model is the analyzer's business.
+Here are its header, its size, its keys, sealing and opening; what is sealed is in `payloads`.
 """
 
 from __future__ import annotations
@@ -12,23 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives import hpke
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.wire.canonical import digest
-from dpcheckin.service.wire.documents import (
-    PUBLIC_KEY_BYTES,
-    SHARES,
-    SYMBOL,
-    VECTOR,
-    PlanDocument,
-)
+from dpcheckin.service.wire.documents import PUBLIC_KEY_BYTES, SHARES, PlanDocument
+from dpcheckin.service.wire.payloads import payload_bytes
 from dpcheckin.service.wire.problems import Malformed
 
 MAGIC = b"DPCI"
@@ -36,11 +27,7 @@ VERSION = 2
 COVER, REPORT, TWO_SHARES = 0, 1, 2
 HEADER = struct.Struct(">4sBBBBI8sI")
 HEADER_BYTES = HEADER.size
-SEED_BYTES = 32
 TAG_BYTES = 16
-# eight bytes, so that the numbers behind them can be read where they lie
-_PAYLOAD = struct.Struct(">B3xI")
-PAYLOAD_HEAD_BYTES = _PAYLOAD.size
 _INFO = b"dpcheckin/1 report"
 _MLKEM_PUBLIC, _MLKEM_SEED = 1184, 64
 
@@ -106,12 +93,11 @@ def sizes(plan: PlanDocument) -> Sizes:
 def sizes_for(suite: int, encoding: int, dimension: int) -> Sizes:
     """The same, from the three fields it depends on.
 
-    >>> sizes_for(1, VECTOR, 10).envelope == 24 + 32 + 8 + 40 + 16
+    >>> sizes_for(1, 1, 10).envelope == 24 + 32 + 8 + 40 + 16
     True
     """
-    data = {VECTOR: 4 * dimension, SYMBOL: 4, SHARES: SEED_BYTES}[encoding]
     share = 4 * dimension if encoding == SHARES else 0
-    return Sizes(_ENC_BYTES[suite] + PAYLOAD_HEAD_BYTES + data + TAG_BYTES, share)
+    return Sizes(_ENC_BYTES[suite] + payload_bytes(encoding, dimension) + TAG_BYTES, share)
 
 
 # --- keys -----------------------------------------------------------------------------------
@@ -214,7 +200,7 @@ def seal(
 ) -> bytes:
     """One envelope holding a report (with the shuffler's share, where the plan wants two)."""
     expected = sizes(plan)
-    if len(payload) != expected.sealed - _ENC_BYTES[plan.suite] - TAG_BYTES:
+    if len(payload) != payload_bytes(plan.encoding, plan.dimension):
         raise InvalidParameter("payload", f"{len(payload)} bytes", "the size the plan prescribes")
     if len(share) != expected.share:
         raise InvalidParameter("share", f"{len(share)} bytes", f"{expected.share} bytes")
@@ -231,72 +217,3 @@ def cover(plan: PlanDocument, public_key: bytes, round_number: int) -> bytes:
     expected = sizes(plan)
     header = Header(plan.suite, COVER, round_number, key_id(public_key), expected.sealed)
     return header.to_bytes() + os.urandom(expected.sealed + expected.share)
-
-
-# --- payloads -------------------------------------------------------------------------------
-
-
-def payload_head(encoding: int, dimension: int) -> bytes:
-    """What every payload of a plan begins with."""
-    return _PAYLOAD.pack(encoding, dimension)
-
-
-def vector_payload(values: NDArray[Any]) -> bytes:
-    """Encoding 1: a float32 vector."""
-    flat = np.ascontiguousarray(values, dtype="<f4").reshape(-1)
-    return payload_head(VECTOR, flat.size) + flat.tobytes()
-
-
-def symbol_payload(symbol: int, symbols: int) -> bytes:
-    """Encoding 2: one of `symbols` symbols, counted from 0."""
-    if not 0 <= symbol < symbols:
-        raise InvalidParameter("symbol", symbol, f"an integer from 0 to {symbols - 1}")
-    return payload_head(SYMBOL, symbols) + struct.pack(">I", symbol)
-
-
-def seed_payload(seed: bytes, dimension: int) -> bytes:
-    """Encoding 3: the seed of the analyzer's share."""
-    if len(seed) != SEED_BYTES:
-        raise InvalidParameter("seed", f"{len(seed)} bytes", f"{SEED_BYTES} bytes")
-    return payload_head(SHARES, dimension) + seed
-
-
-def read_payload(plan: PlanDocument, payload: bytes) -> NDArray[Any]:
-    """The report in a payload: a float32 vector, one symbol, or the analyzer's share expanded.
-
-    Floats may be NaN or infinite: whether such a report counts is for the caller to decide.
-    """
-    expected = sizes(plan).sealed - _ENC_BYTES[plan.suite] - TAG_BYTES
-    head = payload_head(plan.encoding, plan.dimension)
-    if len(payload) != expected or not payload.startswith(head):
-        raise Malformed("the payload is not of the plan's kind and dimension")
-    if plan.encoding == VECTOR:
-        return np.frombuffer(payload, dtype="<f4", offset=PAYLOAD_HEAD_BYTES)
-    data = payload[PAYLOAD_HEAD_BYTES:]
-    if plan.encoding == SHARES:
-        return expand(data, plan.dimension)
-    (symbol,) = struct.unpack(">I", data)
-    if symbol >= plan.dimension:
-        raise Malformed(f"symbol {symbol} of {plan.dimension}")
-    return np.array([symbol], dtype=np.uint32)
-
-
-# --- two shares -----------------------------------------------------------------------------
-
-
-def expand(seed: bytes, dimension: int) -> NDArray[np.uint32]:
-    """A seed as `dimension` little-endian uint32: the keystream of AES-256-CTR, nonce zero."""
-    stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor()
-    return np.frombuffer(stream.update(bytes(4 * dimension)), dtype="<u4")
-
-
-def split(report: NDArray[Any], seed: bytes) -> bytes:
-    """The shuffler's share of an integer report: report - expand(seed) modulo 2**32.
-
-    >>> seed = bytes(32)
-    >>> share = np.frombuffer(split(np.array([5, -3]), seed), dtype="<u4")
-    >>> (share + expand(seed, 2)).view(np.int32).tolist()
-    [5, -3]
-    """
-    words = np.asarray(report).astype(np.int64).astype(np.uint32)
-    return (words - expand(seed, words.size)).astype("<u4").tobytes()

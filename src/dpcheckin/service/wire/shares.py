@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.randomizers import SecureSource, SkellamVector
-from dpcheckin.service.wire.envelope import SEED_BYTES, expand, split
+from dpcheckin.service.wire.payloads import SEED_BYTES, expand, split
 from dpcheckin.service.wire.problems import Malformed
 
 
