@@ -51,10 +51,12 @@ class Specification:
     poll_seconds: float = 0.5
 
     def write(self, path: Path) -> None:
+        """As JSON, for a process of agents."""
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @staticmethod
     def read(path: Path) -> Specification:
+        """What `write` wrote."""
         return Specification(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -69,7 +71,12 @@ def shared_price(plan: PlanDocument) -> Price:
 
 
 def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
-    """The agents; agent i of n holds the training records i, i + n, i + 2n, …"""
+    """The agents; agent i of n holds the training records i, i + n, i + 2n, …
+
+    Args:
+        spec: which agents, and of how many.
+        http: the connection they share.
+    """
     data = load_dataset(spec.data)
     shared: TorchClientTask | None = None
     made = []

@@ -31,7 +31,12 @@ from dpcheckin.service.wire.signing import public_identity
 
 
 class Deployment:
-    """The parties of one run, in one folder; a context manager that stops what it started."""
+    """The parties of one run, in one folder; a context manager that stops what it started.
+
+    Args:
+        folder: of all parties; made when it is not there.
+        options: what was chosen.
+    """
 
     def __init__(self, folder: Path, options: DemoOptions) -> None:
         self.folder, self.options = folder, options
@@ -161,7 +166,11 @@ class Deployment:
 
 
 def toml(tables: dict[str, dict[str, Any]]) -> str:
-    """Flat tables of numbers, truth values and texts as TOML."""
+    """Flat tables of numbers, truth values and texts as TOML.
+
+    Args:
+        tables: by name.
+    """
     lines: list[str] = []
     for name, table in tables.items():
         lines.append(f"[{name}]")

@@ -65,13 +65,14 @@ class DemoOptions:
         return max(2, int(self.clients * (1 - self.absent)))
 
     @property
-    def fewest(self) -> int:
+    def smallest_batch(self) -> int:
         """The plan's minimum batch."""
         if self.minimum_batch is not None:
             return self.minimum_batch
         return int(self.rate * self.population / 3)
 
     def randomizer_table(self) -> dict[str, Any]:
+        """`[randomizer]` of the analyzer's settings, without the clip."""
         if self.randomizer == "skellam":
             return {"name": "skellam", "noise_multiplier": self.noise_multiplier, "steps": 1024}
         if self.randomizer == "gaussian":
@@ -79,10 +80,11 @@ class DemoOptions:
         return {"name": self.randomizer, "local_epsilon": self.local_epsilon}
 
     def plan_table(self) -> dict[str, Any]:
+        """`[plan]` of the analyzer's settings."""
         table: dict[str, Any] = {
             "protocol": self.protocol,
             "population": self.population,
-            "minimum_batch": self.fewest,
+            "minimum_batch": self.smallest_batch,
             "rounds": self.rounds,
             "delta": self.delta,
             "epsilon_budget": self.epsilon_budget,
@@ -97,7 +99,11 @@ class DemoOptions:
 
 
 def contention(seconds: float = 0.5) -> float:
-    """How many times longer than its own CPU time a busy process takes on this machine now."""
+    """How many times longer than its own CPU time a busy process takes on this machine now.
+
+    Args:
+        seconds: of CPU time that are measured.
+    """
     wall, own = time.perf_counter(), time.process_time()
     while time.process_time() - own < seconds:
         pass

@@ -22,6 +22,10 @@ def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
     """Raise `RoundsLost` when a handful more rounds are void by population than are not.
 
     Nothing is spent on them, so the run would go on for ever without learning anything.
+
+    Args:
+        options: the run's.
+        rows: of the analyzer's log.
     """
     there = [row["present"] for row in rows if row["state"] == "void by population"]
     if 2 * len(there) > len(rows) + 5:
@@ -33,7 +37,13 @@ def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
 
 
 def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dict[str, Any]:
-    """Watch until the analyzer is done; its last snapshot."""
+    """Watch until the analyzer is done; its last snapshot.
+
+    Args:
+        deployment: a started one.
+        watch: is given every snapshot.
+        patience: seconds without a settled round after which it is given up.
+    """
     assert deployment.analyzer is not None
     last: dict[str, Any] = {}
     settled, moved = -1, time.monotonic()
@@ -54,7 +64,13 @@ def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dic
 
 
 def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The end of a run in figures, for `--json`."""
+    """The end of a run in figures, for `--json`.
+
+    Args:
+        options: the run's.
+        last: the last snapshot.
+        seconds: the run took.
+    """
     rows = last["rounds"]
     released = [row for row in rows if row["state"] == "released"]
     return {

@@ -48,7 +48,13 @@ def _loopback(port: int) -> list[str]:
 
 
 class FlowerFleet(Deployment):
-    """The parties of one Flower run; `options.processes` is the number of SuperNodes."""
+    """The parties of one Flower run; `options.processes` is the number of SuperNodes.
+
+    Args:
+        folder: of all parties.
+        options: of the deployment.
+        quiet_seconds: that agents wait after the bell.
+    """
 
     def __init__(
         self, folder: Path, options: DemoOptions, *, quiet_seconds: float = QUIET_SECONDS
@@ -163,7 +169,13 @@ class FlowerFleet(Deployment):
     def wait(
         self, run: str, patience: float, watch: Callable[[int], None] | None = None
     ) -> dict[str, Any]:
-        """Wait for the end of a run; the analyzer's last snapshot. `watch` hears of rounds."""
+        """Wait for the end of a run; the analyzer's last snapshot. `watch` hears of rounds.
+
+        Args:
+            run: number of the run.
+            patience: seconds.
+            watch: is given the number of rounds settled so far.
+        """
         limit, asked = time.monotonic() + patience, 0.0
         while time.monotonic() < limit:
             if watch is not None:

@@ -83,7 +83,12 @@ class DeliveredModels(httpx.AsyncBaseTransport):
 def delivering_client(
     shuffler: str, authority: Path | None
 ) -> tuple[httpx.AsyncClient, DeliveredModels]:
-    """A connection for all agents of a node, and where models are put for it."""
+    """A connection for all agents of a node, and where models are put for it.
+
+    Args:
+        shuffler: its address.
+        authority: PEM file of the only authority to believe; None: those of the system.
+    """
     verify = tls.verification(shuffler, authority)
     limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
     network = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
@@ -93,7 +98,15 @@ def delivering_client(
 
 
 class Host:
-    """The agents behind one doorbell."""
+    """The agents behind one doorbell.
+
+    Args:
+        agents: at least one.
+        box: where rings are dropped.
+        delivered: where the models of rings are put.
+        timing: when agents look and act.
+        clock: time and sleeping.
+    """
 
     def __init__(
         self,

@@ -46,7 +46,13 @@ class RingOutcome:
 
 
 class Messenger:
-    """Rings all nodes of a grid."""
+    """Rings all nodes of a grid.
+
+    Args:
+        grid: Flower's.
+        now: seconds since the epoch.
+        late_seconds: after the end of a round in which replies may still come.
+    """
 
     def __init__(
         self,
@@ -59,7 +65,13 @@ class Messenger:
         self.outcomes: list[RingOutcome] = []
 
     def ring(self, group: str, ring: Ring, closes: float) -> RingOutcome:
-        """Tell every node that is connected now; does not wait for anything."""
+        """Tell every node that is connected now; does not wait for anything.
+
+        Args:
+            group: name of the round in Flower's log.
+            ring: what every node is sent.
+            closes: seconds since the epoch: end of the round.
+        """
         self.collect()
         nodes = list(self._grid.get_node_ids())
         left = max(1.0, closes - self._now()) + self._late

@@ -23,5 +23,9 @@ def starting_seconds() -> float:
 
 
 def round_seconds(quiet: float) -> float:
-    """Enough for a ring to arrive (nodes look every three seconds) and for agents to act."""
+    """Enough for a ring to arrive (nodes look every three seconds) and for agents to act.
+
+    Args:
+        quiet: seconds that agents wait after the bell.
+    """
     return 6.0 + quiet + 3.0 * starting_seconds()

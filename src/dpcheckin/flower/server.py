@@ -118,6 +118,13 @@ def check_in(
 
     It is also written to the folder (`flower.json`). Without `task` the one that `[task]` in the
     settings names is trained (torch). Replies may come `late_seconds` after the end of a round.
+
+    Args:
+        grid: Flower's.
+        run_config: names the analyzer's folder.
+        task: what is learned; None: what the settings name.
+        dimension: of the task's reports; needed with `task`.
+        late_seconds: after the end of a round in which replies may still come.
     """
     settings = settings_for(run_config)
     check_shuffler(settings)

@@ -57,7 +57,12 @@ def _line(entry: Entry, previous: str) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` in the place of a file, durably: a crash leaves the old one or the new one."""
+    """Put `content` in the place of a file, durably: a crash leaves the old one or the new one.
+
+    Args:
+        path: the file; beside it `<name>.new` is written first.
+        content: all of the new file.
+    """
     fresh = path.with_name(path.name + ".new")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -85,7 +90,11 @@ def _write_all(handle: int, content: bytes) -> None:
 
 
 class Journal:
-    """The open journal; use as a context manager or call `close`."""
+    """The open journal; use as a context manager or call `close`.
+
+    Args:
+        path: the file, made when it is not there; `<name>.head` and `<name>.lock` lie beside it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -131,7 +140,11 @@ class Journal:
         return self.entries[-1].digest if self.entries else START
 
     def append(self, body: dict[str, Any]) -> Entry:
-        """Write an entry durably; raises `JournalUnavailable` when that is not certain."""
+        """Write an entry durably; raises `JournalUnavailable` when that is not certain.
+
+        Args:
+            body: any JSON object.
+        """
         if self._failed:
             raise JournalUnavailable(f"{self.path} failed before; open it again")
         previous = self.last_digest

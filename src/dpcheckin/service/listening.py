@@ -8,7 +8,12 @@ from dpcheckin.errors import InvalidParameter
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one."""
+    """A listening socket; port 0 takes any free one.
+
+    Args:
+        host: an IPv4 or IPv6 address, or a name.
+        port: from 0 to 65535.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     opened = socket.socket(family, socket.SOCK_STREAM)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -96,7 +96,11 @@ class Spent:
 
 
 class Price:
-    """A plan document with its costs, counted in rounds that were charged."""
+    """A plan document with its costs, counted in rounds that were charged.
+
+    Args:
+        document: the plan; one without a theorem raises.
+    """
 
     def __init__(self, document: PlanDocument) -> None:
         self.document = document
@@ -109,11 +113,19 @@ class Price:
         return -(-charged // self._minibatch)
 
     def statement(self, charged: int) -> Guarantee:
-        """The whole statement after so many charged rounds."""
+        """The whole statement after so many charged rounds.
+
+        Args:
+            charged: rounds that were charged, 1 or more.
+        """
         return _statement(self.plan, self.delta, self._steps(charged))
 
     def spent(self, charged: int) -> Spent:
-        """Both figures after so many charged rounds."""
+        """Both figures after so many charged rounds.
+
+        Args:
+            charged: rounds that were charged, 0 or more.
+        """
         if charged == 0:
             return Spent(0.0, 0.0, self.delta)
         statement = self.statement(charged)
@@ -127,7 +139,11 @@ class Price:
         return min(self.document.rounds, steps * self._minibatch)
 
     def reports_epsilon(self, reports: int) -> float:
-        """What so many reports of one client leave to whoever sees each of them with its name."""
+        """What so many reports of one client leave to whoever sees each of them with its name.
+
+        Args:
+            reports: how many the client has sent.
+        """
         if reports == 0:
             return 0.0
         return _reports_epsilon(self.plan, self.delta, reports)

@@ -38,7 +38,17 @@ def make_envelope(
     value: NDArray[Any],
     source: SecureSource,
 ) -> bytes:
-    """Randomize one client's value and seal it."""
+    """Randomize one client's value and seal it.
+
+    Args:
+        plan: fixes encoding, suite and sizes.
+        randomizer: the plan's, as `pricing.randomizer_of` makes it.
+        round_number: counted from 0.
+        model_digest: 32 bytes, of the model the round names.
+        public_key: the round's opening key, raw.
+        value: a vector of the plan's dimension (clipped by the randomizer), or one symbol.
+        source: secure chance; a seeded one is refused.
+    """
     if not source.is_secure:  # a simulation's generator must never make a report that leaves
         raise InvalidParameter("source", type(source).__name__, "SecureSource")
     share = b""
@@ -60,7 +70,14 @@ def make_envelope(
 def dummy_envelope(
     plan: PlanDocument, round_number: int, model_digest: bytes, public_key: bytes
 ) -> bytes:
-    """A report about nothing, made like any other: fills an empty slot of a window."""
+    """A report about nothing, made like any other: fills an empty slot of a window.
+
+    Args:
+        plan: fixes encoding, suite and sizes.
+        round_number: counted from 0.
+        model_digest: 32 bytes, of the model the round names.
+        public_key: the round's opening key, raw.
+    """
     value = np.zeros(1 if plan.encoding == SYMBOL else plan.dimension)
     return make_envelope(
         plan,

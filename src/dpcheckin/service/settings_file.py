@@ -28,7 +28,11 @@ def check_address(address: str) -> None:
 
 
 class SettingsFile:
-    """Tables of a TOML file, read strictly: what is unknown or of the wrong type is an error."""
+    """Tables of a TOML file, read strictly: what is unknown or of the wrong type is an error.
+
+    Args:
+        path: a TOML file; paths in it are relative to its folder.
+    """
 
     def __init__(self, path: Path) -> None:
         self.folder = path.parent
@@ -40,7 +44,14 @@ class SettingsFile:
             raise InvalidParameter("config", str(path), f"TOML ({problem})") from None
 
     def take(self, table: str, name: str, kind: type, default: Any = ...) -> Any:
-        """One entry; tables are used up, so that `finish` can name what was not understood."""
+        """One entry; tables are used up, so that `finish` can name what was not understood.
+
+        Args:
+            table: name of the table.
+            name: name of the entry.
+            kind: its type; an integer passes for a float.
+            default: for an entry that is not there; without one it must be.
+        """
         found = self._tables.get(table, {})
         if not isinstance(found, dict):
             raise InvalidParameter(table, found, "a table")
@@ -63,7 +74,13 @@ class SettingsFile:
         return found
 
     def path(self, table: str, name: str, default: Any = ...) -> Path | None:
-        """A path, relative to the file."""
+        """A path, relative to the file.
+
+        Args:
+            table: name of the table.
+            name: name of the entry.
+            default: for an entry that is not there; without one it must be.
+        """
         value = self.take(table, name, str, default)
         return None if value is None else self.folder / value
 
@@ -82,7 +99,13 @@ class SettingsFile:
         return str(token)
 
     def hex(self, table: str, name: str, default: Any = ...) -> bytes | None:
-        """Bytes in hex."""
+        """Bytes in hex.
+
+        Args:
+            table: name of the table.
+            name: name of the entry.
+            default: for an entry that is not there; without one it must be.
+        """
         value = self.take(table, name, str, default)
         try:
             return None if value is None else bytes.fromhex(value)

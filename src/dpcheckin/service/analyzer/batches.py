@@ -55,7 +55,14 @@ class Decoded:
 
 
 class BatchReader:
-    """Takes the envelopes of one round one by one, in bounded memory."""
+    """Takes the envelopes of one round one by one, in bounded memory.
+
+    Args:
+        plan: the plan of the round.
+        round_document: names round and model.
+        key: the opening key of the round.
+        shuffler_sum: in rounds of shares the first record of the batch.
+    """
 
     def __init__(
         self,

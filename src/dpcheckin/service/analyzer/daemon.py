@@ -52,7 +52,17 @@ class Schedule:
 
 
 class Analyzer:
-    """One run of one plan in one folder."""
+    """One run of one plan in one folder.
+
+    Args:
+        folder: where ledger, keys and checkpoint live; a run goes on where it stopped.
+        plan: must be the folder's, if it has one already.
+        identity: signs everything that is announced.
+        task: what is learned.
+        shuffler: the connection.
+        schedule: pauses, key rotation and the clock.
+        stop: set by whoever wants the run to end.
+    """
 
     def __init__(
         self,

@@ -49,7 +49,12 @@ class HeldKey:
 
 
 class KeyRing:
-    """The opening keys of one plan, oldest first; files named after their first round."""
+    """The opening keys of one plan, oldest first; files named after their first round.
+
+    Args:
+        folder: one file for each key.
+        suite: 1 or 2.
+    """
 
     def __init__(self, folder: Path, suite: int) -> None:
         self._folder, self._suite = folder, suite

@@ -37,7 +37,12 @@ def _finite(value: float) -> float | None:
 
 
 class Ledger:
-    """The open ledger of a plan; one process at a time."""
+    """The open ledger of a plan; one process at a time.
+
+    Args:
+        path: its journal, made when it is not there.
+        price: of the plan that the ledger belongs to.
+    """
 
     def __init__(self, path: Path, price: Price) -> None:
         self.price = price
@@ -90,7 +95,12 @@ class Ledger:
             )
 
     def charge(self, round_number: int, reason: ChargeReason) -> Entry:
-        """Charge a round durably, before anything of it is released; again: the same entry."""
+        """Charge a round durably, before anything of it is released; again: the same entry.
+
+        Args:
+            round_number: counted from 0.
+            reason: what is paid for; written into the entry.
+        """
         found = self._charges.get(round_number)
         if found is not None:
             return found

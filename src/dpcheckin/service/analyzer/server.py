@@ -42,7 +42,14 @@ def _page_server(board: Board, alive: Callable[[], bool]) -> uvicorn.Server:
 def serve(
     settings: AnalyzerSettings, task: AnalyzerTask, dimension: int, *, stay: bool = False
 ) -> str:
-    """Run the plan to its end and serve the page; returns why it ended."""
+    """Run the plan to its end and serve the page; returns why it ended.
+
+    Args:
+        settings: from `analyzer.toml`.
+        task: what is learned.
+        dimension: coordinates of a report, or number of symbols.
+        stay: serve the page after the run is over.
+    """
     json_logs.set_up(log.name, settings.log_level)
     identity = load_identity(settings.folder)
     stop = threading.Event()

@@ -75,7 +75,11 @@ class AnalyzerSettings:
             raise InvalidParameter("log_level", self.log_level, "debug, info, warning or error")
 
     def plan_document(self, dimension: int) -> PlanDocument:
-        """The plan, for reports of this dimension, with a fresh nonce."""
+        """The plan, for reports of this dimension, with a fresh nonce.
+
+        Args:
+            dimension: coordinates of a report, or number of symbols.
+        """
         name = self.randomizer.get("name")
         document = {
             **_DEFAULTS,
@@ -98,7 +102,12 @@ class AnalyzerSettings:
 
 
 def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
-    """The settings of a folder."""
+    """The settings of a folder.
+
+    Args:
+        folder: the analyzer's.
+        file: None: `analyzer.toml` in the folder.
+    """
     read = SettingsFile(file or folder / FILE)
     plan, randomizer, task = read.table("plan"), read.table("randomizer"), read.table("task")
     found = AnalyzerSettings(

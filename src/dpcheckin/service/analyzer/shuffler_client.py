@@ -34,7 +34,14 @@ class TruncatedBatch(ServiceError):
 
 
 class ShufflerClient:
-    """A connection to the shuffler."""
+    """A connection to the shuffler.
+
+    Args:
+        address: such as `https://shuffler.example:8440`.
+        token: the analyzer's.
+        authority: PEM file of the only authority to believe; None: those of the system.
+        stop: ends waiting, with `Stopped`.
+    """
 
     def __init__(
         self,
@@ -58,15 +65,19 @@ class ShufflerClient:
         self._http.close()
 
     def put_plan(self, signed: bytes) -> None:
+        """Announce a signed plan."""
         self._call("PUT", "/v1/plan", signed)
 
     def put_key(self, key_id: bytes, signed: bytes) -> None:
+        """Announce a signed opening key under its id (eight bytes)."""
         self._call("PUT", f"/v1/keys/{key_id.hex()}", signed)
 
     def put_model(self, model: bytes) -> None:
+        """Leave a model under its digest."""
         self._call("PUT", f"/v1/model/{digest(model).hex()}", model)
 
     def put_round(self, number: int, signed: bytes) -> None:
+        """Open a round with its signed document."""
         self._call("PUT", f"/v1/rounds/{number}", signed)
 
     def status(self, number: int) -> Status | None:
@@ -79,9 +90,11 @@ class ShufflerClient:
             raise
 
     def claim(self, number: int, charge: str) -> None:
+        """Fix the batch of a closed round; `charge` is the ledger entry's digest, in hex."""
         self._call("POST", f"/v1/rounds/{number}/claim", canonical({"charge": charge}))
 
     def delete(self, number: int) -> None:
+        """Have a claimed batch destroyed."""
         self._call("DELETE", f"/v1/rounds/{number}/batch")
 
     @contextmanager
@@ -122,7 +135,11 @@ def _refusal(answer: httpx.Response) -> Refusal:
 
 
 def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Split a stream of `length ‖ record`, holding little more than one record at a time."""
+    """Split a stream of `length ‖ record`, holding little more than one record at a time.
+
+    Args:
+        chunks: the stream, cut anywhere.
+    """
     buffer = bytearray()
     start = 0
     for chunk in chunks:

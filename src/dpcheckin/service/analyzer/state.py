@@ -47,6 +47,7 @@ class AnalyzerState:
     log: tuple[dict[str, Any], ...] = field(default_factory=tuple)
 
     def to_bytes(self) -> bytes:
+        """Digest and canonical bytes."""
         body = canonical(
             {
                 "plan": self.plan,
@@ -65,6 +66,7 @@ class AnalyzerState:
 
     @staticmethod
     def from_bytes(content: bytes) -> AnalyzerState:
+        """Read a checkpoint; damage raises `CheckpointDamaged`."""
         if digest(content[32:]) != content[:32]:
             raise CheckpointDamaged("the checkpoint is not what was written")
         try:
@@ -91,7 +93,12 @@ class AnalyzerState:
 
 
 def save(folder: Path, state: AnalyzerState) -> None:
-    """Replace the checkpoint durably."""
+    """Replace the checkpoint durably.
+
+    Args:
+        folder: the analyzer's.
+        state: what replaces the checkpoint.
+    """
     replace_file(folder / FILE, state.to_bytes())
 
 

@@ -85,7 +85,11 @@ class ClientConfig:
 
 
 def read_config(path: Path) -> tuple[ClientConfig, dict[str, Any]]:
-    """The configuration, and the `[data]` table, which belongs to the task."""
+    """The configuration, and the `[data]` table, which belongs to the task.
+
+    Args:
+        path: the owner's TOML file.
+    """
     read = SettingsFile(path)
     data = read.table("data")
     identity = read.hex("analyzer", "identity")

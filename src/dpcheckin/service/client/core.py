@@ -73,7 +73,13 @@ def report_probability(plan: PlanDocument) -> float:
 
 
 def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
-    """Raise `Refused` with the first limit that a plan passes."""
+    """Raise `Refused` with the first limit that a plan passes.
+
+    Args:
+        plan: as announced.
+        price: of that plan.
+        limits: the owner's.
+    """
     measured: tuple[tuple[str, Callable[[], float], float], ...] = (
         ("rate", lambda: report_probability(plan), limits.rate),
         ("clip", lambda: float(plan.randomizer["clip"]), limits.clip),
@@ -95,7 +101,14 @@ def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
 
 
 class Agent:
-    """One client. Chance comes from the operating system: the type admits nothing else."""
+    """One client. Chance comes from the operating system: the type admits nothing else.
+
+    Args:
+        config: the owner's file.
+        ledger: the client's own.
+        source: of coins, noise and moments.
+        price: how plans are priced; for many agents of one process, once for all.
+    """
 
     def __init__(
         self,
@@ -190,6 +203,10 @@ class Agent:
 
         When the computation fails the round counts as reported and looks as if the coin had fallen
         the other way: it is not flipped again, and nobody outside sees a difference.
+
+        Args:
+            found: the round, as `read_round` gave it.
+            value: computes the client's value; called only on heads.
         """
         joined = self._accepted()
         if self.is_done(found):
@@ -213,7 +230,13 @@ class Agent:
         return Part(action, sealed, failure)
 
     def moment(self, now: float, found: RoundDocument, margin: float) -> float:
-        """A uniformly random time of what is left of the window."""
+        """A uniformly random time of what is left of the window.
+
+        Args:
+            now: seconds since the epoch.
+            found: the round.
+            margin: seconds kept free before it closes.
+        """
         left = max(0.0, found.closes - margin - now)
         return now + left * float(self._source.uniform(1)[0])
 

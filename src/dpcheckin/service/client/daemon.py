@@ -68,7 +68,15 @@ def http_client(config: ClientConfig, **options: Any) -> httpx.AsyncClient:
 
 
 class Daemon:
-    """One agent and its connection. Several may share a connection in one process."""
+    """One agent and its connection. Several may share a connection in one process.
+
+    Args:
+        config: the owner's file.
+        task: the owner's data and what is computed from it.
+        http: the connection; see `http_client`.
+        clock: time and sleeping.
+        agent: further arguments of `Agent`.
+    """
 
     def __init__(
         self,
@@ -194,7 +202,12 @@ class Daemon:
 
 
 def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
-    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed."""
+    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed.
+
+    Args:
+        config: the owner's file.
+        task: the owner's data and what is computed from it.
+    """
     Path(config.state).mkdir(parents=True, exist_ok=True)
 
     async def work() -> Counts:

@@ -45,7 +45,13 @@ class Shuffler(Publishing, Releasing):
     # --- reports ----------------------------------------------------------------------------
 
     def examine(self, client: bytes, number: int, body: bytes) -> Submission:
-        """Look at an envelope without opening it: is it of this plan, round, key and size?"""
+        """Look at an envelope without opening it: is it of this plan, round, key and size?
+
+        Args:
+            client: who sent it, 16 bytes.
+            number: of the round, from the path of the request.
+            body: the envelope.
+        """
         view = self.planned()
         record = view.round
         if record is None or number > record.number:
@@ -63,7 +69,11 @@ class Shuffler(Publishing, Releasing):
         return Submission(client, record.serial, record.closes, kept)
 
     def accept(self, submissions: Sequence[Submission]) -> list[Problem | None]:
-        """Take many at once, durably; None for each that was taken, else why it was not."""
+        """Take many at once, durably; None for each that was taken, else why it was not.
+
+        Args:
+            submissions: as `examine` gave them, of any rounds.
+        """
         now = self.clock()
         answers: list[Problem | None] = [Problem.ROUND_CLOSED] * len(submissions)
         by_round: dict[int, list[int]] = {}
@@ -89,5 +99,10 @@ class Shuffler(Publishing, Releasing):
         raise StorageFailure("random ids keep colliding: the generator is broken")
 
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
-        """Count clients as present in a round, durably; False if it is over."""
+        """Count clients as present in a round, durably; False if it is over.
+
+        Args:
+            serial: the store's number of the round.
+            clients: who fetched it.
+        """
         return serial not in self.ended and self.store.mark_present(serial, clients)

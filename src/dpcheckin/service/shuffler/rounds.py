@@ -65,7 +65,17 @@ class Settled:
 
 
 class Rounds:
-    """The part of a shuffler that all others build on."""
+    """The part of a shuffler that all others build on.
+
+    Args:
+        store: keeps what must survive.
+        clock: seconds since the epoch.
+        chance: draws ids and orders.
+        identity: the analyzer's public identity, 32 bytes; None: signatures are left to the
+            clients.
+        largest_envelope: in bytes; a plan with larger ones is refused.
+        on_settled: hears of every round that closes.
+    """
 
     def __init__(
         self,
@@ -96,6 +106,7 @@ class Rounds:
         return self.view
 
     def read_view(self, transaction: Transaction) -> View | None:
+        """What clients are to be shown, None before there is a plan."""
         stored = transaction.plan()
         if stored is None:
             return None
@@ -107,12 +118,15 @@ class Rounds:
         return View(plan, envelope.sizes(plan), page, record, *_headers(plan, record))
 
     def planned(self) -> View:
+        """What clients are shown; refuses before there is a plan."""
         return refuse(Problem.NOT_FOUND) if self.view is None else self.view
 
     def is_open(self, record: RoundRecord) -> bool:
+        """Whether a round takes reports now."""
         return self.may_be_open(record) and self.clock() >= record.opens
 
     def may_be_open(self, record: RoundRecord) -> bool:
+        """Whether a round has not ended; its beginning may still be ahead."""
         if record.state is not State.OPEN or record.serial in self.ended:
             return False
         if self.clock() < record.closes:
@@ -166,6 +180,7 @@ class Rounds:
         return Settled(record.number, state, reason, present, published)
 
     def purge(self, record: RoundRecord, *, wait: bool) -> None:
+        """Destroy what is left of a void or done round; without `wait`, unless another is at it."""
         if not self._purging.acquire(blocking=wait):
             return  # whoever is at it finishes it
         try:
@@ -180,6 +195,7 @@ class Rounds:
             self._purging.release()
 
     def clean_if_possible(self) -> None:
+        """Have destroyed bytes removed from files, if nobody is reading."""
         with suppress(StorageBusy):  # the next cleaning takes this with it
             self.store.clean()
 
@@ -202,6 +218,7 @@ class Rounds:
 
     @staticmethod
     def current_plan(transaction: Transaction) -> PlanDocument:
+        """The plan; refuses before there is one."""
         stored = transaction.plan()
         if stored is None:
             refuse(Problem.NOT_FOUND)
@@ -209,7 +226,13 @@ class Rounds:
 
     @staticmethod
     def used(transaction: Transaction, plan: PlanDocument, *, waiting: bool = True) -> int:
-        """Rounds the analyzer has been charged for, or (waiting) may still claim."""
+        """Rounds the analyzer has been charged for, or (waiting) may still claim.
+
+        Args:
+            transaction: control work under way.
+            plan: whose rounds are counted.
+            waiting: count closed rounds that may still be claimed.
+        """
         states = [State.CLAIMED, State.DONE] + ([State.CLOSED] if waiting else [])
         void = transaction.count_rounds(plan.id, State.VOID, BY_BATCH)
         return void + sum(transaction.count_rounds(plan.id, state) for state in states)

@@ -42,7 +42,13 @@ def open_store(address: str) -> Store:
 
 
 def build(settings: Settings, store: Store, clock: Callable[[], float] = time.time) -> Front:
-    """The front of a shuffler over a store."""
+    """The front of a shuffler over a store.
+
+    Args:
+        settings: the operator's.
+        store: keeps what must survive.
+        clock: seconds since the epoch.
+    """
 
     def settled(round_: Settled) -> None:
         front.settled(round_)  # no round can settle before the front below is there

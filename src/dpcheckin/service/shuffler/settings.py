@@ -110,7 +110,13 @@ _LIMITS = {one.name for one in dataclasses.fields(Limits)}
 def load(
     folder: Path, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Settings of a folder; options that are None were not given."""
+    """Settings of a folder; options that are None were not given.
+
+    Args:
+        folder: the shuffler's.
+        options: from the command line, by field; None: not given.
+        environment: variables `DPCHECKIN_SHUFFLER_…`.
+    """
     values = _from_file(folder / SETTINGS_FILE)
     for name, kind in FIELDS.items():
         text = environment.get(ENVIRONMENT + name.upper())

@@ -31,7 +31,12 @@ def canonical(value: Any) -> bytes:
 
 
 def parse(data: bytes, limit: int = LARGEST_DOCUMENT) -> Any:
-    """The value of some bytes; they need not be canonical, but must have a canonical form."""
+    """The value of some bytes; they need not be canonical, but must have a canonical form.
+
+    Args:
+        data: UTF-8 bytes of a JSON value.
+        limit: the largest length that is read, in bytes.
+    """
     if len(data) > limit:
         raise Malformed(f"a document of {len(data)} bytes, more than {limit}")
     try:

@@ -35,7 +35,12 @@ def token_digest(token: str | bytes) -> bytes:
 
 
 def same(one: bytes, other: bytes) -> bool:
-    """Equality in a time that does not depend on where they differ."""
+    """Equality in a time that does not depend on where they differ.
+
+    Args:
+        one: a digest.
+        other: another.
+    """
     return hmac.compare_digest(one, other)
 
 

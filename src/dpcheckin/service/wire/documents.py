@@ -123,7 +123,11 @@ class Document(ABC):
     @classmethod
     @abstractmethod
     def from_object(cls, value: Any) -> Self:
-        """Read a JSON value and check it; `from_object(document.to_object()) == document`."""
+        """Read a JSON value and check it; `from_object(document.to_object()) == document`.
+
+        Args:
+            value: what `canonical.parse` gave.
+        """
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
@@ -151,19 +155,27 @@ class PlanDocument(Document):
 
     protocol: str
     population: int
+    """Clients the guarantee is stated for; a round with fewer present is void."""
     minimum_batch: int
+    """Fewest reports of a round that is released."""
     participation: Mapping[str, Any]
     """`rate`, or `slots`, `check_in_probability` and `minibatch`."""
     rounds: int
+    """Most rounds that are ever charged."""
     randomizer: Mapping[str, Any]
     """`name`, `dimension`, `clip`, `encoding`, and the randomizer's own parameters."""
     delta: float
     epsilon_budget: float
+    """Most epsilon, at `delta`, that is ever spent with an honest shuffler."""
     round_seconds: float
     suite: int
+    """Sealing: 1 (X25519) or 2 (ML-KEM-768 with X25519)."""
     cover: bool
+    """Whether clients that do not report send an envelope that holds nothing."""
     task: Mapping[str, Any]
+    """What is learned; not looked into here."""
     nonce: str
+    """16 bytes in hex: two runs of the same plan have different ids."""
 
     @classmethod
     def from_object(cls, value: Any) -> Self:
@@ -233,8 +245,10 @@ class KeyDocument(FlatDocument):
     checks: ClassVar[Mapping[str, Check]] = _KEY_FIELDS
 
     plan: str
+    """Id of the plan, in hex."""
     suite: int
     key: str
+    """The raw public key, in hex."""
     from_round: int
 
     @classmethod
@@ -260,11 +274,16 @@ class RoundDocument(FlatDocument):
     checks: ClassVar[Mapping[str, Check]] = _ROUND_FIELDS
 
     plan: str
+    """Id of the plan, in hex."""
     round: int
     model: str
+    """Digest of the model, in hex."""
     key: str
+    """The opening key's id, in hex."""
     opens: float
+    """Seconds since the epoch."""
     closes: float
+    """Seconds since the epoch."""
 
     @classmethod
     def check_together(cls, found: Mapping[str, Any]) -> None:

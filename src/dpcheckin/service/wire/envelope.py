@@ -56,7 +56,7 @@ class Header:
 
 
 def read_header(data: bytes | memoryview) -> Header:
-    """The header of an envelope; sizes are compared with the plan by `Sizes.check`."""
+    """The header of an envelope; whether it fits a plan is for the caller."""
     if len(data) < HEADER_BYTES:
         raise Malformed(f"an envelope has at least {HEADER_BYTES} bytes")
     magic, version, suite, kind, zero, number, key_id, sealed = HEADER.unpack_from(data)
@@ -93,6 +93,11 @@ def sizes(plan: PlanDocument) -> Sizes:
 def sizes_for(suite: int, encoding: int, dimension: int) -> Sizes:
     """The same, from the three fields it depends on.
 
+    Args:
+        suite: 1 (X25519) or 2 (ML-KEM-768 with X25519).
+        encoding: `VECTOR`, `SYMBOL` or `SHARES`.
+        dimension: coordinates of a report, or number of symbols.
+
     >>> sizes_for(1, 1, 10).envelope == 24 + 32 + 8 + 40 + 16
     True
     """
@@ -109,7 +114,11 @@ def key_id(public_key: bytes) -> bytes:
 
 
 def new_private_key(suite: int) -> bytes:
-    """Raw bytes of a fresh opening key."""
+    """Raw bytes of a fresh opening key.
+
+    Args:
+        suite: 1 (X25519) or 2 (ML-KEM-768 with X25519).
+    """
     if suite not in _SUITES:
         raise InvalidParameter("suite", suite, "1 or 2")
     return os.urandom(_PRIVATE_KEY_BYTES[suite])
@@ -121,6 +130,10 @@ class OpeningKey:
     Raw bytes: suite 1 the X25519 scalar (32); suite 2 the ML-KEM-768 seed (64) and the X25519
     scalar (32). The public key of suite 2 is the ML-KEM encapsulation key (1184) and the X25519
     point (32).
+
+    Args:
+        suite: 1 or 2.
+        private_key: raw bytes, 32 or 96 of them.
     """
 
     def __init__(self, suite: int, private_key: bytes) -> None:
@@ -145,7 +158,13 @@ class OpeningKey:
         self.key_id = key_id(self.public_key)
 
     def open(self, envelope: bytes, plan_id: bytes, model_digest: bytes) -> bytes:
-        """The payload of an envelope (its share, if any, may be there or already be cut off)."""
+        """The payload of an envelope (its share, if any, may be there or already be cut off).
+
+        Args:
+            envelope: a report; a cover raises `Malformed`.
+            plan_id: 32 bytes.
+            model_digest: 32 bytes, of the model the round names.
+        """
         header = read_header(envelope)
         if header.kind == COVER:
             raise Malformed("a cover holds nothing")
@@ -158,7 +177,12 @@ class OpeningKey:
         return self.open_sealed(memoryview(envelope)[HEADER_BYTES:end], info)
 
     def open_sealed(self, sealed: bytes | memoryview, info: bytes) -> bytes:
-        """The payload of a sealed part alone, given what it is bound to."""
+        """The payload of a sealed part alone, given what it is bound to.
+
+        Args:
+            sealed: what follows the header, without any share.
+            info: what `bound_to` gave.
+        """
         try:
             return _SUITES[self.suite].decrypt(sealed, self._key, info)
         except (InvalidTag, ValueError):
@@ -181,7 +205,13 @@ def _public_key(suite: int, raw: bytes) -> Any:
 
 
 def bound_to(plan_id: bytes, model_digest: bytes, header: bytes) -> bytes:
-    """What a sealed report is bound to; the header holds the round."""
+    """What a sealed report is bound to; the header holds the round.
+
+    Args:
+        plan_id: 32 bytes.
+        model_digest: 32 bytes.
+        header: the envelope's header, 24 bytes.
+    """
     if len(plan_id) != 32 or len(model_digest) != 32:
         raise Malformed("plan id and model digest have 32 bytes each")
     return _INFO + plan_id + model_digest + header
@@ -198,7 +228,16 @@ def seal(
     payload: bytes,
     share: bytes = b"",
 ) -> bytes:
-    """One envelope holding a report (with the shuffler's share, where the plan wants two)."""
+    """One envelope holding a report (with the shuffler's share, where the plan wants two).
+
+    Args:
+        plan: fixes suite, encoding and sizes.
+        public_key: the round's opening key, raw.
+        round_number: counted from 0.
+        model_digest: 32 bytes, of the model the round names.
+        payload: one of `payloads`, of the plan's size.
+        share: the shuffler's share, 4 bytes a coordinate; empty unless the plan wants two shares.
+    """
     expected = sizes(plan)
     if len(payload) != payload_bytes(plan.encoding, plan.dimension):
         raise InvalidParameter("payload", f"{len(payload)} bytes", "the size the plan prescribes")
@@ -213,7 +252,13 @@ def seal(
 
 
 def cover(plan: PlanDocument, public_key: bytes, round_number: int) -> bytes:
-    """An envelope of the same size that holds nothing."""
+    """An envelope of the same size that holds nothing.
+
+    Args:
+        plan: fixes suite and sizes.
+        public_key: the round's opening key, raw.
+        round_number: counted from 0.
+    """
     expected = sizes(plan)
     header = Header(plan.suite, COVER, round_number, key_id(public_key), expected.sealed)
     return header.to_bytes() + os.urandom(expected.sealed + expected.share)

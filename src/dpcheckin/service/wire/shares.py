@@ -22,14 +22,26 @@ from dpcheckin.service.wire.problems import Malformed
 def make_shares(
     noise: SkellamVector, values: NDArray[np.float64], source: SecureSource
 ) -> tuple[bytes, bytes]:
-    """The analyzer's seed and the shuffler's share of one client's vector."""
+    """The analyzer's seed and the shuffler's share of one client's vector.
+
+    Args:
+        noise: the randomizer of the plan.
+        values: one client's vector; it is clipped here.
+        source: secure chance.
+    """
     report = noise.randomize(values.reshape(1, -1), source)[0]
     seed = os.urandom(SEED_BYTES)
     return seed, split(report, seed)
 
 
 class SumOfShares:
-    """The analyzer's side: expand every seed, add the shuffler's sum, read off the total."""
+    """The analyzer's side: expand every seed, add the shuffler's sum, read off the total.
+
+    Args:
+        noise: the randomizer of the plan.
+        shuffler_sum: little-endian uint32, one a coordinate: the shuffler's shares added modulo
+            2**32.
+    """
 
     def __init__(self, noise: SkellamVector, shuffler_sum: bytes) -> None:
         if len(shuffler_sum) != 4 * noise.dimension:

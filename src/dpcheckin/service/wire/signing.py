@@ -36,7 +36,12 @@ def signed_message(document: Document) -> bytes:
 
 
 def signed(document: Document, key: Ed25519PrivateKey) -> dict[str, Any]:
-    """The document with its signature, as an object."""
+    """The document with its signature, as an object.
+
+    Args:
+        document: plan, key or round.
+        key: the analyzer's private identity.
+    """
     return {
         "document": document.to_object(),
         "signature": key.sign(signed_message(document)).hex(),
@@ -44,7 +49,12 @@ def signed(document: Document, key: Ed25519PrivateKey) -> dict[str, Any]:
 
 
 def signed_bytes(document: Document, key: Ed25519PrivateKey) -> bytes:
-    """The document with its signature, as canonical bytes."""
+    """The document with its signature, as canonical bytes.
+
+    Args:
+        document: plan, key or round.
+        key: the analyzer's private identity.
+    """
     return canonical(signed(document, key))
 
 
@@ -53,6 +63,11 @@ def read_signed(kind: type[D], value: Any, identity: bytes | None) -> D:
 
     Only a shuffler that was not told an identity passes None: it has authenticated the analyzer
     by its token, and clients check the signature in any case.
+
+    Args:
+        kind: the class of document that is expected.
+        value: what `canonical.parse` gave.
+        identity: 32 bytes of the analyzer's public identity, or None: the signature is not checked.
     """
     if not isinstance(value, dict) or value.keys() != {"document", "signature"}:
         raise Malformed("a signed document has exactly the fields document and signature")

@@ -38,7 +38,15 @@ class ClientDisconnected(Exception):
 
 
 class Front:
-    """What all requests share: core, committer, credentials, limits, counters."""
+    """What all requests share: core, committer, credentials, limits, counters.
+
+    Args:
+        core: decides.
+        analyzer: digest of the analyzer's token.
+        limits: what may be asked for, and how often.
+        metrics: where things are counted.
+        monotonic: seconds, for rates.
+    """
 
     def __init__(
         self,
@@ -186,7 +194,12 @@ def declared_length(scope: Scope) -> int | None:
 
 
 async def read_body(receive: Receive, largest: int) -> bytes:
-    """A whole body; refuses as soon as it is seen to be larger than `largest`."""
+    """A whole body; refuses as soon as it is seen to be larger than `largest`.
+
+    Args:
+        receive: of the ASGI request.
+        largest: in bytes.
+    """
     parts: list[bytes] = []
     size = 0
     while True:
@@ -256,7 +269,12 @@ class ShufflerApp:
 
 
 async def upkeep(front: Front, seconds: float) -> None:
-    """Look after things again and again, until cancelled."""
+    """Look after things again and again, until cancelled.
+
+    Args:
+        front: what is looked after.
+        seconds: between two looks.
+    """
     while True:
         await asyncio.sleep(seconds)
         try:

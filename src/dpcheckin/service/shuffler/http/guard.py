@@ -25,7 +25,13 @@ WHOLE_BODY = 512 << 10
 
 
 class Guard:
-    """All guarded connections of a server."""
+    """All guarded connections of a server.
+
+    Args:
+        limits: connections and seconds.
+        metrics: where drops are counted.
+        monotonic: seconds.
+    """
 
     def __init__(
         self, limits: Limits, metrics: Metrics, monotonic: Callable[[], float] = time.monotonic

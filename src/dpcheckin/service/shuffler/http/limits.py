@@ -35,7 +35,14 @@ class Limits:
 
 
 class Buckets:
-    """Token buckets by key; the longest unused are forgotten, which only errs on the kind side."""
+    """Token buckets by key; the longest unused are forgotten, which only errs on the kind side.
+
+    Args:
+        rate: refill, in requests a second.
+        burst: size, in requests.
+        clock: seconds, monotonic.
+        remembered: how many keys are kept.
+    """
 
     def __init__(
         self, rate: float, burst: int, clock: Callable[[], float], remembered: int = 200_000

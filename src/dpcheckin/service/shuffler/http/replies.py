@@ -27,7 +27,13 @@ def _headers(media_type: str, length: int, more: Iterable[tuple[str, str]] = ())
 
 
 def reply(body: bytes, media_type: str = "application/json", status: int = 200) -> Response:
-    """Any answer of known length."""
+    """Any answer of known length.
+
+    Args:
+        body: all of it.
+        media_type: its type.
+        status: of HTTP.
+    """
     return Response(body, status, _headers(media_type, len(body)))
 
 

@@ -193,7 +193,12 @@ async def _not_found(request: Request, problem: Exception) -> Response:
 
 
 def shuffler_app(front: Front, tick_seconds: float = TICK_SECONDS) -> ShufflerApp:
-    """The application of the public port; its lifespan runs the committer and the upkeep."""
+    """The application of the public port; its lifespan runs the committer and the upkeep.
+
+    Args:
+        front: what all requests share.
+        tick_seconds: between two looks at rounds and store.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Any) -> AsyncIterator[None]:

@@ -152,7 +152,11 @@ class _Session:
 
 
 class PostgresStore(SqlStore):
-    """A database, and three sessions on it: for reports, for control, for reading."""
+    """A database, and three sessions on it: for reports, for control, for reading.
+
+    Args:
+        address: `postgresql://…`.
+    """
 
     def __init__(self, address: str) -> None:
         self._reports, self._control, self._reads = (_Session(address) for _ in range(3))

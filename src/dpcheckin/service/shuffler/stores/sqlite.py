@@ -89,7 +89,13 @@ def _translated() -> Iterator[None]:
 
 
 class SqliteStore(SqlStore):
-    """A file, its log, one connection that writes and one that reads."""
+    """A file, its log, one connection that writes and one that reads.
+
+    Args:
+        file: the database, made when it is not there.
+        reserve: bytes of disk that reports may not use.
+        free_bytes: how many are free; None: the file system's own answer.
+    """
 
     def __init__(
         self,
