@@ -3,7 +3,6 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,104 +11,16 @@ import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
-from dpcheckin.service.analyzer.board import expected
-from dpcheckin.service.analyzer.core import PlanChanged, Status, Step, next_step
-from dpcheckin.service.analyzer.daemon import LEDGER, Analyzer, Schedule
-from dpcheckin.service.analyzer.keys import KeyRing, load_identity
-from dpcheckin.service.analyzer.shuffler_client import TruncatedBatch, records
-from dpcheckin.service.analyzer.state import AnalyzerState, CheckpointDamaged
+from dpcheckin.service.analyzer.core import PlanChanged, Status
+from dpcheckin.service.analyzer.daemon import LEDGER
+from dpcheckin.service.analyzer.shuffler_client import TruncatedBatch
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.tasks import TaskState
-from dpcheckin.service.wire.canonical import digest
-from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.envelope import sizes
-from dpcheckin.service.wire.problems import Malformed, Problem, Refusal
-from service.fake_shuffler import Died, FakeShuffler
-from service.plans import plan, sealed
-
-
-class Adding:
-    """A task whose model is the list of everything it was given."""
-
-    def start(self) -> TaskState:
-        return TaskState(b"start", b"", {"accuracy": 0.0})
-
-    def step(self, state: TaskState, total: Any, reports: int, index: int, steps: int) -> TaskState:
-        line = f"{index}/{steps}:{reports}:{digest(total.tobytes()).hex()[:8]};".encode()
-        return TaskState(state.model + line, b"p", {"accuracy": index / steps})
-
-
-class World:
-    """An analyzer's folder and a shuffler that fills every round by a script."""
-
-    def __init__(self, folder: Path, document: PlanDocument, outcomes: dict[int, Status]) -> None:
-        self.folder, self.document, self.outcomes = folder, document, outcomes
-        self.shuffler = FakeShuffler(self._batch)
-        self.shuffler.on_claim = self._check_claim
-        self.identity = load_identity(folder)
-        self.stop = threading.Event()
-        self.time = 1000.0
-
-    def _batch(self, number: int, said: dict[str, Any]) -> tuple[Status, list[bytes]]:
-        status = self.outcomes.get(number, Status("closed", 120, 3))
-        if status.state != "closed":
-            return status, []
-        ring = KeyRing(self.folder / "keys", self.document.suite)
-        key = ring.by_id(bytes.fromhex(said["key"]))
-        assert key is not None
-        kept = PlanDocument.from_object(state.load(self.folder).plan)  # type: ignore[union-attr]
-        model = bytes.fromhex(said["model"])
-        return status, sealed(kept, number, model, key.public_key, status.reports or 0)
-
-    def _check_claim(self, number: int, charge: str) -> None:
-        """At the moment of the claim, the charge is on disk: read as a crash would find it."""
-        lines = (self.folder / LEDGER).read_text().splitlines()
-        assert any(f'"round":{number}' in line and charge in line for line in lines)
-
-    def analyzer(self, **schedule: Any) -> Analyzer:
-        clock = Schedule(now=self._now, **schedule)
-        return Analyzer(
-            self.folder,
-            self.document,
-            self.identity,
-            Adding(),
-            self.shuffler,
-            clock,
-            self.stop,  # type: ignore[arg-type]
-        )
-
-    def _now(self) -> float:
-        self.time += 1.0
-        return self.time
-
-    def run(self, **schedule: Any) -> str:
-        made = self.analyzer(**schedule)
-        try:
-            return made.run()
-        finally:
-            made.close()
-
-    def charges(self) -> list[dict[str, Any]]:
-        with Journal(self.folder / LEDGER) as journal:
-            return [entry.body for entry in journal][1:]
-
-    @property
-    def kept(self) -> AnalyzerState:
-        found = state.load(self.folder)
-        assert found is not None
-        return found
-
-
-OUTCOMES = {
-    1: Status("void", 50, None, "population"),
-    3: Status("void", 120, 1, "batch"),
-}
-
-
-def small_plan(**changes: Any) -> PlanDocument:
-    return plan(rounds=4, epsilon_budget=50.0, **changes)
-
+from dpcheckin.service.wire.problems import Problem, Refusal
+from service.analyzer_world import OUTCOMES, Adding, World, small_plan
+from service.fake_shuffler import Died
+from service.plans import plan
 
 # --- the course of a run ----------------------------------------------------------------------
 
@@ -404,133 +315,8 @@ def test_another_plan_or_a_lost_checkpoint_is_refused(tmp_path: Path) -> None:
         world.analyzer()
 
 
-def test_the_board_tells_what_happened(tmp_path: Path) -> None:
-    world = World(tmp_path, small_plan(), OUTCOMES)
-    made = world.analyzer()
-    made.run()
-    shot, text = made.board.snapshot(), made.board.prometheus()
-    made.close()
-    assert shot["spent"]["charged"] == 4
-    assert shot["spent"]["epsilon"] == made.price.plan.guarantee(1e-5, 4).charge()
-    assert shot["rounds"][0]["expected"] == expected(120, 0.2)
-    assert "expected" not in shot["rounds"][1]
-    assert 'dpcheckin_analyzer_rounds_total{outcome="released"} 3' in text
-    assert 'dpcheckin_analyzer_epsilon_spent{shuffler="colluding"}' in text
-    assert shot["finished"].startswith("all 4 rounds")
-
-
-def test_the_band_holds_99_percent() -> None:
-    from scipy.stats import binom
-
-    for present, rate in ((120, 0.2), (300, 0.3), (10, 0.01)):
-        band = expected(present, rate)
-        inside = binom.cdf(band["high"], present, rate) - binom.cdf(band["low"] - 1, present, rate)
-        assert inside >= 0.99
-        assert binom.cdf(band["low"] - 1, present, rate) < 0.005
-        assert binom.sf(band["high"], present, rate) <= 0.005
-
-
 def test_plan_documents_keep_their_plan(tmp_path: Path) -> None:
     begun = core.begin(plan(), Adding())
     assert core.check_same_plan(begun, plan(nonce="44" * 16)) == plan()
     with pytest.raises(PlanChanged):
         core.check_same_plan(begun, plan(rounds=3))
-
-
-# --- steps and status -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("status", "step"),
-    [
-        (None, Step.ANNOUNCE),
-        (Status("open"), Step.WAIT),
-        (Status("closed", 1, 1), Step.CHARGE_AND_COLLECT),
-        (Status("claimed", 1, 1), Step.CHARGE_AND_COLLECT),
-        (Status("void", 1, None, "population"), Step.SKIP),
-        (Status("void", 1, 1, "batch"), Step.CHARGE_AND_SKIP),
-        (Status("done"), Step.CHARGE_AS_LOST),
-    ],
-)
-def test_the_next_step_follows_from_the_shufflers_answer(status: Status | None, step: Step) -> None:
-    assert next_step(status) is step
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        None,
-        [],
-        {"state": "ajar"},
-        {"state": "void"},
-        {"state": "void", "reason": "weather"},
-        {"state": "closed", "present": -1},
-        {"state": "closed", "reports": True},
-        {"state": "closed", "reports": "3"},
-    ],
-    ids=str,
-)
-def test_an_odd_status_is_an_error_and_not_a_guess(said: Any) -> None:
-    with pytest.raises(Malformed):
-        Status.from_object(said)
-
-
-# --- checkpoint, keys, stream -----------------------------------------------------------------
-
-
-def test_a_checkpoint_comes_back_whole_and_damage_is_noticed(tmp_path: Path) -> None:
-    one = AnalyzerState(
-        plan().to_object(), TaskState(b"m", b"\0p", {"a": 0.5}), 3, {"x": 1}, 2, np.ones(3), 7
-    )
-    state.save(tmp_path, one)
-    again = state.load(tmp_path)
-    assert again is not None
-    assert again.to_bytes() == one.to_bytes()
-    content = bytearray(one.to_bytes())
-    content[50] ^= 1
-    (tmp_path / state.FILE).write_bytes(content)
-    with pytest.raises(CheckpointDamaged):
-        state.load(tmp_path)
-    with pytest.raises(CheckpointDamaged, match="another version"):
-        AnalyzerState.from_bytes(digest(b"{}") + b"{}")
-
-
-def test_keys_survive_and_unreadable_ones_are_named(tmp_path: Path) -> None:
-    ring = KeyRing(tmp_path, 1)
-    first = ring.for_round(0).key.key_id
-    assert ring.rotate(5).from_round == 5
-    assert ring.rotate(5) is ring.keys[-1]
-    again = KeyRing(tmp_path, 1)
-    assert again.for_round(4).key.key_id == first
-    assert again.for_round(5).key.key_id != first
-    with pytest.raises(InvalidParameter, match="from_round"):
-        again.rotate(3)
-    assert again.forget_before(4) == 0
-    assert again.forget_before(5) == 1
-    assert again.by_id(first) is None
-    assert KeyRing(tmp_path, 1).by_id(first) is None
-    (tmp_path / "from-0000000009.key").write_text("zz")
-    with pytest.raises(InvalidParameter, match="a key of suite 1"):
-        KeyRing(tmp_path, 1)
-
-
-def test_the_identity_is_made_once(tmp_path: Path) -> None:
-    one, two = load_identity(tmp_path), load_identity(tmp_path)
-    assert one.private_bytes_raw() == two.private_bytes_raw()
-    assert (tmp_path / "identity.key").stat().st_mode & 0o077 == 0
-    (tmp_path / "identity.key").write_text("short")
-    with pytest.raises(InvalidParameter, match="identity"):
-        load_identity(tmp_path)
-
-
-@pytest.mark.parametrize("size", [1, 3, 7, 100])
-def test_records_are_cut_from_a_stream_of_any_chunks(size: int) -> None:
-    wanted = [b"", b"a", b"bc" * 40, b"d" * 9]
-    stream = b"".join(len(r).to_bytes(4, "big") + r for r in wanted)
-
-    def chunks(content: bytes) -> Iterator[bytes]:
-        return iter(content[i : i + size] for i in range(0, len(content), size))
-
-    assert list(records(chunks(stream))) == wanted
-    with pytest.raises(TruncatedBatch):
-        list(records(chunks(stream[:-1])))

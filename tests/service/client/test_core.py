@@ -7,91 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.config import ClientConfig, Limits, read_config
+from dpcheckin.service.client.config import Limits
 from dpcheckin.service.client.core import Action, Agent, Refused
-from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire import envelope, payloads
-from dpcheckin.service.wire.canonical import canonical, digest
-from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.wire.envelope import OpeningKey, new_private_key
-from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import KeyDocument
+from dpcheckin.service.wire.signing import identity_from_seed, signed
+from service.client_world import MODEL, WIDE, Coin, World
 from service.plans import GAUSSIAN, PRIVUNIT, SKELLAM, plan
-
-MODEL = b"a model"
-WIDE = Limits(
-    rate=0.5,
-    clip=1.0,
-    local_epsilon=20.0,
-    total_epsilon=20.0,
-    total_local_epsilon=1e6,
-    total_delta=0.01,
-)
-
-
-class Coin(SecureSource):
-    """A secure source whose uniform draws a test decides."""
-
-    def __init__(self, draws: list[float] | None = None) -> None:
-        self.draws = draws or []
-
-    def uniform(self, size: Any) -> Any:
-        if size == 1 and self.draws:
-            return np.array([self.draws.pop(0)])
-        return super().uniform(size)
-
-
-class World:
-    """An analyzer's announcements, and agents that hear them."""
-
-    def __init__(self, folder: Path, document: PlanDocument | None = None) -> None:
-        self.folder = folder
-        self.identity = identity_from_seed(bytes(31) + b"\1")
-        self.plan = document or plan()
-        self.key = OpeningKey(self.plan.suite, new_private_key(self.plan.suite))
-        self.key_document = KeyDocument(
-            self.plan.id.hex(), self.plan.suite, self.key.public_key.hex(), 0
-        )
-
-    def page(self, by: Ed25519PrivateKey | None = None, **changes: Any) -> bytes:
-        key = by or self.identity
-        said = {
-            "plan": signed(self.plan, key),
-            "keys": [signed(self.key_document, key)],
-            **changes,
-        }
-        return canonical(said)
-
-    def round(self, number: int = 0, by: Ed25519PrivateKey | None = None, **changes: Any) -> bytes:
-        document = RoundDocument(
-            **{
-                "plan": self.plan.id.hex(),
-                "round": number,
-                "model": digest(MODEL).hex(),
-                "key": self.key.key_id.hex(),
-                "opens": 100.0,
-                "closes": 200.0,
-                **changes,
-            }
-        )
-        return canonical(signed(document, by or self.identity))
-
-    def agent(
-        self, limits: Limits = WIDE, coin: SecureSource | None = None, **config: Any
-    ) -> Agent:
-        made = ClientConfig(
-            "http://127.0.0.1:1",
-            "token",
-            public_identity(self.identity),
-            limits,
-            self.folder / "state",
-            **config,
-        )
-        return Agent(made, ClientLedger(made.state / "ledger"), coin or SecureSource())
 
 
 @pytest.fixture
@@ -402,80 +328,6 @@ def test_a_report_in_two_shares_fits_together(tmp_path: Path) -> None:
     report = (mine + theirs).view(np.int32) / 256
     # each coordinate: 1/√20 of the clip plus noise of deviation 4
     assert np.abs(report - 20**-0.5).max() < 4 * 7
-
-
-# --- configuration ----------------------------------------------------------------------------
-
-GOOD = """
-[shuffler]
-address = "https://shuffler.example:8440"
-token_file = "client.token"
-[analyzer]
-identity = "{identity}"
-[limits]
-rate = 0.3
-clip = 1
-local_epsilon = 4.0
-total_epsilon = 10.0
-total_local_epsilon = 120.0
-total_delta = 1e-4
-[agent]
-state = "state"
-[data]
-file = "records.npz"
-"""
-
-
-def written(folder: Path, text: str) -> Path:
-    (folder / "client.token").write_text("secret\n")
-    file = folder / "client.toml"
-    file.write_text(text.replace("{identity}", "ab" * 32))
-    return file
-
-
-def test_the_owners_file_is_read(tmp_path: Path) -> None:
-    config, data = read_config(written(tmp_path, GOOD))
-    assert config.token == "secret"
-    assert config.identity == bytes.fromhex("ab" * 32)
-    assert config.limits.clip == 1.0
-    assert config.state == tmp_path / "state"
-    assert data == {"file": "records.npz"}
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "named"),
-    [
-        ('address = "https', 'address = "http', "shuffler.address"),
-        ("rate = 0.3", "rate = 1.3", "limits.rate"),
-        ("rate = 0.3", "rate = nan", "limits.rate"),
-        ("rate = 0.3", "rate = 'x'", "limits.rate"),
-        ("clip = 1\n", "", "limits.clip"),
-        ("clip = 1\n", "clip = inf\n", "limits.clip"),
-        ("clip = 1\n", "clip = true\n", "limits.clip"),
-        ("total_delta = 1e-4", "total_delta = 1.0", "limits.total_delta"),
-        ('"{identity}"', '"abcd"', "analyzer.identity"),
-        ('"{identity}"', '"zz"', "analyzer.identity"),
-        ('state = "state"', 'state = "state"\nplan = "abcd"', "agent.plan"),
-        ('state = "state"', 'state = "state"\npoll_seconds = 0', "agent.poll_seconds"),
-        ("total_epsilon", "total_epsilon = 1\ntotal_espilon", "total_espilon"),
-        ("[data]", "[date]", "date.file"),
-        ('token_file = "client.token"', 'token_file = "none"', "shuffler.token_file"),
-        ('token_file = "client.token"', "", "shuffler.token"),
-        ("[limits]", "[limits", "config"),
-        ("[data]\nfile", "[x]\ny = 1\n[agent.more]\nz", "agent.more"),
-    ],
-)
-def test_a_mistake_in_the_owners_file_is_named(
-    tmp_path: Path, old: str, new: str, named: str
-) -> None:
-    assert old in GOOD
-    with pytest.raises(InvalidParameter, match=named.replace(".", r"\.")):
-        read_config(written(tmp_path, GOOD.replace(old, new, 1)))
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="config"):
-        read_config(tmp_path / "none.toml")
 
 
 def test_the_price_is_the_accountings(world: World) -> None:

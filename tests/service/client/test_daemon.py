@@ -25,7 +25,7 @@ from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Problem
 from dpcheckin.service.wire.signing import public_identity
-from service.client.test_core import MODEL, WIDE, Coin, World
+from service.client_world import MODEL, WIDE, Coin, World
 from service.plans import plan
 
 HEADS, TAILS = 0.0, 0.999

@@ -326,3 +326,38 @@ def test_the_watch_sweeps_by_itself() -> None:
         watch.cancel()
 
     play(server, scene)
+
+
+# --- connections ----------------------------------------------------------------------------
+
+
+class FakeConnection:
+    def __init__(self, late: bool) -> None:
+        self.late, self.expired = late, False
+
+    def overdue(self, now: float) -> bool:
+        return self.late
+
+    def expire(self) -> None:
+        self.expired = True
+
+
+def test_the_guard_counts_connections_by_address_and_drops_the_late() -> None:
+    metrics = Metrics()
+    guard = Guard(Limits(connections=3, connections_per_address=2), metrics)
+    made: list[Any] = [FakeConnection(late=i == 1) for i in range(5)]
+    assert [guard.admit(c, a) for c, a in zip(made, "xxxyy", strict=True)] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
+    guard.leave(made[2], "x")  # was never in
+    guard.sweep()
+    assert [c.expired for c in made] == [False, True, False, False, False]
+    guard.leave(made[0], "x")
+    guard.leave(made[1], "x")
+    assert guard.by_address == {"y": 1}
+    assert metrics.value("connections_refused_total") == 2
+    assert metrics.value("timeouts_total") == 1
