@@ -143,7 +143,7 @@ def test_the_rung_model_is_used_if_it_is_the_rounds_own():
             own = await http.get(f"/v1/model/{digest(b'from the ring').hex()}")
             other = await http.get(f"/v1/model/{digest(b'another').hex()}")
             round_ = await http.get("/v1/round")
-        return own.content, other.content, round_.content, delivered.spared
+        return own.content, other.content, round_.content, delivered.served_models
 
     own, other, round_, spared = asyncio.run(ask())
     assert own == b"from the ring" and other == round_ == b"from the shuffler" and spared == 1

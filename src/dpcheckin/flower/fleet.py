@@ -21,8 +21,8 @@ from dpcheckin.deployment.demo import Deployment
 from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.deployment.processes import NotStarted, Party, await_ready
 from dpcheckin.errors import ServiceError
-from dpcheckin.flower.quiet import environment
 from dpcheckin.flower.server import FOLDER, RESULT
+from dpcheckin.flower.telemetry import environment
 from dpcheckin.service.analyzer import state
 
 CONNECTION = "fleet"

@@ -63,7 +63,7 @@ class DeliveredModels(httpx.AsyncBaseTransport):
     def __init__(self, network: httpx.AsyncBaseTransport) -> None:
         self._network = network
         self._held: tuple[str, bytes] = ("", b"")
-        self.spared = 0
+        self.served_models = 0
 
     def keep(self, model: bytes) -> None:
         """Hold the latest model."""
@@ -72,7 +72,7 @@ class DeliveredModels(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         name, model = self._held
         if request.method == "GET" and request.url.path == _MODEL + name:
-            self.spared += 1
+            self.served_models += 1
             return httpx.Response(200, content=model, request=request)
         return await self._network.handle_async_request(request)
 
@@ -128,7 +128,7 @@ class Host:
         self._box.make()
         while not stop.is_set() and self._agents:
             ring = self._box.take()
-            closes = None if ring is None else self.believed(ring)
+            closes = None if ring is None else self.verified_end(ring)
             if ring is None or closes is None:
                 await self._clock.sleep(self._timing.poll)
                 continue
@@ -138,7 +138,7 @@ class Host:
             results = await asyncio.gather(*(self._attend(one, closes) for one in self._agents))
             self._agents = [one for one, on in zip(self._agents, results, strict=True) if on]
 
-    def believed(self, ring: Ring) -> float | None:
+    def verified_end(self, ring: Ring) -> float | None:
         """When the rung round ends; None if the ring is not the analyzer's or too late."""
         try:
             identity = self._agents[0].config.identity

@@ -19,7 +19,7 @@ from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.credentials import bearer_header
-from dpcheckin.service.wire.problems import PASSING, Malformed, Problem, Refusal, problem_in
+from dpcheckin.service.wire.problems import TRANSIENT, Malformed, Problem, Refusal, problem_in
 
 _LENGTH = struct.Struct(">I")
 _LARGEST_PAUSE = 5.0
@@ -117,7 +117,7 @@ class ShufflerClient:
                 if answer.is_success:
                     return answer.content
                 refusal = _refusal(answer)
-                if refusal.problem not in PASSING:
+                if refusal.problem not in TRANSIENT:
                     raise refusal
             except httpx.TransportError:
                 pass

@@ -28,7 +28,7 @@ from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.tasks import ClientTask
 from dpcheckin.service.wire.credentials import bearer_header
 from dpcheckin.service.wire.documents import RoundDocument
-from dpcheckin.service.wire.problems import PASSING, Problem, problem_in
+from dpcheckin.service.wire.problems import TRANSIENT, Problem, problem_in
 
 log = logging.getLogger("dpcheckin.client")
 
@@ -169,7 +169,7 @@ class Daemon:
                     return True  # a duplicate after a lost answer means delivered
                 if problem is Problem.UNAUTHORIZED:
                     raise Refused("the shuffler does not know this client's token")
-                if problem not in (*PASSING, Problem.NO_ROUND):
+                if problem not in (*TRANSIENT, Problem.NO_ROUND):
                     log.warning("report not taken: %s", problem or answer.status_code)
                     return False
             except httpx.TransportError as failure:

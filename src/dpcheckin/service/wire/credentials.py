@@ -34,7 +34,7 @@ def token_digest(token: str | bytes) -> bytes:
     return digest(token.encode() if isinstance(token, str) else token)
 
 
-def same(one: bytes, other: bytes) -> bool:
+def equal_digests(one: bytes, other: bytes) -> bool:
     """Equality in a time that does not depend on where they differ.
 
     Args:

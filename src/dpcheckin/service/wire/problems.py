@@ -55,7 +55,7 @@ class Problem(Enum):
         return json.dumps(fields, separators=(",", ":")).encode()
 
 
-PASSING = (Problem.TOO_MANY, Problem.BUSY, Problem.STORAGE)
+TRANSIENT = (Problem.TOO_MANY, Problem.BUSY, Problem.STORAGE)
 """What may be over when the same request is sent again."""
 
 _BY_URN = {problem.urn: problem for problem in Problem}

@@ -37,7 +37,7 @@ def reply(body: bytes, media_type: str = "application/json", status: int = 200) 
     return Response(body, status, _headers(media_type, len(body)))
 
 
-class InParts(Response):
+class PartedResponse(Response):
     """Many bytes, sent no faster than they are read: a slow reader holds only one part."""
 
     def __init__(self, body: bytes) -> None:

@@ -23,7 +23,7 @@ from dpcheckin.service.shuffler.http.app import (
     upkeep,
 )
 from dpcheckin.service.shuffler.http.replies import (
-    InParts,
+    PartedResponse,
     empty,
     json_reply,
     problem_response,
@@ -97,7 +97,7 @@ class Routes:
     async def get_model(self, request: Request) -> Response:
         self.front.client(request.scope)
         model = hex_in(request, "digest", 32)
-        return InParts(await self.front.models.get(model))
+        return PartedResponse(await self.front.models.get(model))
 
     # --- analyzer ---------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from dpcheckin.flower.quiet import environment
+from dpcheckin.flower.telemetry import environment
 
 _START = "import flwr.supernode.cli.flwr_clientapp, dpcheckin.flower.doorbell"
 
