@@ -105,10 +105,11 @@ def bare_sqlite(folder: Path) -> Any:
 
 def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
     """The shuffler as it is served, with rounds that stay open and limits out of the way."""
-    from dpcheckin.service.credentials import token_digest
+    from dpcheckin.service.listening import listen
     from dpcheckin.service.shuffler import server
-    from dpcheckin.service.shuffler.limits import Limits
+    from dpcheckin.service.shuffler.http.limits import Limits
     from dpcheckin.service.shuffler.settings import Settings
+    from dpcheckin.service.wire.credentials import token_digest
     from service.shuffler_world import Analyzer
 
     address = {
@@ -145,7 +146,7 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
     front.core.tick()
     analyzer.open(front.core, 1, seconds=86400.0)
     (folder / "envelope").write_bytes(analyzer.report(1, 7))
-    public, admin = server.listen("127.0.0.1", port), server.listen("127.0.0.1", 0)
+    public, admin = listen("127.0.0.1", port), listen("127.0.0.1", 0)
     with asyncio.Runner(loop_factory=server._loop_factory()) as runner:
         print("ready", flush=True)
         runner.run(server._run(settings, front, public, admin))

@@ -26,16 +26,17 @@ import numpy as np
 
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service import envelope, signing
-from dpcheckin.service.canonical import canonical, digest
+from dpcheckin.service.analyzer.batches import BatchReader
+from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.ledger import Ledger, Why
 from dpcheckin.service.pricing import Price, randomizer_of
-from dpcheckin.service.reports import BatchReader, make_envelope
+from dpcheckin.service.reports import make_envelope
 from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.wire import envelope, signing
+from dpcheckin.service.wire.canonical import canonical, digest
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
 FLEETS = (10**3, 10**5, 10**7, 10**9)
 CHECK_INS = 6000
@@ -217,9 +218,9 @@ def analyzer_costs(world: World, folder: Path, reports: int) -> dict[str, float]
     opened = (time.process_time() - start) / reports
     path = folder / f"analyzer-{plan.dimension}.ledger"
     with Ledger(path, Price(plan)) as ledger:
-        ledger.charge(0, Why.RELEASE)
+        ledger.charge(0, ChargeReason.RELEASE)
         before, start = path.stat().st_size, time.process_time()
-        ledger.charge(1, Why.RELEASE)
+        ledger.charge(1, ChargeReason.RELEASE)
         charged = time.process_time() - start
         size = path.stat().st_size - before
     return {"open_cpu": opened, "charge_cpu": charged, "ledger_bytes_a_round": size}

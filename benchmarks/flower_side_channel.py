@@ -20,7 +20,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.deployment.demo import DemoOptions
+from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.flower.fleet import FlowerFleet
 from dpcheckin.flower.observations import Observation, detectable_shift, examine
 from dpcheckin.service.journal import Journal

@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import digest
-from dpcheckin.service.documents import PlanDocument, RoundDocument
-from dpcheckin.service.envelope import HEADER_BYTES, OpeningKey, new_private_key
-from dpcheckin.service.reports import BatchReader
+from dpcheckin.service.analyzer.batches import BatchReader
+from dpcheckin.service.wire import envelope, payloads
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
+from dpcheckin.service.wire.envelope import HEADER_BYTES, OpeningKey, new_private_key
 
 DIMENSION = 25_600  # 100 KB of float32
 MODEL = digest(b"model")
@@ -75,7 +75,7 @@ def main() -> None:
             key.public_key,
             0,
             MODEL,
-            envelope.vector_payload(source.standard_normal(DIMENSION)),
+            payloads.vector_payload(source.standard_normal(DIMENSION)),
         )
         for _ in range(options.reports)
     ]

@@ -10,7 +10,7 @@ quicker one: agents, shuffler, analyzer and ledgers are those of a fleet.
 import sys
 from pathlib import Path
 
-from dpcheckin.deployment.demo import DemoOptions
+from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.flower.fleet import SimulatedFleet
 
 

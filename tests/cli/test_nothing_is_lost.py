@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcheckin.deployment.demo import DemoOptions
+from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.errors import InvalidParameter
 
 

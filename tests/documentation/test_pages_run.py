@@ -16,7 +16,7 @@ import pytest
 from documentation.blocks import PAGES, ROOT, Block, blocks, commands, name_of
 from documentation.session import Session
 from dpcheckin.deployment.processes import Party
-from dpcheckin.flower import quiet
+from dpcheckin.flower import telemetry
 from dpcheckin.service.journal import Journal
 
 EXCUSED = ["CONTRIBUTING.md", "README.md", "docs/index.md"]
@@ -58,7 +58,7 @@ AFTERWARDS = {"docs/deploying.md": check_both_clients_were_seen}
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     if "from flwr" in page.read_text("utf-8"):
-        quiet.turn_off()
+        telemetry.turn_off()
         pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
     with one_thread(page), Session(tmp_path) as session:
         for block in blocks(page):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dpcheckin.flower import quiet
+from dpcheckin.flower import telemetry
 
-quiet.turn_off()
+telemetry.turn_off()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any
 from flwr.server.superlink.fleet.vce.backend.raybackend import RayBackend
 from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 
-from dpcheckin.deployment.demo import DemoOptions
+from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.flower.fleet import SimulatedFleet
 
 SEEN: list[dict[str, Any]] = []

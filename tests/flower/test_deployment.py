@@ -19,12 +19,12 @@ import pytest
 
 pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 
-from dpcheckin.deployment.demo import DemoOptions
+from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.flower.fleet import FlowerFleet, RunFailed
-from dpcheckin.flower.pace import round_seconds
-from dpcheckin.flower.quiet import OFF
+from dpcheckin.flower.telemetry import OFF
+from dpcheckin.flower.timing import round_seconds
+from dpcheckin.service.analyzer.ledger import Ledger
 from dpcheckin.service.analyzer.settings import read_settings
-from dpcheckin.service.ledger import Ledger
 from dpcheckin.service.pricing import Price
 
 APP = Path(__file__).parents[2] / "examples" / "flower"
@@ -102,7 +102,7 @@ def check_the_ledger_holds_exactly_what_was_released(played):
     dimension = 2410
     plan = read_settings(folder).plan_document(dimension)
     from dpcheckin.service.analyzer import state
-    from dpcheckin.service.documents import PlanDocument
+    from dpcheckin.service.wire.documents import PlanDocument
 
     kept = PlanDocument.from_object(state.load(folder).plan)
     assert kept.population == plan.population == played["options"].population
@@ -117,8 +117,11 @@ def check_the_ledger_holds_exactly_what_was_released(played):
 def check_the_model_travelled_through_flower(played):
     """Every node that is alive was rung each round with the model of that round in the ring."""
     rings = played["result"]["rings"]
-    assert max(told["nodes"] for told in rings) == 3 and sum(told["replies"] for told in rings) > 0
-    assert all(told["errors"] == 0 or told["nodes"] == 3 for told in rings)
+    assert (
+        max(outcome["nodes"] for outcome in rings) == 3
+        and sum(outcome["replies"] for outcome in rings) > 0
+    )
+    assert all(ring["errors"] == 0 or ring["nodes"] == 3 for ring in rings)
     shuffled = (played["folder"] / "shuffler" / "shuffler.log").read_text()
     assert "round closed" in shuffled
 

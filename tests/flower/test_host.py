@@ -11,11 +11,11 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.host import DeliveredModels, Host, Timing
 from dpcheckin.flower.mailbox import Mailbox, Ring
-from dpcheckin.service.canonical import digest
 from dpcheckin.service.client.core import Refused
-from dpcheckin.service.client.daemon import Clock, ShufflerAway
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.signing import identity_from_seed, public_identity, signed_bytes
+from dpcheckin.service.client.daemon import Clock, ShufflerUnreachable
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
 
 IDENTITY, STRANGER = identity_from_seed(bytes(32)), identity_from_seed(bytes([1]) * 32)
 START = 1_000_000.0
@@ -119,13 +119,13 @@ def test_an_agent_that_refuses_stays_away_and_the_others_go_on(world):
 
 
 def test_a_shuffler_that_is_away_is_asked_again_within_the_round(world):
-    agent = FakeAgent(world.time, [ShufflerAway("down"), ShufflerAway("down"), True])
+    agent = FakeAgent(world.time, [ShufflerUnreachable("down"), ShufflerUnreachable("down"), True])
     asyncio.run(play(world.host(agent), world.box, [ring()], world.time))
     assert len(agent.asked) == 3 and agent.asked[-1] < START + 20
 
 
 def test_a_shuffler_that_stays_away_costs_the_round_only(world):
-    agent = FakeAgent(world.time, [ShufflerAway("down")] * 100)
+    agent = FakeAgent(world.time, [ShufflerUnreachable("down")] * 100)
     asyncio.run(play(world.host(agent), world.box, [ring()], world.time))
     assert 1 < len(agent.asked) < 100
 
@@ -143,7 +143,7 @@ def test_the_rung_model_is_used_if_it_is_the_rounds_own():
             own = await http.get(f"/v1/model/{digest(b'from the ring').hex()}")
             other = await http.get(f"/v1/model/{digest(b'another').hex()}")
             round_ = await http.get("/v1/round")
-        return own.content, other.content, round_.content, delivered.spared
+        return own.content, other.content, round_.content, delivered.served_models
 
     own, other, round_, spared = asyncio.run(ask())
     assert own == b"from the ring" and other == round_ == b"from the shuffler" and spared == 1

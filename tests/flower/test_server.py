@@ -73,8 +73,8 @@ def test_rounds_do_not_wait_for_replies():
     for number in range(3):
         messenger.ring(str(number), Ring(b"r", b"m"), closes=5.0)
         grid.nodes = [2]
-    assert [told.nodes for told in messenger.told] == [2, 1, 1]
-    assert [told.replies for told in messenger.told] == [0, 0, 0]
+    assert [outcome.nodes for outcome in messenger.outcomes] == [2, 1, 1]
+    assert [outcome.replies for outcome in messenger.outcomes] == [0, 0, 0]
 
 
 def test_replies_and_errors_are_counted_and_decide_nothing():
@@ -84,8 +84,8 @@ def test_replies_and_errors_are_counted_and_decide_nothing():
     (sent,) = grid.pushed
     grid.replies = [reply_to(sent[0], "1-1"), reply_to(sent[1], "1-2", FAILED)]
     messenger.ring("1", Ring(b"r", b"m"), closes=9.0)
-    assert (messenger.told[0].replies, messenger.told[0].errors) == (2, 1)
-    assert messenger.told[1].nodes == 3
+    assert (messenger.outcomes[0].replies, messenger.outcomes[0].errors) == (2, 1)
+    assert messenger.outcomes[1].nodes == 3
 
 
 def test_what_the_superlink_puts_in_the_place_of_a_late_reply_is_none():
@@ -98,7 +98,7 @@ def test_what_the_superlink_puts_in_the_place_of_a_late_reply_is_none():
         reply_to(m, f"1-{i}", c) for i, (m, c) in enumerate(zip(sent, late, strict=True), 1)
     ]
     messenger.collect()
-    assert (messenger.told[0].replies, messenger.told[0].errors) == (0, 0)
+    assert (messenger.outcomes[0].replies, messenger.outcomes[0].errors) == (0, 0)
 
 
 def test_an_empty_grid_is_no_error():

@@ -1,4 +1,4 @@
-"""Fixtures of the service tests: a PostgreSQL server for the session, and stores of every kind."""
+"""Fixtures of the service tests: a PostgreSQL server, stores of every kind, a priced plan."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from dpcheckin.service.pricing import Price
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
 from service.cli_runner import Cli, runner
+from service.plans import plan
 from service.postgres_server import PostgresServer
 
 _numbers = itertools.count()
@@ -66,3 +68,11 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.fixture
 def store(new_store: Callable[[], Store]) -> Store:
     return new_store()
+
+
+@pytest.fixture(scope="module")
+def price() -> Price:
+    """A plan whose budget ends before its rounds do."""
+    found = Price(plan(epsilon_budget=4.0))
+    assert 2 < found.allowed_rounds < found.document.rounds
+    return found

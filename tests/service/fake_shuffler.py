@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dpcheckin.service.analyzer.core import Status
-from dpcheckin.service.canonical import digest, parse
-from dpcheckin.service.problems import Problem, refuse
+from dpcheckin.service.wire.canonical import digest, parse
+from dpcheckin.service.wire.problems import Problem, refuse
 
 
 class Died(BaseException):

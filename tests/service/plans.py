@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.documents import PlanDocument
 from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.reports import make_envelope
+from dpcheckin.service.wire.documents import PlanDocument
 
 PRIVUNIT = {"name": "privunit", "local_epsilon": 4.0, "dimension": 20, "clip": 1.0, "encoding": 1}
 GAUSSIAN = {"name": "gaussian", "noise_multiplier": 2.0, "dimension": 20, "clip": 1.0}

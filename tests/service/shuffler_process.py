@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.service.canonical import digest
-from dpcheckin.service.credentials import new_token, token_digest
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.credentials import new_token, token_digest
 from service.shuffler_world import CHARGE, Analyzer
 
 COMMAND = [sys.executable, "-c", "from dpcheckin.cli import main; main()"]

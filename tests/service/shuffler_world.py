@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.service import envelope, signing
-from dpcheckin.service.canonical import canonical, digest
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.wire import envelope, signing
+from dpcheckin.service.wire.canonical import canonical, digest
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 from service import wire_vectors
 
 IDENTITY = signing.identity_from_seed(bytes(range(32)))

@@ -13,15 +13,9 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs torch")
 
 from dpcheckin.cli import deploy  # noqa: E402
-from dpcheckin.deployment.demo import (  # noqa: E402
-    DemoOptions,
-    Deployment,
-    RoundsLost,
-    check_arrivals,
-    follow,
-    summary,
-    with_time_enough,
-)
+from dpcheckin.deployment.demo import Deployment  # noqa: E402
+from dpcheckin.deployment.options import DemoOptions, with_time_enough  # noqa: E402
+from dpcheckin.deployment.progress import RoundsLost, check_arrivals, follow, summary  # noqa: E402
 from dpcheckin.deployment.torch_tasks import make_module  # noqa: E402
 from dpcheckin.learning import (  # noqa: E402
     ClientWork,
@@ -134,7 +128,7 @@ def test_a_small_deployment_trains_rotates_its_key_every_round_and_stops(tmp_pat
     json.dumps(facts)
     # the figures are the accounting's for this plan
     from dpcheckin.service.analyzer import state
-    from dpcheckin.service.documents import PlanDocument
+    from dpcheckin.service.wire.documents import PlanDocument
 
     folder = sorted(tmp_path.glob("*/analyzer/checkpoint"))[-1].parent.parent
     kept = state.load(folder / "analyzer")

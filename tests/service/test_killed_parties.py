@@ -21,14 +21,13 @@ from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.daemon import LEDGER
 from dpcheckin.service.client.daemon import LEDGER as CLIENT_LEDGER
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.credentials import new_token, token_digest
-from dpcheckin.service.documents import PlanDocument
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
-
-from .plans import PRIVUNIT, plan_object
+from dpcheckin.service.wire.credentials import new_token, token_digest
+from dpcheckin.service.wire.documents import PlanDocument
+from service.plans import PRIVUNIT, plan_object
 
 CLIENTS, POPULATION = 10, 5
 
@@ -48,7 +47,7 @@ class Fleet:
         opened.close()
         self.shuffler = start_shuffler(shuffler, store)
         self.port = urlsplit(self.shuffler.listening["address"]).port
-        said = {
+        settings = {
             "shuffler": self.shuffler.listening["address"],
             "analyzer_token": (shuffler / TOKEN_FILE).read_text().strip(),
             "tokens": tokens,
@@ -62,7 +61,7 @@ class Fleet:
                 **plan,
             ),
         }
-        (folder / "light.json").write_text(json.dumps(said))
+        (folder / "parties.json").write_text(json.dumps(settings))
         self.parties: dict[str, Party] = {"shuffler": self.shuffler}
         self.start("analyzer")
         self.start("agents")
@@ -73,7 +72,7 @@ class Fleet:
         else:
             made = start(
                 name,
-                [sys.executable, "-m", "service.light_parties", name, self.folder],
+                [sys.executable, "-m", "service.minimal_parties", name, self.folder],
                 self.folder / f"{name}.log",
                 ready="listening" if name == "analyzer" else "ready",
             )
@@ -143,8 +142,8 @@ class Fleet:
 
 
 @pytest.fixture
-def fleets(tmp_path: Path) -> Iterator[list[Fleet]]:
-    os.environ["PYTHONPATH"] = str(Path(__file__).parent.parent)
+def fleets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fleet]]:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent), prepend=os.pathsep)
     made: list[Fleet] = []
     yield made
     for one in made:

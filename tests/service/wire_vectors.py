@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import digest
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.signing import identity_from_seed, public_identity, signed_bytes
+from dpcheckin.service.wire import envelope, payloads
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
 
 FOLDER = Path(__file__).parent / "vectors"
 IDENTITY_SEED = digest(b"dpcheckin test vector identity")
@@ -103,14 +103,14 @@ def envelopes(name: str) -> dict[str, object]:
     share, extra = b"", {}
     if plan.encoding == 1:
         report = np.array([0.5, -1.25, 3.0, 0.0, 1e-3], dtype=np.float32)
-        payload = envelope.vector_payload(report)
+        payload = payloads.vector_payload(report)
     elif plan.encoding == 2:
-        payload = envelope.symbol_payload(4, plan.dimension)
+        payload = payloads.symbol_payload(4, plan.dimension)
         report = np.array([4], dtype=np.uint32)
     else:
         values, seed = np.array([1, -1, 0, 2**31 - 1, -(2**31), 42]), digest(b"seed")
-        payload, share = envelope.seed_payload(seed, plan.dimension), envelope.split(values, seed)
-        report = envelope.expand(seed, plan.dimension)
+        payload, share = payloads.seed_payload(seed, plan.dimension), payloads.split(values, seed)
+        report = payloads.expand(seed, plan.dimension)
         extra = {"share": share.hex(), "values": values.tolist(), "seed": seed.hex()}
     sealed = envelope.seal(plan, key.public_key, ROUND, digest(MODEL), payload, share)
     return {

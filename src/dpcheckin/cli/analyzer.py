@@ -41,6 +41,6 @@ def serve(
 def identity(folder: Path = _FOLDER) -> None:
     """Print the analyzer's public identity, for the configurations of clients; made if missing."""
     from dpcheckin.service.analyzer.keys import load_identity
-    from dpcheckin.service.signing import public_identity
+    from dpcheckin.service.wire.signing import public_identity
 
     typer.echo(public_identity(load_identity(folder)).hex())

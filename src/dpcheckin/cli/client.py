@@ -18,7 +18,7 @@ def run(
     from dpcheckin.errors import InvalidParameter
     from dpcheckin.service.client.config import read_config
     from dpcheckin.service.client.daemon import run_agent
-    from dpcheckin.service.shuffler.logs import JsonLines
+    from dpcheckin.service.json_logs import JsonLines
 
     if log_level not in ("debug", "info", "warning", "error"):
         raise InvalidParameter("log_level", log_level, "debug, info, warning or error")

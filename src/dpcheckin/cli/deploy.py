@@ -34,7 +34,7 @@ def demo(
     json: bool = typer.Option(False, "--json", help="Print the end of the run as JSON."),
 ) -> None:
     """Start shuffler, analyzer and client agents on loopback, train on digits, stop by itself."""
-    from dpcheckin.deployment.demo import DemoOptions, with_time_enough
+    from dpcheckin.deployment.options import DemoOptions, with_time_enough
 
     options = DemoOptions(
         clients=clients,
@@ -67,7 +67,7 @@ def demo(
 
 def _run_patiently(options: Any, stay: float) -> dict[str, Any]:
     """The run, begun again with longer rounds when they prove too short for this machine."""
-    from dpcheckin.deployment.demo import RoundsLost
+    from dpcheckin.deployment.progress import RoundsLost
 
     for _ in range(2):
         try:
@@ -95,7 +95,8 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from dpcheckin.accounting.statements import rounded_up
-    from dpcheckin.deployment.demo import Deployment, follow, summary
+    from dpcheckin.deployment.demo import Deployment
+    from dpcheckin.deployment.progress import follow, summary
 
     columns = (
         TextColumn("round {task.completed}/{task.total}"),

@@ -72,15 +72,15 @@ def fleet(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from dpcheckin.deployment.demo import DemoOptions
+    from dpcheckin.deployment.options import DemoOptions
     from dpcheckin.errors import DpCheckinError, InvalidParameter
-    from dpcheckin.flower import quiet
+    from dpcheckin.flower import telemetry
 
-    quiet.turn_off()
+    telemetry.turn_off()
     if find_spec("flwr") is None:
         raise DpCheckinError("this needs Flower: pip install 'dpcheckin[flower]'")
     from dpcheckin.flower.fleet import QUIET_SECONDS, FlowerFleet
-    from dpcheckin.flower.pace import round_seconds as needed
+    from dpcheckin.flower.timing import round_seconds as needed
 
     if out.exists() and any(out.iterdir()):
         raise InvalidParameter("out", str(out), "a new or empty folder")

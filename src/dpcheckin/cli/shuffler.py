@@ -101,8 +101,8 @@ def enroll(
     Tokens are shown once; the shuffler keeps only their digests. A running shuffler knows the new
     clients within a second.
     """
-    from dpcheckin.service.credentials import new_token, token_digest
     from dpcheckin.service.tls import write_secret
+    from dpcheckin.service.wire.credentials import new_token, token_digest
 
     if out is not None and (out.exists() or not out.parent.is_dir()):
         # found out afterwards, clients would be enrolled whose tokens nobody knows
@@ -143,7 +143,7 @@ def rotate(
 
 def _change(folder: Path, store: str | None, client: str, *, replace: bool) -> None:
     from dpcheckin.errors import InvalidParameter
-    from dpcheckin.service.credentials import new_token, token_digest
+    from dpcheckin.service.wire.credentials import new_token, token_digest
 
     try:
         raw = bytes.fromhex(client)

@@ -26,8 +26,8 @@ from dpcheckin.service import tls
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.core import Refused
 from dpcheckin.service.client.daemon import Daemon
-from dpcheckin.service.documents import PlanDocument
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.wire.documents import PlanDocument
 
 log = logging.getLogger("dpcheckin.client")
 
@@ -51,10 +51,12 @@ class Specification:
     poll_seconds: float = 0.5
 
     def write(self, path: Path) -> None:
+        """As JSON, for a process of agents."""
         path.write_text(json.dumps(asdict(self)), encoding="utf-8")
 
     @staticmethod
     def read(path: Path) -> Specification:
+        """What `write` wrote."""
         return Specification(**json.loads(path.read_text(encoding="utf-8")))
 
 
@@ -69,7 +71,12 @@ def shared_price(plan: PlanDocument) -> Price:
 
 
 def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
-    """The agents; agent i of n holds the training records i, i + n, i + 2n, …"""
+    """The agents; agent i of n holds the training records i, i + n, i + 2n, …
+
+    Args:
+        spec: which agents, and of how many.
+        http: the connection they share.
+    """
     data = load_dataset(spec.data)
     shared: TorchClientTask | None = None
     made = []
@@ -94,7 +101,7 @@ def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
     return made
 
 
-class FewAtOnce(httpx.AsyncClient):
+class LimitedAsyncClient(httpx.AsyncClient):
     """Hundreds of agents on a few connections: the pool's own queue is slow when it is long."""
 
     def __init__(self, **options: Any) -> None:
@@ -109,11 +116,11 @@ class FewAtOnce(httpx.AsyncClient):
 async def run(spec: Specification) -> dict[str, Any]:
     """Run the agents until SIGTERM, or until all of them refuse to go on."""
     authority = None if spec.authority is None else Path(spec.authority)
-    verify: Any = tls.client_context(authority) if spec.shuffler.startswith("https") else True
-    async with FewAtOnce(verify=verify, timeout=30.0, trust_env=False) as http:
+    verify = tls.verification(spec.shuffler, authority)
+    async with LimitedAsyncClient(verify=verify, timeout=30.0, trust_env=False) as http:
         agents = agents_of(spec, http)
         print(json.dumps({"event": "ready", "agents": len(agents)}), file=sys.stderr, flush=True)
-        tasks = [asyncio.create_task(_one(agent)) for agent in agents]
+        tasks = [asyncio.create_task(_run_until_refused(agent)) for agent in agents]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, lambda: [task.cancel() for task in tasks])
@@ -130,7 +137,7 @@ async def run(spec: Specification) -> dict[str, Any]:
     }
 
 
-async def _one(agent: Daemon) -> None:
+async def _run_until_refused(agent: Daemon) -> None:
     try:
         await agent.run()
     except Refused as reason:

@@ -1,6 +1,6 @@
 """The whole system on one machine: shuffler, analyzer and a few hundred agents, as processes.
 
-`Deployment` makes the folders, enrolls the clients, starts the parties and stops them; `run`
+`Deployment` makes the folders, enrolls the clients, starts the parties and stops them; `progress`
 follows the analyzer's own page until the plan is over. Nothing here is simulated: the parties
 talk HTTP on the loopback interface and know only their own configuration.
 """
@@ -8,16 +8,13 @@ talk HTTP on the loopback interface and know only their own configuration.
 from __future__ import annotations
 
 import json
-import math
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from dpcheckin.deployment.agents import Specification
+from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.deployment.processes import (
     Party,
     await_ready,
@@ -25,120 +22,21 @@ from dpcheckin.deployment.processes import (
     start_analyzer,
     start_shuffler,
 )
-from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.settings import FILE
-from dpcheckin.service.credentials import new_token, token_digest
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
-from dpcheckin.service.signing import public_identity
-
-Watch = Callable[[dict[str, Any]], None]
-_MOST_CLIENTS = 100_000  # agents on one machine
-
-
-@dataclass(frozen=True)
-class DemoOptions:
-    """What can be chosen for the demonstration."""
-
-    clients: int = 250
-    processes: int = 2
-    protocol: str = "shuffled-check-in"
-    rate: float = 0.3
-    rounds: int = 20
-    round_seconds: float = 2.5
-    randomizer: str = "privunit"
-    local_epsilon: float = 4.0
-    noise_multiplier: float = 2.0
-    delta: float = 1e-5
-    epsilon_budget: float = 9.0
-    absent: float = 0.1
-    """Share of the clients that may be missing before a round is void."""
-    minimum_batch: int | None = None
-    """Fewest reports of a round that counts; None: a third of the expected number."""
-    client_state: str | None = None
-    """Where the agents' ledgers lie; None: in the deployment's folder."""
-    rotate_every: int = 10
-    data: str = "digits"
-    model: str = "linear"
-    learning: dict[str, Any] = field(
-        default_factory=lambda: {"learning_rate": 1.0, "averaging": 0.9}
-    )
-    store: str | None = None
-
-    def __post_init__(self) -> None:
-        if not 10 <= self.clients <= _MOST_CLIENTS:
-            raise InvalidParameter("clients", self.clients, f"from 10 to {_MOST_CLIENTS:,}")
-        if not 0 < self.rate <= 1:
-            raise InvalidParameter("rate", self.rate, "a probability above 0")
-        if self.rounds < 1:
-            raise InvalidParameter("rounds", self.rounds, "at least 1")
-        if not 0 < self.delta < 1:
-            raise InvalidParameter("delta", self.delta, "strictly between 0 and 1")
-        for name in ("round_seconds", "local_epsilon", "noise_multiplier", "epsilon_budget"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise InvalidParameter(name, value, "a positive, finite number")
-        if not 1 <= self.processes <= self.clients:
-            raise InvalidParameter("processes", self.processes, f"from 1 to {self.clients}")
-        if not 0 <= self.absent < 1:
-            raise InvalidParameter("absent", self.absent, "in [0, 1)")
-
-    @property
-    def population(self) -> int:
-        """The number the guarantee is stated for."""
-        return max(2, int(self.clients * (1 - self.absent)))
-
-    @property
-    def fewest(self) -> int:
-        """The plan's minimum batch."""
-        if self.minimum_batch is not None:
-            return self.minimum_batch
-        return int(self.rate * self.population / 3)
-
-    def randomizer_table(self) -> dict[str, Any]:
-        if self.randomizer == "skellam":
-            return {"name": "skellam", "noise_multiplier": self.noise_multiplier, "steps": 1024}
-        if self.randomizer == "gaussian":
-            return {"name": "gaussian", "noise_multiplier": self.noise_multiplier}
-        return {"name": self.randomizer, "local_epsilon": self.local_epsilon}
-
-    def plan_table(self) -> dict[str, Any]:
-        table: dict[str, Any] = {
-            "protocol": self.protocol,
-            "population": self.population,
-            "minimum_batch": self.fewest,
-            "rounds": self.rounds,
-            "delta": self.delta,
-            "epsilon_budget": self.epsilon_budget,
-            "round_seconds": self.round_seconds,
-        }
-        if self.protocol.startswith("random-"):
-            window = {"slots": self.rounds, "check_in_probability": 1.0, "minibatch": 1}
-            if self.protocol == "random-check-in-sliding":
-                window["slots"] = self.population - self.rounds + 1
-            return {**table, "minimum_batch": 0, **window}
-        return {**table, "rate": self.rate}
-
-
-def contention(seconds: float = 0.5) -> float:
-    """How many times longer than its own CPU time a busy process takes on this machine now."""
-    wall, own = time.perf_counter(), time.process_time()
-    while time.process_time() - own < seconds:
-        pass
-    return max(1.0, (time.perf_counter() - wall) / seconds)
-
-
-def with_time_enough(options: DemoOptions) -> DemoOptions:
-    """The same with longer rounds when the machine is busy: late clients would make them void."""
-    factor = contention()
-    if factor < 1.3:
-        return options
-    return replace(options, round_seconds=round(options.round_seconds * 1.2 * factor, 1))
+from dpcheckin.service.wire.credentials import new_token, token_digest
+from dpcheckin.service.wire.signing import public_identity
 
 
 class Deployment:
-    """The parties of one run, in one folder; a context manager that stops what it started."""
+    """The parties of one run, in one folder; a context manager that stops what it started.
+
+    Args:
+        folder: of all parties; made when it is not there.
+        options: what was chosen.
+    """
 
     def __init__(self, folder: Path, options: DemoOptions) -> None:
         self.folder, self.options = folder, options
@@ -268,76 +166,14 @@ class Deployment:
 
 
 def toml(tables: dict[str, dict[str, Any]]) -> str:
-    """Flat tables of numbers, truth values and texts as TOML."""
+    """Flat tables of numbers, truth values and texts as TOML.
+
+    Args:
+        tables: by name.
+    """
     lines: list[str] = []
     for name, table in tables.items():
         lines.append(f"[{name}]")
         lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
         lines.append("")
     return "\n".join(lines)
-
-
-class RoundsLost(ServiceError):
-    """Too many rounds were void: their envelopes do not arrive in time."""
-
-
-def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
-    """Raise `RoundsLost` when a handful more rounds are void by population than are not.
-
-    Nothing is spent on them, so the run would go on for ever without learning anything.
-    """
-    there = [row["present"] for row in rows if row["state"] == "void by population"]
-    if 2 * len(there) > len(rows) + 5:
-        raise RoundsLost(
-            f"{len(there)} of {len(rows)} rounds lost reports and are void: {min(there)} to "
-            f"{max(there)} clients were there in time, the plan needs {options.population}. "
-            f"Rounds of {options.round_seconds:g} seconds are too short for this machine now"
-        )
-
-
-def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dict[str, Any]:
-    """Watch until the analyzer is done; its last snapshot."""
-    assert deployment.analyzer is not None
-    last: dict[str, Any] = {}
-    settled, moved = -1, time.monotonic()
-    while deployment.analyzer.process.poll() is None:
-        found = deployment.snapshot()
-        if found is not None:
-            last = found
-            watch(found)
-            if found["finished"] is not None:
-                return last
-            check_arrivals(deployment.options, found["rounds"])
-        if last and len(last["rounds"]) != settled:
-            settled, moved = len(last["rounds"]), time.monotonic()
-        if time.monotonic() - moved > patience:
-            raise ServiceError(f"no round was settled for {patience:g} seconds")
-        time.sleep(0.25)
-    return last
-
-
-def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The end of a run in figures, for `--json`."""
-    rows = last["rounds"]
-    released = [row for row in rows if row["state"] == "released"]
-    return {
-        "options": asdict(options),
-        "rounds": len(rows),
-        "released": len(released),
-        "void": sum(row["state"].startswith("void") for row in rows),
-        "reports": sum(row["opened"] for row in released),
-        "dropped": sum(row["dropped"] for row in released),
-        "outside_band": sum(
-            not row["expected"]["low"] <= row["reports"] <= row["expected"]["high"]
-            for row in released
-            if "expected" in row
-        ),
-        "accuracy": last["metrics"].get("accuracy"),
-        "epsilon": last["spent"]["epsilon"],
-        "local_epsilon": last["spent"]["local_epsilon"],
-        "delta": last["plan"]["delta"],
-        "epsilon_budget": last["plan"]["epsilon_budget"],
-        "statement": last["statement"],
-        "finished": last["finished"],
-        "seconds": round(seconds, 1),
-    }

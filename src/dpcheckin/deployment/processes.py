@@ -59,7 +59,15 @@ def start(
     ready: str | None = "listening",
     patience: float = 240.0,
 ) -> Party:
-    """Start a process and wait for its line `ready` (None: do not wait)."""
+    """Start a process and wait for its line `ready` (None: do not wait).
+
+    Args:
+        name: of the party, for messages.
+        arguments: the command.
+        log: file its output is appended to.
+        ready: event of the log line that says it is ready; None: do not wait.
+        patience: seconds to wait for that line.
+    """
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     with open(log, "ab") as out:
         began = out.tell()
@@ -88,16 +96,22 @@ def start(
 def _event(log: Path, began: int, event: str) -> dict[str, Any] | None:
     for line in log.read_bytes()[began:].splitlines():
         try:
-            said = json.loads(line)
+            fields = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict) and said.get("event") == event:
-            return said
+        if isinstance(fields, dict) and fields.get("event") == event:
+            return fields
     return None
 
 
 def start_shuffler(folder: Path, store: str | None = None, port: int = 0) -> Party:
-    """`dpcheckin shuffler serve --dev`."""
+    """`dpcheckin shuffler serve --dev`.
+
+    Args:
+        folder: the shuffler's.
+        store: None: SQLite in the folder.
+        port: 0: any free one.
+    """
     options = ["--dev", "--port", str(port), "--admin-port", "0"]
     if store is not None:
         options += ["--store", store]
@@ -109,7 +123,12 @@ def start_shuffler(folder: Path, store: str | None = None, port: int = 0) -> Par
 
 
 def start_analyzer(folder: Path, port: int = 0) -> Party:
-    """`dpcheckin analyzer serve`."""
+    """`dpcheckin analyzer serve`.
+
+    Args:
+        folder: the analyzer's.
+        port: of its page; 0: any free one.
+    """
     return start(
         "analyzer",
         [*COMMAND, "analyzer", "serve", "--folder", folder, "--port", str(port), "--stay"],
@@ -118,7 +137,13 @@ def start_analyzer(folder: Path, port: int = 0) -> Party:
 
 
 def start_agents(specification: Path, log: Path, *, wait: bool = True) -> Party:
-    """Agents of one specification file in one process."""
+    """Agents of one specification file in one process.
+
+    Args:
+        specification: a file that `Specification.write` wrote.
+        log: file its output is appended to.
+        wait: until it is ready.
+    """
     return start(
         "agents",
         [sys.executable, "-m", "dpcheckin.deployment.agents", specification],
@@ -128,7 +153,12 @@ def start_agents(specification: Path, log: Path, *, wait: bool = True) -> Party:
 
 
 def await_ready(party: Party, patience: float = 240.0) -> None:
-    """Wait for agents that were started without waiting."""
+    """Wait for agents that were started without waiting.
+
+    Args:
+        party: what was started.
+        patience: seconds.
+    """
     limit = time.monotonic() + patience
     while _event(party.log, 0, "ready") is None:
         if party.process.poll() is not None or time.monotonic() > limit:

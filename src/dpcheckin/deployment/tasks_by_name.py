@@ -24,7 +24,12 @@ from dpcheckin.learning import build_model, load_dataset
 
 
 def analyzer_task(table: dict[str, Any], clip: float) -> TorchAnalyzerTask:
-    """The analyzer's task."""
+    """The analyzer's task.
+
+    Args:
+        table: `[task]` of the analyzer's settings.
+        clip: norm to which clients clip.
+    """
     torch.set_num_threads(1)
     rest = dict(table)
     data = load_dataset(str(rest.pop("data", "digits")))
@@ -35,7 +40,12 @@ def analyzer_task(table: dict[str, Any], clip: float) -> TorchAnalyzerTask:
 
 
 def client_task(table: dict[str, Any], folder: Path) -> TorchClientTask:
-    """The client's task, with the owner's records."""
+    """The client's task, with the owner's records.
+
+    Args:
+        table: `[data]` of the client's settings.
+        folder: to which `file` is relative.
+    """
     torch.set_num_threads(1)
     known = {"file", "model", "classes"}
     if not {"file", "classes"} <= table.keys() <= known:

@@ -32,7 +32,12 @@ def to_bytes(parameters: Tensor) -> bytes:
 
 
 def from_bytes(model: bytes, size: int) -> Tensor:
-    """Parameters as they arrive; a model of another size or with NaN is refused."""
+    """Parameters as they arrive; a model of another size or with NaN is refused.
+
+    Args:
+        model: float32 in little-endian order.
+        size: parameters of the model.
+    """
     if len(model) != 4 * size:
         raise InvalidParameter("model", f"{len(model)} bytes", f"{size} parameters")
     values = np.frombuffer(model, dtype="<f4").astype(np.float32)
@@ -42,7 +47,13 @@ def from_bytes(model: bytes, size: int) -> Tensor:
 
 
 class TorchClientTask:
-    """One owner's records: the mean gradient of the cross-entropy at the model it is sent."""
+    """One owner's records: the mean gradient of the cross-entropy at the model it is sent.
+
+    Args:
+        module: whose architecture the analyzer's model has.
+        inputs: one record a row.
+        targets: the class of each.
+    """
 
     def __init__(self, module: nn.Module, inputs: Tensor, targets: Tensor) -> None:
         if not len(targets) or len(inputs) != len(targets):
@@ -108,7 +119,13 @@ class TorchAnalyzerTask:
 
 
 def make_module(model: str, data: Dataset, seed: int) -> nn.Module:
-    """A built-in model for this data, with its first parameters drawn from the seed."""
+    """A built-in model for this data, with its first parameters drawn from the seed.
+
+    Args:
+        model: name of a built-in model.
+        data: fixes the shapes.
+        seed: of the first parameters.
+    """
     torch.manual_seed(seed)
     return build_model(model, data.shape, data.classes)
 

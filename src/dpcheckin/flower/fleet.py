@@ -17,11 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.deployment.demo import DemoOptions, Deployment
+from dpcheckin.deployment.demo import Deployment
+from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.deployment.processes import NotStarted, Party, await_ready
 from dpcheckin.errors import ServiceError
-from dpcheckin.flower.quiet import environment
 from dpcheckin.flower.server import FOLDER, RESULT
+from dpcheckin.flower.telemetry import environment
 from dpcheckin.service.analyzer import state
 
 CONNECTION = "fleet"
@@ -42,12 +43,18 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _here(port: int) -> list[str]:
+def _loopback(port: int) -> list[str]:
     return ["--insecure", "--host", "127.0.0.1", "--port", str(port)]
 
 
 class FlowerFleet(Deployment):
-    """The parties of one Flower run; `options.processes` is the number of SuperNodes."""
+    """The parties of one Flower run; `options.processes` is the number of SuperNodes.
+
+    Args:
+        folder: of all parties.
+        options: of the deployment.
+        quiet_seconds: that agents wait after the bell.
+    """
 
     def __init__(
         self, folder: Path, options: DemoOptions, *, quiet_seconds: float = QUIET_SECONDS
@@ -79,7 +86,7 @@ class FlowerFleet(Deployment):
         )
         self.superlink = self._start(
             "superlink",
-            [*command, *_here(self.port), "--disable-runtime-dependency-installation"],
+            [*command, *_loopback(self.port), "--disable-runtime-dependency-installation"],
         )
         self._wait_for(self.superlink, self.port)
 
@@ -90,7 +97,8 @@ class FlowerFleet(Deployment):
             "--node-config": f"doorbell={json.dumps(str(self.box(index)))}",
         }
         given = [text for option in options.items() for text in option]
-        return self._start(f"supernode-{index}", ["flower-supernode", *_here(free_port()), *given])
+        command = ["flower-supernode", *_loopback(free_port()), *given]
+        return self._start(f"supernode-{index}", command)
 
     def start_agent_process(self, index: int) -> Party:
         """The agents behind SuperNode `index`."""
@@ -140,8 +148,8 @@ class FlowerFleet(Deployment):
     def submit(self, app: Path, run_config: Mapping[str, Any] | None = None) -> str:
         """`flwr run APP`; the run's number."""
         given = {FOLDER: str(self.analyzer_folder)} if run_config is None else run_config
-        said = " ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
-        more = ["--run-config", said] if said else []
+        overrides = " ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
+        more = ["--run-config", overrides] if overrides else []
         answer = self._flwr("run", str(app), CONNECTION, "--format", "json", *more)
         if not answer.get("success"):
             raise RunFailed(f"flwr run: {answer.get('error-message', answer)}")
@@ -161,7 +169,13 @@ class FlowerFleet(Deployment):
     def wait(
         self, run: str, patience: float, watch: Callable[[int], None] | None = None
     ) -> dict[str, Any]:
-        """Wait for the end of a run; the analyzer's last snapshot. `watch` hears of rounds."""
+        """Wait for the end of a run; the analyzer's last snapshot. `watch` hears of rounds.
+
+        Args:
+            run: number of the run.
+            patience: seconds.
+            watch: is given the number of rounds settled so far.
+        """
         limit, asked = time.monotonic() + patience, 0.0
         while time.monotonic() < limit:
             if watch is not None:
@@ -184,8 +198,8 @@ class FlowerFleet(Deployment):
         try:
             found: dict[str, Any] = json.loads(done.stdout[start:])
         except ValueError:
-            said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-            raise RunFailed(f"flwr {arguments[0]}: {' '.join(said)[:300]}") from None
+            last_line = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            raise RunFailed(f"flwr {arguments[0]}: {' '.join(last_line)[:300]}") from None
         return found
 
 

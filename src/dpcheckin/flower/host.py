@@ -27,12 +27,12 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
-from dpcheckin.service.canonical import digest, parse
 from dpcheckin.service.client.core import Refused
-from dpcheckin.service.client.daemon import Clock, Daemon, ShufflerAway
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.problems import Malformed
-from dpcheckin.service.signing import read_signed
+from dpcheckin.service.client.daemon import Clock, Daemon, ShufflerUnreachable
+from dpcheckin.service.wire.canonical import digest, parse
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.signing import read_signed
 
 log = logging.getLogger("dpcheckin.client")
 
@@ -63,7 +63,7 @@ class DeliveredModels(httpx.AsyncBaseTransport):
     def __init__(self, network: httpx.AsyncBaseTransport) -> None:
         self._network = network
         self._held: tuple[str, bytes] = ("", b"")
-        self.spared = 0
+        self.served_models = 0
 
     def keep(self, model: bytes) -> None:
         """Hold the latest model."""
@@ -72,7 +72,7 @@ class DeliveredModels(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         name, model = self._held
         if request.method == "GET" and request.url.path == _MODEL + name:
-            self.spared += 1
+            self.served_models += 1
             return httpx.Response(200, content=model, request=request)
         return await self._network.handle_async_request(request)
 
@@ -80,9 +80,16 @@ class DeliveredModels(httpx.AsyncBaseTransport):
         await self._network.aclose()
 
 
-def delivering_client(shuffler: str, authority: Path | None) -> tuple[httpx.AsyncClient, Any]:
-    """A connection for all agents of a node, and where models are put for it."""
-    verify: Any = tls.client_context(authority) if shuffler.startswith("https") else True
+def delivering_client(
+    shuffler: str, authority: Path | None
+) -> tuple[httpx.AsyncClient, DeliveredModels]:
+    """A connection for all agents of a node, and where models are put for it.
+
+    Args:
+        shuffler: its address.
+        authority: PEM file of the only authority to believe; None: those of the system.
+    """
+    verify = tls.verification(shuffler, authority)
     limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
     network = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)
     delivered = DeliveredModels(network)
@@ -91,7 +98,15 @@ def delivering_client(shuffler: str, authority: Path | None) -> tuple[httpx.Asyn
 
 
 class Host:
-    """The agents behind one doorbell."""
+    """The agents behind one doorbell.
+
+    Args:
+        agents: at least one.
+        box: where rings are dropped.
+        delivered: where the models of rings are put.
+        timing: when agents look and act.
+        clock: time and sleeping.
+    """
 
     def __init__(
         self,
@@ -113,7 +128,7 @@ class Host:
         self._box.make()
         while not stop.is_set() and self._agents:
             ring = self._box.take()
-            closes = None if ring is None else self.believed(ring)
+            closes = None if ring is None else self.verified_end(ring)
             if ring is None or closes is None:
                 await self._clock.sleep(self._timing.poll)
                 continue
@@ -123,7 +138,7 @@ class Host:
             results = await asyncio.gather(*(self._attend(one, closes) for one in self._agents))
             self._agents = [one for one, on in zip(self._agents, results, strict=True) if on]
 
-    def believed(self, ring: Ring) -> float | None:
+    def verified_end(self, ring: Ring) -> float | None:
         """When the rung round ends; None if the ring is not the analyzer's or too late."""
         try:
             identity = self._agents[0].config.identity
@@ -142,7 +157,7 @@ class Host:
             try:
                 await agent.once()
                 return True
-            except ShufflerAway as problem:
+            except ShufflerUnreachable as problem:
                 pause = max(0.5, 0.05 * left)
                 if self._clock.now() + pause >= closes:
                     log.warning("shuffler not reached in this round: %s", problem)

@@ -36,7 +36,7 @@ _NO_REPLY = (
 
 
 @dataclass
-class Told:
+class RingOutcome:
     """How one ring went, as far as anybody knows: nodes asked, replies, and errors among them."""
 
     group: str
@@ -46,7 +46,13 @@ class Told:
 
 
 class Messenger:
-    """Rings all nodes of a grid."""
+    """Rings all nodes of a grid.
+
+    Args:
+        grid: Flower's.
+        now: seconds since the epoch.
+        late_seconds: after the end of a round in which replies may still come.
+    """
 
     def __init__(
         self,
@@ -55,11 +61,17 @@ class Messenger:
         late_seconds: float = LATE_SECONDS,
     ) -> None:
         self._grid, self._now, self._late = grid, now, late_seconds
-        self._waiting: dict[str, Told] = {}
-        self.told: list[Told] = []
+        self._waiting: dict[str, RingOutcome] = {}
+        self.outcomes: list[RingOutcome] = []
 
-    def ring(self, group: str, ring: Ring, closes: float) -> Told:
-        """Tell every node that is connected now; does not wait for anything."""
+    def ring(self, group: str, ring: Ring, closes: float) -> RingOutcome:
+        """Tell every node that is connected now; does not wait for anything.
+
+        Args:
+            group: name of the round in Flower's log.
+            ring: what every node is sent.
+            closes: seconds since the epoch: end of the round.
+        """
         self.collect()
         nodes = list(self._grid.get_node_ids())
         left = max(1.0, closes - self._now()) + self._late
@@ -74,23 +86,25 @@ class Messenger:
             )
             for node in nodes
         ]
-        told = Told(group, len(nodes))
-        self.told.append(told)
+        outcome = RingOutcome(group, len(nodes))
+        self.outcomes.append(outcome)
         sent = self._grid.push_messages(messages) if messages else ()
-        self._waiting = {message: told for message in sent if message}
+        self._waiting = {message: outcome for message in sent if message}
         log.info("round %s: rang %d nodes", group, len(nodes))
-        return told
+        return outcome
 
     def collect(self) -> None:
         """Take in the replies that have come; what comes later than the next ring is forgotten."""
         if not self._waiting:
             return
         for reply in self._grid.pull_messages(list(self._waiting)):
-            told = self._waiting.pop(reply.metadata.reply_to_message_id, None)
-            if told is None or (reply.has_error() and reply.error.code in _NO_REPLY):
+            outcome = self._waiting.pop(reply.metadata.reply_to_message_id, None)
+            if outcome is None or (reply.has_error() and reply.error.code in _NO_REPLY):
                 continue
-            told.replies += 1
+            outcome.replies += 1
             if reply.has_error():
-                told.errors += 1
-                if told.errors == 1:
-                    log.warning("round %s: a node cannot ring: %s", told.group, reply.error.reason)
+                outcome.errors += 1
+                if outcome.errors == 1:
+                    log.warning(
+                        "round %s: a node cannot ring: %s", outcome.group, reply.error.reason
+                    )

@@ -105,7 +105,14 @@ def _features(seen: Sequence[Observation], strata: _Strata) -> dict[str, Floats]
 def examine(
     seen: Sequence[Observation], *, level: float = 0.01, permutations: int = 20_000, seed: int = 0
 ) -> Verdict:
-    """Exact two-sided permutation p-values within nodes, for every feature."""
+    """Exact two-sided permutation p-values within nodes, for every feature.
+
+    Args:
+        seen: replies of all nodes and rounds.
+        level: of the test, over all features.
+        permutations: how many are drawn.
+        seed: of the permutations.
+    """
     if not 0 < level < 1:
         raise InvalidParameter("level", level, "strictly between 0 and 1")
     strata = _Strata(seen)
@@ -136,6 +143,13 @@ def detectable_shift(
 
     Times are taken as observed; labels are drawn again (permuted within nodes), the delay is added
     to those who bear them, and the normal limit of the rank sum decides. Bisection over the delay.
+
+    Args:
+        seen: replies of all nodes and rounds.
+        power: probability with which the delay is to be found.
+        level: of the test, over all features.
+        trials: labellings drawn for each delay.
+        seed: of the labellings.
     """
     strata = _Strata(seen)
     times = np.array([one.seconds for one in seen])

@@ -27,12 +27,13 @@ from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.remote import Shuffler
 from dpcheckin.service.analyzer.settings import FILE, AnalyzerSettings, read_settings
-from dpcheckin.service.canonical import parse
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.problems import problem_in
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.credentials import bearer_header
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.problems import problem_in
 
 log = logging.getLogger("dpcheckin.flower")
 
@@ -48,7 +49,7 @@ class NoShuffler(ServiceError):
     """There is no shuffler, so there is no guarantee, so nothing is started."""
 
 
-class RingingShuffler(Shuffler):
+class RingingClient(ShufflerClient):
     """The shuffler as the analyzer sees it; opening a round also rings the nodes."""
 
     def __init__(self, messenger: Messenger, *where: Any) -> None:
@@ -89,10 +90,8 @@ def settings_for(run_config: Mapping[str, Any]) -> AnalyzerSettings:
 
 def check_shuffler(settings: AnalyzerSettings) -> None:
     """Raise `NoShuffler` unless a shuffler that knows this analyzer answers, before any message."""
-    verify: Any = True
-    if settings.shuffler.startswith("https"):
-        verify = tls.client_context(settings.authority)
-    headers = {"Authorization": f"Bearer {settings.token}"}
+    verify = tls.verification(settings.shuffler, settings.authority)
+    headers = bearer_header(settings.token)
     try:
         with httpx.Client(verify=verify, timeout=10.0, trust_env=False) as http:
             # a round that cannot exist: only a shuffler answers in this form
@@ -119,6 +118,13 @@ def check_in(
 
     It is also written to the folder (`flower.json`). Without `task` the one that `[task]` in the
     settings names is trained (torch). Replies may come `late_seconds` after the end of a round.
+
+    Args:
+        grid: Flower's.
+        run_config: names the analyzer's folder.
+        task: what is learned; None: what the settings name.
+        dimension: of the task's reports; needed with `task`.
+        late_seconds: after the end of a round in which replies may still come.
     """
     settings = settings_for(run_config)
     check_shuffler(settings)
@@ -128,7 +134,7 @@ def check_in(
     if dimension is None:
         raise InvalidParameter("dimension", dimension, "the dimension of the task's reports")
     messenger = Messenger(grid, late_seconds=late_seconds)
-    shuffler = RingingShuffler(messenger, settings.shuffler, settings.token, settings.authority)
+    shuffler = RingingClient(messenger, settings.shuffler, settings.token, settings.authority)
     analyzer = Analyzer(
         settings.folder,
         settings.plan_document(dimension),
@@ -140,7 +146,7 @@ def check_in(
     try:
         analyzer.run()
         messenger.collect()
-        found = analyzer.board.snapshot() | {"rings": [asdict(told) for told in messenger.told]}
+        found = analyzer.board.snapshot() | {"rings": [asdict(one) for one in messenger.outcomes]}
         (settings.folder / RESULT).write_text(json.dumps(found, indent=1) + "\n")
         return found
     finally:

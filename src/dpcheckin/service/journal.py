@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.canonical import canonical, digest, parse
-from dpcheckin.service.problems import Malformed
+from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.problems import Malformed
 
 START = "0" * 64
 _HEAD_SLOT = 512
@@ -57,7 +57,12 @@ def _line(entry: Entry, previous: str) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` in the place of a file, durably: a crash leaves the old one or the new one."""
+    """Put `content` in the place of a file, durably: a crash leaves the old one or the new one.
+
+    Args:
+        path: the file; beside it `<name>.new` is written first.
+        content: all of the new file.
+    """
     fresh = path.with_name(path.name + ".new")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -85,7 +90,11 @@ def _write_all(handle: int, content: bytes) -> None:
 
 
 class Journal:
-    """The open journal; use as a context manager or call `close`."""
+    """The open journal; use as a context manager or call `close`.
+
+    Args:
+        path: the file, made when it is not there; `<name>.head` and `<name>.lock` lie beside it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -131,7 +140,11 @@ class Journal:
         return self.entries[-1].digest if self.entries else START
 
     def append(self, body: dict[str, Any]) -> Entry:
-        """Write an entry durably; raises `JournalUnavailable` when that is not certain."""
+        """Write an entry durably; raises `JournalUnavailable` when that is not certain.
+
+        Args:
+            body: any JSON object.
+        """
         if self._failed:
             raise JournalUnavailable(f"{self.path} failed before; open it again")
         previous = self.last_digest
@@ -175,8 +188,8 @@ class Journal:
 
     def _write_head(self) -> None:
         """Into one of two places in turn, so that a write cut short leaves the other one whole."""
-        said = f"{len(self.entries)} {self.last_digest}"
-        line = f"{said} {digest(said.encode()).hex()}\n".encode()
+        summary = f"{len(self.entries)} {self.last_digest}"
+        line = f"{summary} {digest(summary.encode()).hex()}\n".encode()
         os.pwrite(self._head, line.ljust(_HEAD_SLOT, b"\n"), _HEAD_SLOT * (len(self.entries) % 2))
         os.fsync(self._head)
 
@@ -209,13 +222,13 @@ class Journal:
         index, previous = len(self.entries), self.last_digest
         try:
             found = parse(line)
-            body, said = found["body"], found["digest"]
+            body, recorded = found["body"], found["digest"]
             named = found["previous"]
         except (Malformed, KeyError, TypeError):
             raise JournalDamaged(f"{self.path}: entry {index} cannot be read") from None
-        if named != previous or said != _digest(index, previous, body):
+        if named != previous or recorded != _digest(index, previous, body):
             raise JournalDamaged(f"{self.path}: entry {index} is not the one that was written")
-        return Entry(index, body, said)
+        return Entry(index, body, recorded)
 
     def _read_head(self) -> tuple[int, str]:
         """The newer of the two places; an empty file is that of a new journal."""

@@ -22,7 +22,7 @@ from dpcheckin.randomizers import (
     Randomizer,
     SkellamVector,
 )
-from dpcheckin.service.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
 
 _COMMON = {"name", "dimension", "clip", "encoding"}
 
@@ -33,8 +33,8 @@ def randomizer_of(plan: PlanDocument) -> Randomizer:
     Names: privunit, ldp-sgd (local_epsilon), gaussian (noise_multiplier), d-ary (local_epsilon),
     skellam (noise_multiplier, steps).
     """
-    said = dict(plan.randomizer)
-    name, dimension, clip = said["name"], plan.dimension, float(said["clip"])
+    table = dict(plan.randomizer)
+    name, dimension, clip = table["name"], plan.dimension, float(table["clip"])
     makers: dict[str, tuple[int, set[str], Any]] = {
         "privunit": (VECTOR, {"local_epsilon"}, lambda e: PrivUnit(e, dimension, clip)),
         "ldp-sgd": (VECTOR, {"local_epsilon"}, lambda e: LdpSgd(e, dimension, clip)),
@@ -51,10 +51,10 @@ def randomizer_of(plan: PlanDocument) -> Randomizer:
     encoding, wanted, make = makers[name]
     if plan.encoding != encoding:
         raise InvalidParameter("randomizer.encoding", plan.encoding, f"{encoding} with {name}")
-    if said.keys() - _COMMON != wanted:
-        odd = sorted((said.keys() - _COMMON) ^ wanted)
+    if table.keys() - _COMMON != wanted:
+        odd = sorted((table.keys() - _COMMON) ^ wanted)
         raise InvalidParameter("randomizer", odd, f"exactly {', '.join(sorted(wanted))}")
-    made: Randomizer = make(*(said[name] for name in sorted(wanted)))
+    made: Randomizer = make(*(table[name] for name in sorted(wanted)))
     return made
 
 
@@ -96,7 +96,11 @@ class Spent:
 
 
 class Price:
-    """A plan document with its costs, counted in rounds that were charged."""
+    """A plan document with its costs, counted in rounds that were charged.
+
+    Args:
+        document: the plan; one without a theorem raises.
+    """
 
     def __init__(self, document: PlanDocument) -> None:
         self.document = document
@@ -109,16 +113,24 @@ class Price:
         return -(-charged // self._minibatch)
 
     def statement(self, charged: int) -> Guarantee:
-        """The whole statement after so many charged rounds."""
+        """The whole statement after so many charged rounds.
+
+        Args:
+            charged: rounds that were charged, 1 or more.
+        """
         return _statement(self.plan, self.delta, self._steps(charged))
 
     def spent(self, charged: int) -> Spent:
-        """Both figures after so many charged rounds."""
+        """Both figures after so many charged rounds.
+
+        Args:
+            charged: rounds that were charged, 0 or more.
+        """
         if charged == 0:
             return Spent(0.0, 0.0, self.delta)
-        said = self.statement(charged)
-        assert said.local is not None
-        return Spent(said.charge(), said.local.epsilon, self.delta)
+        statement = self.statement(charged)
+        assert statement.local is not None
+        return Spent(statement.charge(), statement.local.epsilon, self.delta)
 
     @cached_property
     def allowed_rounds(self) -> int:
@@ -127,7 +139,11 @@ class Price:
         return min(self.document.rounds, steps * self._minibatch)
 
     def reports_epsilon(self, reports: int) -> float:
-        """What so many reports of one client leave to whoever sees each of them with its name."""
+        """What so many reports of one client leave to whoever sees each of them with its name.
+
+        Args:
+            reports: how many the client has sent.
+        """
         if reports == 0:
             return 0.0
         return _reports_epsilon(self.plan, self.delta, reports)
@@ -135,9 +151,9 @@ class Price:
     @cached_property
     def local(self) -> LocalGuarantee:
         """What one report and the whole plan leave without an honest shuffler."""
-        said = self.statement(self.document.rounds).local
-        assert said is not None
-        return said
+        local = self.statement(self.document.rounds).local
+        assert local is not None
+        return local
 
 
 @lru_cache(maxsize=4096)

@@ -1,53 +1,29 @@
-"""From a client's value to an envelope, and from a batch of envelopes to a sum of estimates.
+"""From a client's value to an envelope: randomize with secure chance, encode, seal.
 
-`make_envelope` is the client's half: randomize with secure chance, encode, seal. `BatchReader` is
-the analyzer's: open, check, decode, add up. Whatever is wrong with an envelope, it is counted and
-left out; one bad report never spoils a round of shuffled check-ins. In a round of shares it does:
-the shuffler has added a share whose other half is missing, or is not its other half. Both are found
-out, and such a round gives no estimate.
+`make_envelope` is what a client sends; `dummy_envelope` is the same about nothing, with which a
+shuffler fills an empty slot. How the analyzer opens them is in `analyzer.batches`.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import sdot
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import (
     CategoryRandomizer,
-    Gaussian,
     Randomizer,
     SecureSource,
     SkellamVector,
     VectorRandomizer,
 )
-from dpcheckin.service.documents import SYMBOL, PlanDocument, RoundDocument
-from dpcheckin.service.envelope import (
-    HEADER_BYTES,
-    PAYLOAD_HEAD_BYTES,
-    REPORT,
-    TWO_SHARES,
-    Header,
-    OpeningKey,
-    bound_to,
-    payload_head,
-    read_payload,
-    seal,
-    seed_payload,
-    sizes,
-    symbol_payload,
-    vector_payload,
-)
 from dpcheckin.service.pricing import randomizer_of
-from dpcheckin.service.problems import Malformed
-from dpcheckin.service.shares import SumOfShares, make_shares
+from dpcheckin.service.wire.documents import SYMBOL, PlanDocument
+from dpcheckin.service.wire.envelope import seal
+from dpcheckin.service.wire.payloads import seed_payload, symbol_payload, vector_payload
+from dpcheckin.service.wire.shares import make_shares
 
 _CARRY = 64
 _CACHE_LINE = 64
@@ -62,7 +38,17 @@ def make_envelope(
     value: NDArray[Any],
     source: SecureSource,
 ) -> bytes:
-    """Randomize one client's value and seal it."""
+    """Randomize one client's value and seal it.
+
+    Args:
+        plan: fixes encoding, suite and sizes.
+        randomizer: the plan's, as `pricing.randomizer_of` makes it.
+        round_number: counted from 0.
+        model_digest: 32 bytes, of the model the round names.
+        public_key: the round's opening key, raw.
+        value: a vector of the plan's dimension (clipped by the randomizer), or one symbol.
+        source: secure chance; a seeded one is refused.
+    """
     if not source.is_secure:  # a simulation's generator must never make a report that leaves
         raise InvalidParameter("source", type(source).__name__, "SecureSource")
     share = b""
@@ -84,7 +70,14 @@ def make_envelope(
 def dummy_envelope(
     plan: PlanDocument, round_number: int, model_digest: bytes, public_key: bytes
 ) -> bytes:
-    """A report about nothing, made like any other: fills an empty slot of a window."""
+    """A report about nothing, made like any other: fills an empty slot of a window.
+
+    Args:
+        plan: fixes encoding, suite and sizes.
+        round_number: counted from 0.
+        model_digest: 32 bytes, of the model the round names.
+        public_key: the round's opening key, raw.
+    """
     value = np.zeros(1 if plan.encoding == SYMBOL else plan.dimension)
     return make_envelope(
         plan,
@@ -95,142 +88,3 @@ def dummy_envelope(
         value,
         SecureSource(),
     )
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """What a batch came to."""
-
-    reports: int
-    dropped: int
-    total: NDArray[np.float64] | None
-    """Sum of the estimates (for symbols: estimated counts); None when there is nothing to use."""
-    spoiled: str | None = None
-    """Why the sum of a whole round of shares cannot be used."""
-
-
-class BatchReader:
-    """Takes the envelopes of one round one by one, in bounded memory."""
-
-    def __init__(
-        self,
-        plan: PlanDocument,
-        round_document: RoundDocument,
-        key: OpeningKey,
-        shuffler_sum: bytes | None = None,
-    ) -> None:
-        self._plan, self._key = plan, key
-        part = sizes(plan)
-        self._size = part.released
-        # all reports of a round begin alike, sealed and opened: one comparison checks everything
-        kind = TWO_SHARES if part.share else REPORT
-        header = Header(plan.suite, kind, round_document.round, key.key_id, part.sealed)
-        self._header = header.to_bytes()
-        self._info = bound_to(plan.id, round_document.model_digest, self._header)
-        self._head = payload_head(plan.encoding, plan.dimension)
-        self._randomizer = randomizer_of(plan)
-        self.reports = 0
-        self.dropped: Counter[str] = Counter()
-        self._shares: SumOfShares | None = None
-        self._vectors: _Vectors | None = None
-        self._symbols: Counter[int] = Counter()
-        self._take: Callable[[bytes], None] = self._take_symbol
-        if isinstance(self._randomizer, SkellamVector):
-            if shuffler_sum is None:
-                raise Malformed("a batch of shares begins with the shuffler's sum")
-            self._shares = SumOfShares(self._randomizer, shuffler_sum)
-            self._take = self._take_share
-        elif isinstance(self._randomizer, VectorRandomizer):
-            self._vectors = _Vectors(self._randomizer, plan.dimension)
-            self._take = self._vectors.take
-
-    def add(self, envelope: bytes) -> None:
-        """One envelope; what cannot be used is counted and forgotten."""
-        try:
-            if len(envelope) != self._size:
-                raise Malformed("not of the plan's size")
-            if not envelope.startswith(self._header):
-                raise Malformed("not a report of this round, sealed to its key")
-            payload = self._key.open_sealed(memoryview(envelope)[HEADER_BYTES:], self._info)
-            if not payload.startswith(self._head):
-                raise Malformed("the payload is not of the plan's kind and dimension")
-            self._take(payload)
-            self.reports += 1
-        except Malformed as problem:
-            self.dropped[str(problem)] += 1
-
-    def _take_symbol(self, payload: bytes) -> None:
-        self._symbols[int(read_payload(self._plan, payload)[0])] += 1
-
-    def _take_share(self, payload: bytes) -> None:
-        assert self._shares is not None
-        self._shares.add(payload[PAYLOAD_HEAD_BYTES:])
-
-    def result(self) -> Decoded:
-        """The sum, once all envelopes are in."""
-        dropped = sum(self.dropped.values())
-        try:
-            return Decoded(self.reports, dropped, self._total())
-        except Malformed as problem:
-            return Decoded(self.reports, dropped, None, str(problem))
-
-    def _total(self) -> NDArray[np.float64] | None:
-        if self._shares is not None and self.dropped:
-            raise Malformed("of a dropped report the shuffler's share is in the sum")
-        if self.reports == 0:
-            return None
-        if self._shares is not None:
-            return self._shares.total()
-        if self._vectors is not None:
-            return self._vectors.total()
-        assert isinstance(self._randomizer, CategoryRandomizer)
-        symbols = np.fromiter(self._symbols.elements(), np.int64, self.reports)
-        return self._randomizer.estimate(symbols)
-
-
-def _at_a_cache_line(size: int, kind: str) -> NDArray[Any]:
-    """Zeros that vector instructions can read without crossing from one cache line to the next."""
-    wanted = np.dtype(kind)
-    raw = np.zeros(size * wanted.itemsize + _CACHE_LINE, np.uint8)
-    start = -raw.ctypes.data % _CACHE_LINE
-    return raw[start : start + size * wanted.itemsize].view(wanted)
-
-
-class _Vectors:
-    """Sums float32 reports, refusing those that no honest client could have sent.
-
-    A direction has length one; a Gaussian report is not longer than clip and noise can make it.
-    That keeps a single hostile report from outweighing all others. Rows are added in float32 and
-    carried over to float64 every few rows: opening, not adding, is what takes time.
-    """
-
-    def __init__(self, randomizer: VectorRandomizer, dimension: int) -> None:
-        self._randomizer = randomizer
-        self._some = _at_a_cache_line(dimension, "f4")
-        self._sum = np.zeros(dimension, np.float64)
-        self._rows = 0
-        if isinstance(randomizer, Gaussian):
-            # ‖noise‖ exceeds σ(√d + t) with probability at most exp(-t²/2)
-            longest = randomizer.clip + randomizer.deviation * (math.sqrt(dimension) + 9.0)
-            self._squares = (0.0, (longest * 1.0001) ** 2)
-        else:
-            self._squares = (0.998, 1.002)
-
-    def take(self, payload: bytes) -> None:
-        row, some = np.frombuffer(payload, "<f4", -1, PAYLOAD_HEAD_BYTES), self._some
-        # BLAS itself: it neither warns of NaN nor of overflow, and both fail the comparison
-        if not self._squares[0] <= sdot(row, row) <= self._squares[1]:
-            raise Malformed("not a vector this randomizer can report")
-        np.add(some, row, some)
-        self._rows += 1
-        if self._rows == _CARRY:
-            self._carry()
-
-    def total(self) -> NDArray[np.float64]:
-        self._carry()
-        return np.asarray(self._randomizer.sum_estimates(self._sum[None, :]), np.float64)
-
-    def _carry(self) -> None:
-        self._sum += self._some
-        self._some[:] = 0.0
-        self._rows = 0

@@ -19,7 +19,11 @@ class ClientTask(Protocol):
     """The owner's data, and what is computed from it."""
 
     def value(self, model: bytes) -> NDArray[Any]:
-        """A vector of the plan's dimension (not yet clipped), or one symbol."""
+        """A vector of the plan's dimension (not yet clipped), or one symbol.
+
+        Args:
+            model: the bytes of the model that the round names.
+        """
 
 
 @dataclass(frozen=True)
@@ -43,4 +47,12 @@ class AnalyzerTask(Protocol):
     def step(
         self, state: TaskState, total: NDArray[np.float64], reports: int, index: int, steps: int
     ) -> TaskState:
-        """The state after a sum of so many estimates: step `index` (from 0) of at most `steps`."""
+        """The state after a sum of so many estimates: step `index` (from 0) of at most `steps`.
+
+        Args:
+            state: before the step.
+            total: sum of the clients' estimates, in the units of their (clipped) values.
+            reports: how many estimates are in it.
+            index: number of the step, from 0.
+            steps: at most so many will be taken in all.
+        """

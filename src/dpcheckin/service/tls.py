@@ -56,8 +56,23 @@ def client_context(authority: Path | None) -> ssl.SSLContext:
     return context
 
 
+def verification(address: str, authority: Path | None) -> ssl.SSLContext | bool:
+    """What a connection to a server checks certificates with, as httpx takes it.
+
+    Args:
+        address: the server's; certificates are always checked behind `https`.
+        authority: PEM file of the only authority to believe; None: those of the system.
+    """
+    return client_context(authority) if address.startswith("https") else True
+
+
 def make_authority(folder: Path, name: str = "dpcheckin test authority") -> Pair:
-    """A self-signed authority in `folder`: `authority.pem` and `authority.key`."""
+    """A self-signed authority in `folder`: `authority.pem` and `authority.key`.
+
+    Args:
+        folder: made when it is not there.
+        name: common name of the authority.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     built = (
@@ -71,7 +86,14 @@ def make_authority(folder: Path, name: str = "dpcheckin test authority") -> Pair
 
 
 def issue(folder: Path, authority: Pair, *hosts: str, name: str = "server") -> Pair:
-    """A server certificate for host names or addresses: `server.pem` and `server.key`."""
+    """A server certificate for host names or addresses: `server.pem` and `server.key`.
+
+    Args:
+        folder: made when it is not there.
+        authority: what `make_authority` made.
+        hosts: names or addresses of the server.
+        name: stem of the two files.
+    """
     issuer = x509.load_pem_x509_certificate(authority.certificate.read_bytes())
     signer = serialization.load_pem_private_key(authority.key.read_bytes(), password=None)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
@@ -145,7 +167,12 @@ def _written(
 
 
 def write_secret(file: Path, content: bytes) -> None:
-    """A new file that only its owner may read, from its first byte on."""
+    """A new file that only its owner may read, from its first byte on.
+
+    Args:
+        file: must not exist yet.
+        content: all of it.
+    """
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as out:
         out.write(content)

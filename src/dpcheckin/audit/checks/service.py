@@ -29,16 +29,16 @@ from dpcheckin.audit.systems.base import System
 from dpcheckin.audit.systems.batches import Neighbours, Released, gathered
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, SecureSource
-from dpcheckin.service import envelope, signing
-from dpcheckin.service.canonical import canonical, digest
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.core import Action, Agent
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.pricing import Price, protocol_of
 from dpcheckin.service.shuffler.chance import Chance, SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.wire import envelope, payloads, signing
+from dpcheckin.service.wire.canonical import canonical, digest
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
 _MODEL = b"audited"
 _CHARGE = canonical({"charge": "00" * 32})
@@ -180,7 +180,7 @@ class _Deployment:
 
     def _symbol(self, record: bytes) -> int:
         payload = self.key.open(record, self.plan.id, digest(_MODEL))
-        return int(envelope.read_payload(self.plan, payload)[0])
+        return int(payloads.read_payload(self.plan, payload)[0])
 
     def close(self) -> None:
         for agent in self.agents:

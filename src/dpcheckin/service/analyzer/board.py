@@ -13,8 +13,8 @@ from typing import Any
 
 from scipy.special import bdtr
 
+from dpcheckin.service.analyzer.ledger import Ledger
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.ledger import Ledger
 from dpcheckin.service.pricing import Price
 
 _PREFIX = "dpcheckin_analyzer_"
@@ -23,7 +23,12 @@ _BAND = 0.005  # a round lies below or above the band with this probability each
 
 @lru_cache(maxsize=4096)
 def expected(present: int, chance: float) -> dict[str, float]:
-    """Mean of Bin(present, chance), and an interval that holds 99% of it."""
+    """Mean of Bin(present, chance), and an interval that holds 99% of it.
+
+    Args:
+        present: clients who flipped a coin.
+        chance: of heads.
+    """
     return {
         "mean": present * chance,
         "low": _quantile(present, chance, _BAND),
@@ -52,7 +57,12 @@ class Board:
         self._finished: str | None = None
 
     def show(self, state: AnalyzerState, ledger: Ledger) -> None:
-        """Replace the snapshot."""
+        """Replace the snapshot.
+
+        Args:
+            state: the checkpoint as it stands.
+            ledger: what was charged.
+        """
         plan, price = self._price.document, self._price
         share = dict(plan.participation)
         slots = share.get("slots")
@@ -111,8 +121,8 @@ class Board:
         local = spent["local_epsilon"]
         lines: list[str] = []
 
-        def gauge(name: str, said: str, values: dict[str, float], kind: str = "gauge") -> None:
-            lines.append(f"# HELP {_PREFIX}{name} {said}")
+        def gauge(name: str, help_text: str, values: dict[str, float], kind: str = "gauge") -> None:
+            lines.append(f"# HELP {_PREFIX}{name} {help_text}")
             lines.append(f"# TYPE {_PREFIX}{name} {kind}")
             lines.extend(f"{_PREFIX}{name}{label} {value}" for label, value in values.items())
 

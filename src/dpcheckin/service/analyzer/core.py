@@ -14,12 +14,12 @@ from enum import Enum
 from typing import Any
 
 from dpcheckin.errors import ServiceError
+from dpcheckin.service.analyzer.batches import Decoded
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.canonical import digest
-from dpcheckin.service.documents import PlanDocument, RoundDocument
-from dpcheckin.service.problems import Malformed
-from dpcheckin.service.reports import Decoded
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Malformed
 
 STATES = ("open", "closed", "void", "claimed", "done")
 
@@ -30,9 +30,9 @@ class Step(Enum):
     ANNOUNCE = "announce"  # the shuffler has not seen it
     WAIT = "wait"  # it is open
     SKIP = "skip"  # void by population: costs nothing
-    PAY_AND_SKIP = "pay and skip"  # void by batch: its number of reports was seen
-    PAY_AND_COLLECT = "pay and collect"  # closed or claimed: charge, claim, open, learn
-    PAY_AND_GIVE_UP = "pay and give up"  # taken and deleted, and not in our checkpoint
+    CHARGE_AND_SKIP = "charge and skip"  # void by batch: its number of reports was seen
+    CHARGE_AND_COLLECT = "charge and collect"  # closed or claimed: charge, claim, open, learn
+    CHARGE_AS_LOST = "charge as lost"  # taken and deleted, and not in our checkpoint
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ def next_step(status: Status | None) -> Step:
     if status is None:
         return Step.ANNOUNCE
     if status.state == "void":
-        return Step.SKIP if status.reason == "population" else Step.PAY_AND_SKIP
+        return Step.SKIP if status.reason == "population" else Step.CHARGE_AND_SKIP
     return {
         "open": Step.WAIT,
-        "closed": Step.PAY_AND_COLLECT,
-        "claimed": Step.PAY_AND_COLLECT,
-        "done": Step.PAY_AND_GIVE_UP,
+        "closed": Step.CHARGE_AND_COLLECT,
+        "claimed": Step.CHARGE_AND_COLLECT,
+        "done": Step.CHARGE_AS_LOST,
     }[status.state]
 
 
@@ -83,7 +83,12 @@ class LedgerBehind(ServiceError):
 
 
 def check_ledger(state: AnalyzerState, charged: Callable[[int], bool]) -> None:
-    """Charges are written before checkpoints: a ledger that lacks one has been put back."""
+    """Charges are written before checkpoints: a ledger that lacks one has been put back.
+
+    Args:
+        state: the checkpoint.
+        charged: whether the ledger holds a charge of a round, by its number.
+    """
     for line in state.log:
         if line["state"] in ("released", "void by batch", "lost") and not charged(line["round"]):
             raise LedgerBehind(
@@ -93,12 +98,22 @@ def check_ledger(state: AnalyzerState, charged: Callable[[int], bool]) -> None:
 
 
 def begin(plan: PlanDocument, task: AnalyzerTask) -> AnalyzerState:
-    """The state before the first round."""
+    """The state before the first round.
+
+    Args:
+        plan: as announced.
+        task: whose first model it is.
+    """
     return AnalyzerState(plan.to_object(), task.start())
 
 
 def check_same_plan(state: AnalyzerState, plan: PlanDocument) -> PlanDocument:
-    """The checkpoint's plan, if the configuration (whose nonce is drawn anew) agrees with it."""
+    """The checkpoint's plan, if the configuration (whose nonce is drawn anew) agrees with it.
+
+    Args:
+        state: the checkpoint.
+        plan: as the configuration has it.
+    """
     kept = PlanDocument.from_object(state.plan)
     if replace(plan, nonce=kept.nonce) != kept:
         raise PlanChanged("the folder holds a run of another plan; use a new one")
@@ -108,7 +123,14 @@ def check_same_plan(state: AnalyzerState, plan: PlanDocument) -> PlanDocument:
 def round_document(
     plan: PlanDocument, state: AnalyzerState, key_id: bytes, now: float
 ) -> RoundDocument:
-    """The announcement of the next round."""
+    """The announcement of the next round.
+
+    Args:
+        plan: the plan of the run.
+        state: number of the round and model.
+        key_id: eight bytes, of the opening key.
+        now: seconds since the epoch: when the round opens.
+    """
     return RoundDocument(
         plan=plan.id.hex(),
         round=state.round,
@@ -120,7 +142,14 @@ def round_document(
 
 
 def row(state: AnalyzerState, status: Status, what: str, **more: Any) -> dict[str, Any]:
-    """A line of the log: figures that the analyzer may know and publish."""
+    """A line of the log: figures that the analyzer may know and publish.
+
+    Args:
+        state: before the round is left behind.
+        status: what the shuffler says of it.
+        what: the outcome, such as `released`.
+        more: further figures.
+    """
     return {
         "round": state.round,
         "state": what,
@@ -133,7 +162,15 @@ def row(state: AnalyzerState, status: Status, what: str, **more: Any) -> dict[st
 def learn(
     state: AnalyzerState, plan: PlanDocument, task: AnalyzerTask, decoded: Decoded, steps: int
 ) -> AnalyzerState:
-    """The state with a batch taken in; a step of the model when enough slots are together."""
+    """The state with a batch taken in; a step of the model when enough slots are together.
+
+    Args:
+        state: before the batch.
+        plan: says how many slots make one step.
+        task: takes the step.
+        decoded: what the batch came to.
+        steps: at most so many steps will be taken in all.
+    """
     minibatch = int(plan.participation.get("minibatch", 1))
     total, reports = state.partial, state.partial_reports
     if decoded.total is not None:

@@ -18,19 +18,19 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
+from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.core import Status, Step
 from dpcheckin.service.analyzer.keys import KeyRing
-from dpcheckin.service.analyzer.remote import BatchCutShort, Shuffler, Stopped
+from dpcheckin.service.analyzer.ledger import BudgetSpent, ChargeReason, Ledger
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped, TruncatedBatch
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.canonical import canonical
-from dpcheckin.service.documents import SHARES, PlanDocument, RoundDocument
-from dpcheckin.service.ledger import BudgetSpent, Ledger, Why
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.problems import Problem, Refusal
-from dpcheckin.service.reports import BatchReader, Decoded
-from dpcheckin.service.signing import signed, signed_bytes
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.canonical import canonical
+from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Problem, Refusal
+from dpcheckin.service.wire.signing import signed, signed_bytes
 
 log = logging.getLogger("dpcheckin.analyzer")
 
@@ -52,7 +52,17 @@ class Schedule:
 
 
 class Analyzer:
-    """One run of one plan in one folder."""
+    """One run of one plan in one folder.
+
+    Args:
+        folder: where ledger, keys and checkpoint live; a run goes on where it stopped.
+        plan: must be the folder's, if it has one already.
+        identity: signs everything that is announced.
+        task: what is learned.
+        shuffler: the connection.
+        schedule: pauses, key rotation and the clock.
+        stop: set by whoever wants the run to end.
+    """
 
     def __init__(
         self,
@@ -60,7 +70,7 @@ class Analyzer:
         plan: PlanDocument,
         identity: Ed25519PrivateKey,
         task: AnalyzerTask,
-        shuffler: Shuffler,
+        shuffler: ShufflerClient,
         schedule: Schedule | None = None,
         stop: threading.Event | None = None,
     ) -> None:
@@ -174,13 +184,13 @@ class Analyzer:
     def _settle(self, step: Step, number: int, status: Status) -> None:
         if step is Step.SKIP:
             self._finish(self._state, status, "void by population")
-        elif step is Step.PAY_AND_SKIP:
-            self.ledger.charge(number, Why.VOID)
+        elif step is Step.CHARGE_AND_SKIP:
+            self.ledger.charge(number, ChargeReason.VOID)
             self._finish(self._state, status, "void by batch")
-        elif step is Step.PAY_AND_GIVE_UP:
+        elif step is Step.CHARGE_AS_LOST:
             # released to somebody who knew this folder's future: the folder was put back in time
             log.error("round %d was released before; this folder is an older copy", number)
-            self.ledger.charge(number, Why.RELEASE)
+            self.ledger.charge(number, ChargeReason.RELEASE)
             self._finish(self._state, status, "lost")
         else:
             self._collect(number, status)
@@ -188,7 +198,7 @@ class Analyzer:
             self.stop.wait(self._schedule.pause_seconds)
 
     def _collect(self, number: int, status: Status) -> None:
-        charge = self.ledger.charge(number, Why.RELEASE)  # durable before the claim
+        charge = self.ledger.charge(number, ChargeReason.RELEASE)  # durable before the claim
         self._shuffler.claim(number, charge.digest)
         began = time.perf_counter()
         decoded = self._fetch(number)
@@ -213,11 +223,11 @@ class Analyzer:
         for attempt in range(_FETCHES):
             try:
                 return self._read_batch(number)
-            except BatchCutShort as problem:
+            except TruncatedBatch as problem:
                 log.warning("batch of round %d, attempt %d: %s", number, attempt + 1, problem)
                 if self.stop.wait(min(5.0, 0.1 * 2**attempt)):
                     raise Stopped("told to stop while a batch was fetched") from None
-        raise BatchCutShort(f"round {number}: {_FETCHES} attempts failed")
+        raise TruncatedBatch(f"round {number}: {_FETCHES} attempts failed")
 
     def _read_batch(self, number: int) -> Decoded:
         document = self._pending()

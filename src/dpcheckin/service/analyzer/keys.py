@@ -14,10 +14,10 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.documents import KeyDocument, PlanDocument
-from dpcheckin.service.envelope import OpeningKey, new_private_key
 from dpcheckin.service.journal import replace_file, sync_folder
-from dpcheckin.service.signing import identity_from_seed
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument
+from dpcheckin.service.wire.envelope import OpeningKey, new_private_key
+from dpcheckin.service.wire.signing import identity_from_seed
 
 IDENTITY = "identity.key"
 _SEED = 32
@@ -49,7 +49,12 @@ class HeldKey:
 
 
 class KeyRing:
-    """The opening keys of one plan, oldest first; files named after their first round."""
+    """The opening keys of one plan, oldest first; files named after their first round.
+
+    Args:
+        folder: one file for each key.
+        suite: 1 or 2.
+    """
 
     def __init__(self, folder: Path, suite: int) -> None:
         self._folder, self._suite = folder, suite

@@ -30,7 +30,12 @@ _HEADERS = {
 
 
 def page_app(board: Board, alive: Callable[[], bool]) -> Starlette:
-    """The application; `alive` says whether the conductor is at work."""
+    """The application; `alive` says whether the conductor is at work.
+
+    Args:
+        board: what is shown.
+        alive: whether the conductor is at work.
+    """
     html = (files("dpcheckin.service.analyzer") / "page.html").read_text(encoding="utf-8")
 
     async def page(_: Request) -> Response:

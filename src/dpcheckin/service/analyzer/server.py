@@ -9,35 +9,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 
+from dpcheckin.service import json_logs
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.page import page_app
-from dpcheckin.service.analyzer.remote import Shuffler
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
-from dpcheckin.service.shuffler.logs import JsonLines
-from dpcheckin.service.shuffler.server import listen
-from dpcheckin.service.signing import public_identity
+from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
+from dpcheckin.service.listening import listen
 from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.wire.signing import public_identity
 
 log = logging.getLogger("dpcheckin.analyzer")
-
-
-def set_up_logs(level: str) -> None:
-    """JSON lines on standard error."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
-    for name, lowest in (("dpcheckin.analyzer", level.upper()), ("uvicorn", "WARNING")):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [handler], False
-        logger.setLevel(lowest)
 
 
 def _page_server(board: Board, alive: Callable[[], bool]) -> uvicorn.Server:
@@ -52,11 +42,18 @@ def _page_server(board: Board, alive: Callable[[], bool]) -> uvicorn.Server:
 def serve(
     settings: AnalyzerSettings, task: AnalyzerTask, dimension: int, *, stay: bool = False
 ) -> str:
-    """Run the plan to its end and serve the page; returns why it ended."""
-    set_up_logs(settings.log_level)
+    """Run the plan to its end and serve the page; returns why it ended.
+
+    Args:
+        settings: from `analyzer.toml`.
+        task: what is learned.
+        dimension: coordinates of a report, or number of symbols.
+        stay: serve the page after the run is over.
+    """
+    json_logs.set_up(log.name, settings.log_level)
     identity = load_identity(settings.folder)
     stop = threading.Event()
-    shuffler = Shuffler(settings.shuffler, settings.token, settings.authority, stop)
+    shuffler = ShufflerClient(settings.shuffler, settings.token, settings.authority, stop)
     schedule = Schedule(settings.rotate_every, settings.pause_seconds)
     plan = settings.plan_document(dimension)
     analyzer = Analyzer(settings.folder, plan, identity, task, shuffler, schedule, stop)
@@ -78,21 +75,21 @@ class _Run:
 
     def __init__(self, analyzer: Analyzer, stay: bool) -> None:
         self._analyzer, self._stay = analyzer, stay
-        self._result: list[Any] = []
+        self._result: str | BaseException = "stopped"
         self._thread = threading.Thread(target=self._conduct, name="conductor")
         self._server = _page_server(analyzer.board, self._thread.is_alive)
 
     def _conduct(self) -> None:
         try:
-            self._result.append(self._analyzer.run())
+            self._result = self._analyzer.run()
         except BaseException as problem:
-            self._result.append(problem)
+            self._result = problem
             self._analyzer.board.finish(f"failed: {problem}")
         finally:
-            if not self._stay or isinstance(self._result[0], BaseException):
+            if not self._stay or isinstance(self._result, BaseException):
                 self._server.should_exit = True
 
-    def until_over(self, opened: Any) -> str:
+    def until_over(self, opened: socket.socket) -> str:
         signal.signal(signal.SIGHUP, lambda *_: self._analyzer.rotate_now.set())
         # the web server stops at this signal, and raises it again when it has: an end like others
         signal.signal(signal.SIGTERM, lambda *_: self._analyzer.stop.set())
@@ -102,7 +99,6 @@ class _Run:
         finally:
             self._analyzer.stop.set()
             self._thread.join()
-        result = self._result[0]
-        if isinstance(result, BaseException):
-            raise result
-        return str(result)
+        if isinstance(self._result, BaseException):
+            raise self._result
+        return self._result

@@ -37,9 +37,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.client.config import Reader, check_address
-from dpcheckin.service.documents import SHARES, SYMBOL, VECTOR, PlanDocument
-from dpcheckin.service.problems import Malformed
+from dpcheckin.service.settings_file import SettingsFile, check_address
+from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.service.wire.problems import Malformed
 
 FILE = "analyzer.toml"
 _ENCODINGS = {"d-ary": SYMBOL, "skellam": SHARES}
@@ -75,9 +75,13 @@ class AnalyzerSettings:
             raise InvalidParameter("log_level", self.log_level, "debug, info, warning or error")
 
     def plan_document(self, dimension: int) -> PlanDocument:
-        """The plan, for reports of this dimension, with a fresh nonce."""
+        """The plan, for reports of this dimension, with a fresh nonce.
+
+        Args:
+            dimension: coordinates of a report, or number of symbols.
+        """
         name = self.randomizer.get("name")
-        said = {
+        document = {
             **_DEFAULTS,
             **self.plan,
             "type": "plan",
@@ -92,14 +96,19 @@ class AnalyzerSettings:
             "nonce": secrets.token_hex(16),
         }
         try:
-            return PlanDocument.from_object(said)
+            return PlanDocument.from_object(document)
         except Malformed as problem:
             raise InvalidParameter("plan", str(problem), "a plan as docs/wire.md has it") from None
 
 
 def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
-    """The settings of a folder."""
-    read = Reader(file or folder / FILE)
+    """The settings of a folder.
+
+    Args:
+        folder: the analyzer's.
+        file: None: `analyzer.toml` in the folder.
+    """
+    read = SettingsFile(file or folder / FILE)
     plan, randomizer, task = read.table("plan"), read.table("randomizer"), read.table("task")
     found = AnalyzerSettings(
         folder=folder,

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.canonical import canonical, digest, parse
 from dpcheckin.service.journal import replace_file
-from dpcheckin.service.problems import Malformed
 from dpcheckin.service.tasks import TaskState
+from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.problems import Malformed
 
 FILE = "checkpoint"
 _LARGEST = 1 << 34
@@ -47,6 +47,7 @@ class AnalyzerState:
     log: tuple[dict[str, Any], ...] = field(default_factory=tuple)
 
     def to_bytes(self) -> bytes:
+        """Digest and canonical bytes."""
         body = canonical(
             {
                 "plan": self.plan,
@@ -65,20 +66,23 @@ class AnalyzerState:
 
     @staticmethod
     def from_bytes(content: bytes) -> AnalyzerState:
+        """Read a checkpoint; damage raises `CheckpointDamaged`."""
         if digest(content[32:]) != content[:32]:
             raise CheckpointDamaged("the checkpoint is not what was written")
         try:
-            said = parse(content[32:], _LARGEST)
-            partial = said["partial"]
+            fields = parse(content[32:], _LARGEST)
+            partial = fields["partial"]
             return AnalyzerState(
-                plan=said["plan"],
-                task=TaskState(_bytes(said["model"]), _bytes(said["private"]), said["metrics"]),
-                round=said["round"],
-                pending=said["pending"],
-                steps=said["steps"],
+                plan=fields["plan"],
+                task=TaskState(
+                    _bytes(fields["model"]), _bytes(fields["private"]), fields["metrics"]
+                ),
+                round=fields["round"],
+                pending=fields["pending"],
+                steps=fields["steps"],
                 partial=None if partial is None else np.frombuffer(_bytes(partial)).copy(),
-                partial_reports=said["partial_reports"],
-                log=tuple(said["log"]),
+                partial_reports=fields["partial_reports"],
+                log=tuple(fields["log"]),
             )
         except (Malformed, KeyError, TypeError, ValueError):
             raise CheckpointDamaged("the checkpoint is of another version") from None
@@ -89,7 +93,12 @@ class AnalyzerState:
 
 
 def save(folder: Path, state: AnalyzerState) -> None:
-    """Replace the checkpoint durably."""
+    """Replace the checkpoint durably.
+
+    Args:
+        folder: the analyzer's.
+        state: what replaces the checkpoint.
+    """
     replace_file(folder / FILE, state.to_bytes())
 
 

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import DpCheckinError, ServiceError
 from dpcheckin.randomizers import Randomizer, SecureSource
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import digest, parse
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.problems import Malformed
 from dpcheckin.service.reports import make_envelope
-from dpcheckin.service.signing import read_signed
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import digest, parse
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.signing import read_signed
 
 
 class Refused(ServiceError):
@@ -42,7 +42,7 @@ class Action(Enum):
 
 
 @dataclass(frozen=True)
-class Joined:
+class AcceptedPlan:
     """A plan that was found acceptable."""
 
     plan: PlanDocument
@@ -64,7 +64,7 @@ class Part:
     failure: Exception | None = None
 
 
-def chance_in_a_round(plan: PlanDocument) -> float:
+def report_probability(plan: PlanDocument) -> float:
     """The largest probability that a client reports in one given round."""
     share = plan.participation
     if plan.numbered_slots:
@@ -73,9 +73,15 @@ def chance_in_a_round(plan: PlanDocument) -> float:
 
 
 def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
-    """Raise `Refused` with the first limit that a plan passes."""
+    """Raise `Refused` with the first limit that a plan passes.
+
+    Args:
+        plan: as announced.
+        price: of that plan.
+        limits: the owner's.
+    """
     measured: tuple[tuple[str, Callable[[], float], float], ...] = (
-        ("rate", lambda: chance_in_a_round(plan), limits.rate),
+        ("rate", lambda: report_probability(plan), limits.rate),
         ("clip", lambda: float(plan.randomizer["clip"]), limits.clip),
         ("delta", lambda: plan.delta, limits.total_delta),
         ("epsilon of one report", lambda: price.reports_epsilon(1), limits.local_epsilon),
@@ -95,7 +101,14 @@ def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
 
 
 class Agent:
-    """One client. Chance comes from the operating system: the type admits nothing else."""
+    """One client. Chance comes from the operating system: the type admits nothing else.
+
+    Args:
+        config: the owner's file.
+        ledger: the client's own.
+        source: of coins, noise and moments.
+        price: how plans are priced; for many agents of one process, once for all.
+    """
 
     def __init__(
         self,
@@ -106,12 +119,12 @@ class Agent:
     ) -> None:
         self.config, self.ledger, self._source = config, ledger, source
         self._price = price
-        self.joined: Joined | None = None
+        self.joined: AcceptedPlan | None = None
         self._last_round = -1
 
     # --- what it is told ----------------------------------------------------------------------
 
-    def read_plan(self, body: bytes) -> Joined:
+    def read_plan(self, body: bytes) -> AcceptedPlan:
         """Check the page of plan and keys; a second plan in one life is refused."""
         page = self._parsed(body)
         if not isinstance(page, dict) or page.keys() != {"plan", "keys"}:
@@ -128,14 +141,14 @@ class Agent:
             raise Refused("another plan than the one in this client's configuration")
         if self.joined is not None and plan.id != self.joined.plan.id:
             raise Refused("the plan was changed while this client took part")
-        price = self.joined.price if self.joined is not None else self._accepted(plan)
+        price = self.joined.price if self.joined is not None else self._priced(plan)
         own = {key.key_id: key for key in keys if self._fits(key, plan)}
-        self.joined = Joined(plan, price, price.plan.randomizer, own)
+        self.joined = AcceptedPlan(plan, price, price.plan.randomizer, own)
         return self.joined
 
     def read_round(self, body: bytes) -> RoundDocument:
         """The round, checked."""
-        joined = self._must_have_joined()
+        joined = self._accepted()
         try:
             found = read_signed(RoundDocument, self._parsed(body), self.config.identity)
         except Malformed as problem:
@@ -148,7 +161,7 @@ class Agent:
 
     def is_done(self, found: RoundDocument) -> bool:
         """Whether the coin of this round has fallen, in this life or an earlier one."""
-        return self.ledger.reported(self._must_have_joined().id, found.round) is not None
+        return self.ledger.reported(self._accepted().id, found.round) is not None
 
     def knows_key(self, found: RoundDocument) -> bool:
         """Whether the round's key has been announced; if not, the plan page is read again."""
@@ -167,7 +180,7 @@ class Agent:
         Asked before the round is fetched: a client that cannot afford heads must not be counted
         among those who flip a coin.
         """
-        joined, limits = self._must_have_joined(), self.config.limits
+        joined, limits = self._accepted(), self.config.limits
         after = self.ledger.totals_after(joined.id, joined.price, report=True)
         for what, value, limit in (
             ("epsilon", after.epsilon, limits.total_epsilon),
@@ -179,10 +192,10 @@ class Agent:
 
     def flip(self, found: RoundDocument) -> bool:
         """Whether this client reports in this round: its own chance, never the server's."""
-        joined = self._must_have_joined()
+        joined = self._accepted()
         if joined.plan.numbered_slots:
             return self._slot() == found.round
-        rate = chance_in_a_round(joined.plan)
+        rate = report_probability(joined.plan)
         return bool(self._source.uniform(1)[0] < rate)
 
     def take_part(self, found: RoundDocument, value: Callable[[], NDArray[Any]]) -> Part:
@@ -190,8 +203,12 @@ class Agent:
 
         When the computation fails the round counts as reported and looks as if the coin had fallen
         the other way: it is not flipped again, and nobody outside sees a difference.
+
+        Args:
+            found: the round, as `read_round` gave it.
+            value: computes the client's value; called only on heads.
         """
-        joined = self._must_have_joined()
+        joined = self._accepted()
         if self.is_done(found):
             raise Refused(f"round {found.round} has been dealt with already")
         key = self._usable_key(found)
@@ -213,12 +230,18 @@ class Agent:
         return Part(action, sealed, failure)
 
     def moment(self, now: float, found: RoundDocument, margin: float) -> float:
-        """A uniformly random time of what is left of the window."""
+        """A uniformly random time of what is left of the window.
+
+        Args:
+            now: seconds since the epoch.
+            found: the round.
+            margin: seconds kept free before it closes.
+        """
         left = max(0.0, found.closes - margin - now)
         return now + left * float(self._source.uniform(1)[0])
 
     def _report(
-        self, joined: Joined, found: RoundDocument, key: KeyDocument, value: NDArray[Any]
+        self, joined: AcceptedPlan, found: RoundDocument, key: KeyDocument, value: NDArray[Any]
     ) -> bytes:
         return make_envelope(
             joined.plan,
@@ -238,12 +261,12 @@ class Agent:
         except Malformed as problem:
             raise Refused(str(problem)) from None
 
-    def _must_have_joined(self) -> Joined:
+    def _accepted(self) -> AcceptedPlan:
         if self.joined is None:
             raise Refused("no plan has been accepted yet")
         return self.joined
 
-    def _accepted(self, plan: PlanDocument) -> Price:
+    def _priced(self, plan: PlanDocument) -> Price:
         try:
             price = self._price(plan)
             check_limits(plan, price, self.config.limits)
@@ -257,12 +280,12 @@ class Agent:
         return key.plan == plan.id.hex() and key.suite == plan.suite
 
     def _usable_key(self, found: RoundDocument) -> KeyDocument | None:
-        key = self._must_have_joined().keys.get(found.key_id)
+        key = self._accepted().keys.get(found.key_id)
         return key if key is not None and key.from_round <= found.round else None
 
     def _slot(self) -> int | None:
         """This client's slot, drawn once for a plan and remembered."""
-        joined = self._must_have_joined()
+        joined = self._accepted()
         if not self.ledger.has_slot(joined.id):
             self.ledger.choose_slot(joined.id, self._draw_slot(joined.plan))
         return self.ledger.slot_of(joined.id)

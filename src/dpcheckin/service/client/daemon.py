@@ -25,9 +25,10 @@ from dpcheckin.service import tls
 from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.core import Agent, Refused
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.documents import RoundDocument
-from dpcheckin.service.problems import PASSING, Problem, problem_in
 from dpcheckin.service.tasks import ClientTask
+from dpcheckin.service.wire.credentials import bearer_header
+from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.problems import TRANSIENT, Problem, problem_in
 
 log = logging.getLogger("dpcheckin.client")
 
@@ -36,7 +37,7 @@ _LARGEST_PAUSE = 30.0
 _MARGIN_SHARE = 0.15  # of the window, kept free for retries before it closes
 
 
-class ShufflerAway(ServiceError):
+class ShufflerUnreachable(ServiceError):
     """The shuffler does not answer; the agent tries again."""
 
 
@@ -62,14 +63,20 @@ class Counts:
 
 def http_client(config: ClientConfig, **options: Any) -> httpx.AsyncClient:
     """A connection to the shuffler; certificates are always checked."""
-    verify: Any = True
-    if config.shuffler.startswith("https"):
-        verify = tls.client_context(config.authority)
+    verify = tls.verification(config.shuffler, config.authority)
     return httpx.AsyncClient(verify=verify, timeout=30.0, trust_env=False, **options)
 
 
 class Daemon:
-    """One agent and its connection. Several may share a connection in one process."""
+    """One agent and its connection. Several may share a connection in one process.
+
+    Args:
+        config: the owner's file.
+        task: the owner's data and what is computed from it.
+        http: the connection; see `http_client`.
+        clock: time and sleeping.
+        agent: further arguments of `Agent`.
+    """
 
     def __init__(
         self,
@@ -98,13 +105,13 @@ class Daemon:
                 until = await self.once()
                 pause = self.config.poll_seconds
                 if until is None:
-                    await self._rest(pause)
+                    await self._sleep_about(pause)
                 else:
                     await self._clock.sleep(max(0.0, until - self._clock.now()))
-                    await self._rest(0.2 * pause)
-            except ShufflerAway as problem:
+                    await self._sleep_about(0.2 * pause)
+            except ShufflerUnreachable as problem:
                 log.warning("shuffler not reached, trying again: %s", problem)
-                await self._rest(pause)
+                await self._sleep_about(pause)
                 pause = min(2 * pause, _LARGEST_PAUSE)
 
     async def once(self) -> float | None:
@@ -162,21 +169,21 @@ class Daemon:
                     return True  # a duplicate after a lost answer means delivered
                 if problem is Problem.UNAUTHORIZED:
                     raise Refused("the shuffler does not know this client's token")
-                if problem not in (*PASSING, Problem.NO_ROUND):
+                if problem not in (*TRANSIENT, Problem.NO_ROUND):
                     log.warning("report not taken: %s", problem or answer.status_code)
                     return False
             except httpx.TransportError as failure:
                 log.warning("report not sent, trying again: %s", type(failure).__name__)
             if self._clock.now() + pause >= found.closes:
                 return False
-            await self._rest(pause)
+            await self._sleep_about(pause)
             pause *= 2
 
     async def _get(self, path: str, *, missing: Problem | None = None) -> Any:
         try:
             answer = await self._http.get(self.config.shuffler + path, headers=self._headers())
         except httpx.TransportError as failure:
-            raise ShufflerAway(type(failure).__name__) from None
+            raise ShufflerUnreachable(type(failure).__name__) from None
         if answer.status_code == 200:
             return answer.content
         problem = problem_in(answer.content)
@@ -184,18 +191,23 @@ class Daemon:
             return None
         if problem is Problem.UNAUTHORIZED:
             raise Refused("the shuffler does not know this client's token")
-        raise ShufflerAway(f"{path}: {problem.slug if problem else answer.status_code}")
+        raise ShufflerUnreachable(f"{path}: {problem.slug if problem else answer.status_code}")
 
     def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.config.token}"}
+        return bearer_header(self.config.token)
 
-    async def _rest(self, seconds: float) -> None:
+    async def _sleep_about(self, seconds: float) -> None:
         """Sleep between half and one and a half times as long."""
         await self._clock.sleep(seconds * (0.5 + float(self._source.uniform(1)[0])))
 
 
 def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
-    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed."""
+    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed.
+
+    Args:
+        config: the owner's file.
+        task: the owner's data and what is computed from it.
+    """
     Path(config.state).mkdir(parents=True, exist_ok=True)
 
     async def work() -> Counts:

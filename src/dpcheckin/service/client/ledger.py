@@ -36,7 +36,11 @@ class _PlanTotals:
 
 
 class ClientLedger:
-    """The open ledger of one client."""
+    """The open ledger of one client.
+
+    Args:
+        path: its journal, made when it is not there.
+    """
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path)
@@ -82,7 +86,13 @@ class ClientLedger:
         )
 
     def totals_after(self, plan: str, price: Price, *, report: bool) -> Totals:
-        """What `totals` would be after one more round of a plan, with or without a report."""
+        """What `totals` would be after one more round of a plan, with or without a report.
+
+        Args:
+            plan: its id, in hex.
+            price: of that plan.
+            report: whether the round would have a report of this client.
+        """
         before, now = self.totals(), self._plans.get(plan, _PlanTotals())
         after = self._after(now, price, report)
         return Totals(
@@ -92,7 +102,14 @@ class ClientLedger:
         )
 
     def take_part(self, plan: str, round_number: int, price: Price, *, report: bool) -> None:
-        """Write down one round, durably."""
+        """Write down one round, durably.
+
+        Args:
+            plan: its id, in hex.
+            round_number: counted from 0.
+            price: of that plan.
+            report: whether the client reports.
+        """
         after = self._after(self._plans.get(plan, _PlanTotals()), price, report)
         body = {
             "kind": "round",

@@ -40,6 +40,9 @@ def sorted_by_keys(draw: _Draw) -> Ids:
 
     Keys with a tie are thrown away as a whole: keeping the order of the others would favour the
     order in which tied items happened to stand.
+
+    Args:
+        draw: fresh keys, independent of all before.
     """
     while True:
         keys = draw()

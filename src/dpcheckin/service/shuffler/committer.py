@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dpcheckin.service.problems import Problem
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Submission
+from dpcheckin.service.wire.problems import Problem
 
 LARGEST_GROUP = 1024
 LARGEST_GROUP_BYTES = 32 << 20
@@ -79,6 +79,7 @@ class GroupCommitter:
     def __init__(self, core: Shuffler) -> None:
         self._core = core
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
 
     def start(self) -> None:
@@ -100,19 +101,21 @@ class GroupCommitter:
     def _put(
         self, submission: Submission | None, present: tuple[int, bytes] | None
     ) -> asyncio.Future[Problem | bool | None]:
+        assert self._loop is not None, "started before the first request"
         future: asyncio.Future[Problem | bool | None] = self._loop.create_future()
         self._jobs.put(_Job(future, submission, present))
         return future
 
     def _run(self) -> None:
+        assert self._loop is not None
         while (job := self._jobs.get()) is not None:
-            group, ended = self._company(job)
+            group, ended = self._waiting_group(job)
             answers = self._submissions(group) + self._presence(group)
-            self._loop.call_soon_threadsafe(_tell, answers)
+            self._loop.call_soon_threadsafe(_resolve, answers)
             if ended:
                 break
 
-    def _company(self, first: _Job) -> tuple[list[_Job], bool]:
+    def _waiting_group(self, first: _Job) -> tuple[list[_Job], bool]:
         """Everything that waits already, up to a limit; and whether it is time to end."""
         group, size = [first], first.size
         while len(group) < LARGEST_GROUP and size < LARGEST_GROUP_BYTES:
@@ -153,7 +156,7 @@ class GroupCommitter:
         return answers
 
 
-def _tell(answers: list[_Answer]) -> None:
+def _resolve(answers: list[_Answer]) -> None:
     for future, answer in answers:
         if future.done():  # whoever asked has hung up; what was written stays written
             continue

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dpcheckin.service import envelope
-from dpcheckin.service.problems import Problem, refuse
 from dpcheckin.service.shuffler.publishing import Publishing
 from dpcheckin.service.shuffler.records import Entry, RoundRecord, Submission
 from dpcheckin.service.shuffler.releasing import Releasing
 from dpcheckin.service.shuffler.stores.base import IdCollision, StorageFailure, Taken
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.problems import Problem, refuse
 
 _TRIES = 5
 _TAKEN = {Taken.YES: None, Taken.DUPLICATE: Problem.DUPLICATE, Taken.CLOSED: Problem.ROUND_CLOSED}
@@ -45,7 +45,13 @@ class Shuffler(Publishing, Releasing):
     # --- reports ----------------------------------------------------------------------------
 
     def examine(self, client: bytes, number: int, body: bytes) -> Submission:
-        """Look at an envelope without opening it: is it of this plan, round, key and size?"""
+        """Look at an envelope without opening it: is it of this plan, round, key and size?
+
+        Args:
+            client: who sent it, 16 bytes.
+            number: of the round, from the path of the request.
+            body: the envelope.
+        """
         view = self.planned()
         record = view.round
         if record is None or number > record.number:
@@ -63,12 +69,16 @@ class Shuffler(Publishing, Releasing):
         return Submission(client, record.serial, record.closes, kept)
 
     def accept(self, submissions: Sequence[Submission]) -> list[Problem | None]:
-        """Take many at once, durably; None for each that was taken, else why it was not."""
+        """Take many at once, durably; None for each that was taken, else why it was not.
+
+        Args:
+            submissions: as `examine` gave them, of any rounds.
+        """
         now = self.clock()
         answers: list[Problem | None] = [Problem.ROUND_CLOSED] * len(submissions)
         by_round: dict[int, list[int]] = {}
         for place, submission in enumerate(submissions):
-            if now < submission.closes and submission.serial not in self.over:
+            if now < submission.closes and submission.serial not in self.ended:
                 by_round.setdefault(submission.serial, []).append(place)
         for serial, places in by_round.items():
             taken = self._accept(serial, [submissions[place] for place in places])
@@ -89,5 +99,10 @@ class Shuffler(Publishing, Releasing):
         raise StorageFailure("random ids keep colliding: the generator is broken")
 
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
-        """Count clients as present in a round, durably; False if it is over."""
-        return serial not in self.over and self.store.mark_present(serial, clients)
+        """Count clients as present in a round, durably; False if it is over.
+
+        Args:
+            serial: the store's number of the round.
+            clients: who fetched it.
+        """
+        return serial not in self.ended and self.store.mark_present(serial, clients)

@@ -6,8 +6,8 @@ most. A stranger's token costs one look into a dictionary: guessing cannot load 
 
 from __future__ import annotations
 
-from dpcheckin.service.credentials import same
 from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.wire.credentials import equal_digests
 
 
 class Directory:
@@ -32,7 +32,7 @@ class Directory:
 
     def is_analyzer(self, token: bytes | None) -> bool:
         """Is this the analyzer's token digest?"""
-        return token is not None and same(token, self._analyzer)
+        return token is not None and equal_digests(token, self._analyzer)
 
     def __len__(self) -> int:
         return len(self._clients)

@@ -4,15 +4,13 @@ changed afterwards; repeating a request changes nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import canonical, digest, parse
-from dpcheckin.service.documents import KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.problems import Malformed, Problem, refuse
 from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.rounds import Rounds
-from dpcheckin.service.signing import read_signed
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Malformed, Problem, refuse
+from dpcheckin.service.wire.signing import D, read_signed
 
 
 class Publishing(Rounds):
@@ -91,7 +89,7 @@ class Publishing(Rounds):
             transaction.forget_models(keep=opened.model_digest)
             self.view = self.read_view(transaction)
 
-    def _signed(self, kind: type[Any], body: bytes) -> tuple[Any, bytes]:
+    def _signed(self, kind: type[D], body: bytes) -> tuple[D, bytes]:
         """A signed document and its canonical bytes."""
         try:
             value = parse(body)

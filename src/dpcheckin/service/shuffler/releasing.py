@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.service.canonical import parse
-from dpcheckin.service.documents import SHARES, KeyDocument, PlanDocument, RoundDocument
-from dpcheckin.service.envelope import Sizes
-from dpcheckin.service.problems import Malformed, Problem, refuse
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.rounds import CHUNK_BYTES, Release, Rounds
 from dpcheckin.service.shuffler.stores.base import StorageFailure
-from dpcheckin.service.signing import read_signed
+from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.documents import SHARES, KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.envelope import Sizes
+from dpcheckin.service.wire.problems import Malformed, Problem, refuse
+from dpcheckin.service.wire.signing import read_signed
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 

@@ -13,14 +13,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from dpcheckin.service import envelope
-from dpcheckin.service.canonical import parse
-from dpcheckin.service.documents import SHARES, PlanDocument, RoundDocument
-from dpcheckin.service.envelope import Sizes
-from dpcheckin.service.problems import Problem, refuse
 from dpcheckin.service.shuffler.chance import Chance
 from dpcheckin.service.shuffler.records import BY_BATCH, BY_POPULATION, RoundRecord, State
 from dpcheckin.service.shuffler.stores.base import StorageBusy, Store, Transaction
+from dpcheckin.service.wire import envelope
+from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
+from dpcheckin.service.wire.envelope import Sizes
+from dpcheckin.service.wire.problems import Problem, refuse
 
 CHUNK_BYTES = 4 << 20
 DEFAULT_LARGEST_ENVELOPE = 64 << 20
@@ -65,7 +65,17 @@ class Settled:
 
 
 class Rounds:
-    """The part of a shuffler that all others build on."""
+    """The part of a shuffler that all others build on.
+
+    Args:
+        store: keeps what must survive.
+        clock: seconds since the epoch.
+        chance: draws ids and orders.
+        identity: the analyzer's public identity, 32 bytes; None: signatures are left to the
+            clients.
+        largest_envelope: in bytes; a plan with larger ones is refused.
+        on_settled: hears of every round that closes.
+    """
 
     def __init__(
         self,
@@ -83,7 +93,7 @@ class Rounds:
         self.identity = identity
         self.largest_envelope = largest_envelope
         self._on_settled = on_settled
-        self.over: set[int] = set()  # rounds whose end we have seen, even if it is not stored yet
+        self.ended: set[int] = set()  # rounds whose end we have seen, even if it is not stored yet
         self._purging = threading.Lock()
         self.view: View | None = None
 
@@ -96,6 +106,7 @@ class Rounds:
         return self.view
 
     def read_view(self, transaction: Transaction) -> View | None:
+        """What clients are to be shown, None before there is a plan."""
         stored = transaction.plan()
         if stored is None:
             return None
@@ -107,17 +118,20 @@ class Rounds:
         return View(plan, envelope.sizes(plan), page, record, *_headers(plan, record))
 
     def planned(self) -> View:
+        """What clients are shown; refuses before there is a plan."""
         return refuse(Problem.NOT_FOUND) if self.view is None else self.view
 
     def is_open(self, record: RoundRecord) -> bool:
+        """Whether a round takes reports now."""
         return self.may_be_open(record) and self.clock() >= record.opens
 
     def may_be_open(self, record: RoundRecord) -> bool:
-        if record.state is not State.OPEN or record.serial in self.over:
+        """Whether a round has not ended; its beginning may still be ahead."""
+        if record.state is not State.OPEN or record.serial in self.ended:
             return False
         if self.clock() < record.closes:
             return True
-        self.over.add(record.serial)
+        self.ended.add(record.serial)
         return False
 
     # --- closing ----------------------------------------------------------------------------
@@ -132,7 +146,7 @@ class Rounds:
         with self.store.transaction() as transaction:
             now = self.clock()
             open_rounds = transaction.rounds(State.OPEN)
-            due = [r for r in open_rounds if now >= r.closes or r.serial in self.over]
+            due = [r for r in open_rounds if now >= r.closes or r.serial in self.ended]
             settled = [self._settle(transaction, record) for record in due]
             left = transaction.unpurged()
             self.view = self.read_view(transaction)
@@ -143,7 +157,7 @@ class Rounds:
         return left
 
     def _settle(self, transaction: Transaction, record: RoundRecord) -> Settled:
-        self.over.add(record.serial)
+        self.ended.add(record.serial)
         # First the state, which keeps further reports out, then the counts.
         transaction.change_round(record.serial, state=State.CLOSED)
         found, plan = transaction.counts(record.serial), self.current_plan(transaction)
@@ -153,19 +167,20 @@ class Rounds:
         present, held = found.served if plan.cover else found.fetched, found.reports
         # of a slot one report is released, a dummy if need be: how many there were is secret
         state, reason, reports = State.CLOSED, None, 1 if plan.keeps_one else held
-        told: int | None = reports
+        published: int | None = reports
         if present < plan.population:
             # The number of reports depends on secret coins, and this round is to cost nothing.
-            state, reason, told = State.VOID, BY_POPULATION, None
+            state, reason, published = State.VOID, BY_POPULATION, None
         elif held < plan.minimum_batch:
             state, reason = State.VOID, BY_BATCH
         transaction.change_round(
-            record.serial, state=state, reason=reason, present=present, reports=told
+            record.serial, state=state, reason=reason, present=present, reports=published
         )
         transaction.forget_attendance(record.serial)
-        return Settled(record.number, state, reason, present, told)
+        return Settled(record.number, state, reason, present, published)
 
     def purge(self, record: RoundRecord, *, wait: bool) -> None:
+        """Destroy what is left of a void or done round; without `wait`, unless another is at it."""
         if not self._purging.acquire(blocking=wait):
             return  # whoever is at it finishes it
         try:
@@ -180,6 +195,7 @@ class Rounds:
             self._purging.release()
 
     def clean_if_possible(self) -> None:
+        """Have destroyed bytes removed from files, if nobody is reading."""
         with suppress(StorageBusy):  # the next cleaning takes this with it
             self.store.clean()
 
@@ -202,6 +218,7 @@ class Rounds:
 
     @staticmethod
     def current_plan(transaction: Transaction) -> PlanDocument:
+        """The plan; refuses before there is one."""
         stored = transaction.plan()
         if stored is None:
             refuse(Problem.NOT_FOUND)
@@ -209,7 +226,13 @@ class Rounds:
 
     @staticmethod
     def used(transaction: Transaction, plan: PlanDocument, *, waiting: bool = True) -> int:
-        """Rounds the analyzer has been charged for, or (waiting) may still claim."""
+        """Rounds the analyzer has been charged for, or (waiting) may still claim.
+
+        Args:
+            transaction: control work under way.
+            plan: whose rounds are counted.
+            waiting: count closed rounds that may still be claimed.
+        """
         states = [State.CLAIMED, State.DONE] + ([State.CLOSED] if waiting else [])
         void = transaction.count_rounds(plan.id, State.VOID, BY_BATCH)
         return void + sum(transaction.count_rounds(plan.id, state) for state in states)

@@ -13,13 +13,14 @@ from pathlib import Path
 import uvicorn
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.shuffler import logs
-from dpcheckin.service.shuffler.app import Front
+from dpcheckin.service.listening import listen
 from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.guard import Guard
+from dpcheckin.service.shuffler.http import logs
+from dpcheckin.service.shuffler.http.app import Front
+from dpcheckin.service.shuffler.http.guard import Guard
+from dpcheckin.service.shuffler.http.routes import admin_app, shuffler_app
 from dpcheckin.service.shuffler.rounds import Settled
-from dpcheckin.service.shuffler.routes import admin_app, shuffler_app
 from dpcheckin.service.shuffler.settings import Settings, analyzer_token
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
@@ -41,17 +42,25 @@ def open_store(address: str) -> Store:
 
 
 def build(settings: Settings, store: Store, clock: Callable[[], float] = time.time) -> Front:
-    """The front of a shuffler over a store."""
-    told: list[Callable[[Settled], None]] = []
+    """The front of a shuffler over a store.
+
+    Args:
+        settings: the operator's.
+        store: keeps what must survive.
+        clock: seconds since the epoch.
+    """
+
+    def settled(round_: Settled) -> None:
+        front.settled(round_)  # no round can settle before the front below is there
+
     core = Shuffler(
         store,
         clock=clock,
         chance=SecureChance(),
         identity=settings.identity,
-        on_settled=lambda settled: told[0](settled),
+        on_settled=settled,
     )
     front = Front(core, analyzer_token(settings.folder), limits=settings.limits)
-    told.append(front.settled)
     front.metrics.set("start_time_seconds", clock())
     return front
 
@@ -62,21 +71,6 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes any free one."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
-    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        opened.bind((host, port))
-    except OSError as problem:
-        opened.close()
-        raise InvalidParameter("port", port, f"free on {host} ({problem.strerror})") from None
-    opened.listen(2048)
-    opened.setblocking(False)
-    return opened
 
 
 def _configuration(app: object, settings: Settings, http: object) -> uvicorn.Config:

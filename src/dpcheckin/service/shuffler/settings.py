@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.credentials import new_token, token_digest
-from dpcheckin.service.shuffler.limits import Limits
+from dpcheckin.service.shuffler.http.limits import Limits
 from dpcheckin.service.tls import write_secret
+from dpcheckin.service.wire.credentials import new_token, token_digest
 
 SETTINGS_FILE = "shuffler.toml"
 TOKEN_FILE = "analyzer.token"
@@ -110,7 +110,13 @@ _LIMITS = {one.name for one in dataclasses.fields(Limits)}
 def load(
     folder: Path, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ
 ) -> Settings:
-    """Settings of a folder; options that are None were not given."""
+    """Settings of a folder; options that are None were not given.
+
+    Args:
+        folder: the shuffler's.
+        options: from the command line, by field; None: not given.
+        environment: variables `DPCHECKIN_SHUFFLER_…`.
+    """
     values = _from_file(folder / SETTINGS_FILE)
     for name, kind in FIELDS.items():
         text = environment.get(ENVIRONMENT + name.upper())

@@ -130,7 +130,12 @@ class Store(ABC):
 
     @abstractmethod
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
-        """Take at most one entry per client, durably; CLOSED for all if the round is not open."""
+        """Take at most one entry per client, durably; CLOSED for all if the round is not open.
+
+        Args:
+            serial: the store's number of the round.
+            entries: any number, of any clients.
+        """
 
     @abstractmethod
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
@@ -146,15 +151,31 @@ class Store(ABC):
 
     @abstractmethod
     def each_body(self, serial: int, at_once: int) -> Iterator[list[bytes]]:
-        """All bodies of a closed round, in no particular order, a few at a time."""
+        """All bodies of a closed round, in no particular order, a few at a time.
+
+        Args:
+            serial: the store's number of the round.
+            at_once: how many bodies a step yields at the most.
+        """
 
     @abstractmethod
     def released(self, serial: int, start: int, count: int) -> list[bytes]:
-        """Bodies number start, …, start + count - 1 of the fixed order."""
+        """Bodies number start, …, start + count - 1 of the fixed order.
+
+        Args:
+            serial: the store's number of the round.
+            start: position of the first body.
+            count: how many.
+        """
 
     @abstractmethod
     def purge(self, serial: int, at_once: int) -> bool:
-        """Destroy some reports of a round that is void or done; True when none is left."""
+        """Destroy some reports of a round that is void or done; True when none is left.
+
+        Args:
+            serial: the store's number of the round.
+            at_once: how many reports one call destroys at the most.
+        """
 
     @abstractmethod
     def clean(self) -> None:

@@ -12,10 +12,9 @@ old segments on a server configured as docs/operating.md says.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, LiteralString
 
@@ -23,19 +22,19 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg
 
-from dpcheckin.service.shuffler import logs
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry, State
 from dpcheckin.service.shuffler.stores.base import (
     IdCollision,
     StorageBusy,
     StorageFailure,
-    Store,
     Taken,
     Transaction,
 )
 from dpcheckin.service.shuffler.stores.sql import SCHEMA, Row, SqlTransaction
+from dpcheckin.service.shuffler.stores.sql_store import SqlStore
 
+_LOG = logging.getLogger("dpcheckin.shuffler")
 _CONTROL_LOCK = 0x64706369  # "dpci"
 _IDLE_SECONDS = 1.0
 _TYPES = {
@@ -44,7 +43,7 @@ _TYPES = {
     "real": "DOUBLE PRECISION",
     "serial": "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
 }
-_SESSION = {
+_SESSION_SETTINGS = {
     "synchronous_commit": "on",
     "lock_timeout": "5s",
     "statement_timeout": "120s",
@@ -67,6 +66,12 @@ class _PostgresTransaction(SqlTransaction):
     def run(self, statement: str, *values: Any) -> list[Row]:
         cursor = self._connection.execute(_sql(statement), values)
         return list(cursor.fetchall()) if cursor.description else []
+
+    def run_many(self, statement: str, rows: Iterable[Row]) -> None:
+        self._connection.cursor().executemany(_sql(statement), list(rows))
+
+    def change(self, statement: str, *values: Any) -> int:
+        return self._connection.execute(_sql(statement), values).rowcount
 
     def create_round_tables(self, serial: int) -> None:
         for name in ("present", "seen"):
@@ -103,7 +108,7 @@ def _first_line(problem: Exception) -> str:
     return str(problem).strip().split("\n", 1)[0]
 
 
-class _Line:
+class _Session:
     """One connection, made again when the server went away, used by one thread at a time."""
 
     def __init__(self, address: str) -> None:
@@ -132,7 +137,7 @@ class _Line:
                 self.drop()
         if self._connection is None or self._connection.closed:
             self._connection = psycopg.connect(self._address, autocommit=True, connect_timeout=5)
-            for setting in _SESSION.items():
+            for setting in _SESSION_SETTINGS.items():
                 self._connection.execute("SELECT set_config(%s, %s, false)", setting)
         return self._connection
 
@@ -146,11 +151,15 @@ class _Line:
             self._connection = None
 
 
-class PostgresStore(Store):
-    """A database, and three lines to it: for reports, for control, for reading."""
+class PostgresStore(SqlStore):
+    """A database, and three sessions on it: for reports, for control, for reading.
+
+    Args:
+        address: `postgresql://…`.
+    """
 
     def __init__(self, address: str) -> None:
-        self._reports, self._control, self._reads = (_Line(address) for _ in range(3))
+        self._reports, self._control, self._reads = (_Session(address) for _ in range(3))
         with self._control.use() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CONTROL_LOCK,))
             transaction = _PostgresTransaction(connection)
@@ -158,12 +167,17 @@ class PostgresStore(Store):
                 transaction.run(statement.format(**_TYPES))
             transaction.check_version()
             if transaction.one("SHOW fsync") != ("on",):
-                logs.event("the database does not wait for its disk", level=logging.WARNING)
+                _LOG.warning("the database does not wait for its disk")
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         with self._control.use() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CONTROL_LOCK,))
+            yield _PostgresTransaction(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[SqlTransaction]:
+        with self._control.use() as connection, connection.transaction():
             yield _PostgresTransaction(connection)
 
     @staticmethod
@@ -224,36 +238,13 @@ class PostgresStore(Store):
             )
             return True
 
-    def _read(self, statement: str, *values: Any) -> list[Row]:
+    def read(self, statement: str, *values: Any) -> list[Row]:
         with self._reads.use() as connection:
             return list(connection.execute(_sql(statement), values, binary=True).fetchall())
 
-    def model(self, model: bytes) -> bytes | None:
-        rows = self._read("SELECT body FROM models WHERE id = ?", model)
-        return bytes(rows[0][0]) if rows else None
-
     def report_ids(self, serial: int) -> Ids:
-        rows = self._read(f"SELECT id FROM reports_{serial}")
+        rows = self.read(f"SELECT id FROM reports_{serial}")
         return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
-
-    def each_body(self, serial: int, at_once: int) -> Iterator[list[bytes]]:
-        last = -1
-        while rows := self._read(
-            f"SELECT id, body FROM reports_{serial} WHERE id > ? ORDER BY id LIMIT ?",
-            last,
-            at_once,
-        ):
-            yield [bytes(row[1]) for row in rows]
-            last = rows[-1][0]
-
-    def released(self, serial: int, start: int, count: int) -> list[bytes]:
-        rows = self._read(
-            f"SELECT body FROM release_{serial} JOIN reports_{serial} USING (id) "
-            "WHERE position >= ? AND position < ? ORDER BY position",
-            start,
-            start + count,
-        )
-        return [bytes(row[0]) for row in rows]
 
     def purge(self, serial: int, at_once: int) -> bool:
         with self._control.use() as connection, connection.transaction():
@@ -268,37 +259,8 @@ class PostgresStore(Store):
                 connection.execute("SELECT pg_switch_wal()")
                 connection.execute("CHECKPOINT")
             except pg.InsufficientPrivilege:
-                logs.event("destroyed reports stay in the database's log", level=logging.WARNING)
-
-    def enroll(self, digests: Sequence[bytes]) -> list[bytes]:
-        made = [os.urandom(16) for _ in digests]
-        with self._control.use() as connection, connection.transaction():
-            connection.cursor().executemany(
-                "INSERT INTO clients (id, token) VALUES (%s, %s)",
-                list(zip(made, digests, strict=True)),
-            )
-            _PostgresTransaction(connection).clients_changed()
-        return made
-
-    def replace_token(self, client: bytes, token: bytes) -> bool:
-        return self._change_client("UPDATE clients SET token = ? WHERE id = ?", token, client)
-
-    def revoke(self, client: bytes) -> bool:
-        return self._change_client("DELETE FROM clients WHERE id = ?", client)
-
-    def _change_client(self, statement: str, *values: bytes) -> bool:
-        with self._control.use() as connection, connection.transaction():
-            changed = connection.execute(_sql(statement), values).rowcount
-            _PostgresTransaction(connection).clients_changed()
-            return bool(changed)
-
-    def clients(self) -> dict[bytes, bytes]:
-        rows = self._read("SELECT token, id FROM clients")
-        return {bytes(row[0]): bytes(row[1]) for row in rows}
-
-    def clients_version(self) -> int:
-        return int(self._read("SELECT value FROM about WHERE name = 'clients'")[0][0])
+                _LOG.warning("destroyed reports stay in the database's log")
 
     def close(self) -> None:
-        for line in (self._reports, self._control, self._reads):
-            line.drop()
+        for session in (self._reports, self._control, self._reads):
+            session.drop()

@@ -8,7 +8,7 @@ destroying a round is dropping its tables. Placeholders are written `?`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpcheckin.service.shuffler.chance import Ids
@@ -69,6 +69,14 @@ class SqlTransaction(Transaction):
     @abstractmethod
     def run(self, statement: str, *values: Any) -> list[Row]:
         """All rows of a statement."""
+
+    @abstractmethod
+    def run_many(self, statement: str, rows: Iterable[Row]) -> None:
+        """One statement for each row of values."""
+
+    @abstractmethod
+    def change(self, statement: str, *values: Any) -> int:
+        """How many rows a statement changed."""
 
     @abstractmethod
     def create_round_tables(self, serial: int) -> None:

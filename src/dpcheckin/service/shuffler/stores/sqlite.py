@@ -12,7 +12,7 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,11 @@ from dpcheckin.service.shuffler.stores.base import (
     IdCollision,
     StorageBusy,
     StorageFailure,
-    Store,
     Taken,
     Transaction,
 )
 from dpcheckin.service.shuffler.stores.sql import SCHEMA, Row, SqlTransaction
+from dpcheckin.service.shuffler.stores.sql_store import SqlStore
 
 _WAIT_SECONDS = 5.0
 _TYPES = {
@@ -49,6 +49,12 @@ class _SqliteTransaction(SqlTransaction):
     def run(self, statement: str, *values: Any) -> list[Row]:
         return self._connection.execute(statement, values).fetchall()
 
+    def run_many(self, statement: str, rows: Iterable[Row]) -> None:
+        self._connection.executemany(statement, rows)
+
+    def change(self, statement: str, *values: Any) -> int:
+        return self._connection.execute(statement, values).rowcount
+
     def create_round_tables(self, serial: int) -> None:
         for name in ("present", "seen"):
             self.run(f"CREATE TABLE {name}_{serial} (client BLOB PRIMARY KEY) WITHOUT ROWID")
@@ -59,7 +65,7 @@ class _SqliteTransaction(SqlTransaction):
         self.run(
             f"CREATE TABLE release_{serial} (position INTEGER PRIMARY KEY, id INTEGER NOT NULL)"
         )
-        self._connection.executemany(
+        self.run_many(
             f"INSERT INTO release_{serial} (position, id) VALUES (?, ?)",
             enumerate(int(i) for i in order),
         )
@@ -82,8 +88,14 @@ def _translated() -> Iterator[None]:
         raise StorageFailure(f"SQLite: {problem}") from problem
 
 
-class SqliteStore(Store):
-    """A file, its log, one connection that writes and one that reads."""
+class SqliteStore(SqlStore):
+    """A file, its log, one connection that writes and one that reads.
+
+    Args:
+        file: the database, made when it is not there.
+        reserve: bytes of disk that reports may not use.
+        free_bytes: how many are free; None: the file system's own answer.
+    """
 
     def __init__(
         self,
@@ -105,7 +117,7 @@ class SqliteStore(Store):
         with _translated():
             self._writer = self._connect()
             self._reader = self._connect()
-            with self._writing() as transaction:
+            with self.writing() as transaction:
                 for statement in SCHEMA:
                     transaction.run(statement.format(**_TYPES))
                 transaction.check_version()
@@ -125,7 +137,7 @@ class SqliteStore(Store):
         return connection
 
     @contextmanager
-    def _writing(self) -> Iterator[_SqliteTransaction]:
+    def writing(self) -> Iterator[_SqliteTransaction]:
         """A transaction of the one writer; translated errors, all or nothing."""
         with self._write_lock, _translated():
             self._writer.execute("BEGIN IMMEDIATE")
@@ -139,7 +151,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        with self._writing() as transaction:
+        with self.writing() as transaction:
             yield transaction
 
     def _check_reserve(self) -> None:
@@ -153,7 +165,7 @@ class SqliteStore(Store):
 
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
         self._check_reserve()
-        with self._writing() as transaction:
+        with self.writing() as transaction:
             if not self._is_open(transaction, serial):
                 return [Taken.CLOSED] * len(entries)
             execute, outcome = self._writer.execute, []
@@ -173,7 +185,7 @@ class SqliteStore(Store):
 
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
         self._check_reserve()
-        with self._writing() as transaction:
+        with self.writing() as transaction:
             if not self._is_open(transaction, serial):
                 return False
             self._writer.executemany(
@@ -181,50 +193,27 @@ class SqliteStore(Store):
             )
             return True
 
-    def _read(self, statement: str, *values: Any) -> list[Row]:
+    def read(self, statement: str, *values: Any) -> list[Row]:
         with self._read_lock, _translated():
             return self._reader.execute(statement, values).fetchall()
-
-    def model(self, model: bytes) -> bytes | None:
-        rows = self._read("SELECT body FROM models WHERE id = ?", model)
-        return rows[0][0] if rows else None
 
     def report_ids(self, serial: int) -> Ids:
         with self._read_lock, _translated():
             found = self._reader.execute(f"SELECT id FROM reports_{serial}")
             return np.fromiter((row[0] for row in found), dtype=np.int64)
 
-    def each_body(self, serial: int, at_once: int) -> Iterator[list[bytes]]:
-        last = -1
-        while rows := self._read(
-            f"SELECT id, body FROM reports_{serial} WHERE id > ? ORDER BY id LIMIT ?",
-            last,
-            at_once,
-        ):
-            yield [row[1] for row in rows]
-            last = rows[-1][0]
-
-    def released(self, serial: int, start: int, count: int) -> list[bytes]:
-        rows = self._read(
-            f"SELECT body FROM release_{serial} JOIN reports_{serial} USING (id) "
-            "WHERE position >= ? AND position < ? ORDER BY position",
-            start,
-            start + count,
-        )
-        return [row[0] for row in rows]
-
     def purge(self, serial: int, at_once: int) -> bool:
         # A little at a time: overwriting a large batch in one go would hold up everybody, and
         # would need as much log as the batch is long.
-        with self._writing() as transaction:
+        with self.writing() as transaction:
             there = "SELECT 1 FROM sqlite_master WHERE name = ?"
             if transaction.one(there, f"reports_{serial}") is None:
                 return True
-            deleted = self._writer.execute(
+            deleted = transaction.change(
                 f"DELETE FROM reports_{serial} WHERE id IN "
                 f"(SELECT id FROM reports_{serial} LIMIT ?)",
-                (at_once,),
-            ).rowcount
+                at_once,
+            )
             if deleted == at_once:
                 return False
             for name in ("present", "seen", "release", "reports"):
@@ -236,34 +225,6 @@ class SqliteStore(Store):
             busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise StorageBusy("a reader keeps the log from being truncated")
-
-    def enroll(self, digests: Sequence[bytes]) -> list[bytes]:
-        made = [os.urandom(16) for _ in digests]
-        with self._writing() as transaction:
-            self._writer.executemany(
-                "INSERT INTO clients (id, token) VALUES (?, ?)", zip(made, digests, strict=True)
-            )
-            transaction.clients_changed()
-        return made
-
-    def replace_token(self, client: bytes, token: bytes) -> bool:
-        return self._change_client("UPDATE clients SET token = ? WHERE id = ?", token, client)
-
-    def revoke(self, client: bytes) -> bool:
-        return self._change_client("DELETE FROM clients WHERE id = ?", client)
-
-    def _change_client(self, statement: str, *values: bytes) -> bool:
-        with self._writing() as transaction:
-            changed = self._writer.execute(statement, values).rowcount
-            transaction.clients_changed()
-            return bool(changed)
-
-    def clients(self) -> dict[bytes, bytes]:
-        with self._read_lock, _translated():
-            return dict(self._reader.execute("SELECT token, id FROM clients"))
-
-    def clients_version(self) -> int:
-        return int(self._read("SELECT value FROM about WHERE name = 'clients'")[0][0])
 
     def close(self) -> None:
         with self._write_lock, self._read_lock:

@@ -1,0 +1,96 @@
+"""Following a deployment to its end: the analyzer's own page, round by round, and the summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+from dpcheckin.deployment.demo import Deployment
+from dpcheckin.deployment.options import DemoOptions
+from dpcheckin.errors import ServiceError
+
+Watch = Callable[[dict[str, Any]], None]
+
+
+class RoundsLost(ServiceError):
+    """Too many rounds were void: their envelopes do not arrive in time."""
+
+
+def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
+    """Raise `RoundsLost` when a handful more rounds are void by population than are not.
+
+    Nothing is spent on them, so the run would go on for ever without learning anything.
+
+    Args:
+        options: the run's.
+        rows: of the analyzer's log.
+    """
+    there = [row["present"] for row in rows if row["state"] == "void by population"]
+    if 2 * len(there) > len(rows) + 5:
+        raise RoundsLost(
+            f"{len(there)} of {len(rows)} rounds lost reports and are void: {min(there)} to "
+            f"{max(there)} clients were there in time, the plan needs {options.population}. "
+            f"Rounds of {options.round_seconds:g} seconds are too short for this machine now"
+        )
+
+
+def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dict[str, Any]:
+    """Watch until the analyzer is done; its last snapshot.
+
+    Args:
+        deployment: a started one.
+        watch: is given every snapshot.
+        patience: seconds without a settled round after which it is given up.
+    """
+    assert deployment.analyzer is not None
+    last: dict[str, Any] = {}
+    settled, moved = -1, time.monotonic()
+    while deployment.analyzer.process.poll() is None:
+        found = deployment.snapshot()
+        if found is not None:
+            last = found
+            watch(found)
+            if found["finished"] is not None:
+                return last
+            check_arrivals(deployment.options, found["rounds"])
+        if last and len(last["rounds"]) != settled:
+            settled, moved = len(last["rounds"]), time.monotonic()
+        if time.monotonic() - moved > patience:
+            raise ServiceError(f"no round was settled for {patience:g} seconds")
+        time.sleep(0.25)
+    return last
+
+
+def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The end of a run in figures, for `--json`.
+
+    Args:
+        options: the run's.
+        last: the last snapshot.
+        seconds: the run took.
+    """
+    rows = last["rounds"]
+    released = [row for row in rows if row["state"] == "released"]
+    return {
+        "options": asdict(options),
+        "rounds": len(rows),
+        "released": len(released),
+        "void": sum(row["state"].startswith("void") for row in rows),
+        "reports": sum(row["opened"] for row in released),
+        "dropped": sum(row["dropped"] for row in released),
+        "outside_band": sum(
+            not row["expected"]["low"] <= row["reports"] <= row["expected"]["high"]
+            for row in released
+            if "expected" in row
+        ),
+        "accuracy": last["metrics"].get("accuracy"),
+        "epsilon": last["spent"]["epsilon"],
+        "local_epsilon": last["spent"]["local_epsilon"],
+        "delta": last["plan"]["delta"],
+        "epsilon_budget": last["plan"]["epsilon_budget"],
+        "statement": last["statement"],
+        "finished": last["finished"],
+        "seconds": round(seconds, 1),
+    }

@@ -1,0 +1,120 @@
+"""Answers, byte for byte: what is sent depends on the kind of answer and on nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from dpcheckin.service.wire.problems import MEDIA_TYPE, Problem
+
+RETRY_AFTER = 2
+_COMMON = (("cache-control", "no-store"),)
+_EMPTY = b"{}"
+_PART = 256 << 10
+
+
+def _headers(media_type: str, length: int, more: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
+    return {
+        "content-type": media_type,
+        "content-length": str(length),
+        **dict(_COMMON),
+        **dict(more),
+    }
+
+
+def reply(body: bytes, media_type: str = "application/json", status: int = 200) -> Response:
+    """Any answer of known length.
+
+    Args:
+        body: all of it.
+        media_type: its type.
+        status: of HTTP.
+    """
+    return Response(body, status, _headers(media_type, len(body)))
+
+
+class PartedResponse(Response):
+    """Many bytes, sent no faster than they are read: a slow reader holds only one part."""
+
+    def __init__(self, body: bytes) -> None:
+        super().__init__(b"", 200, _headers("application/octet-stream", len(body)))
+        self._content = memoryview(body)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        for start in range(0, len(self._content), _PART):
+            part = bytes(self._content[start : start + _PART])
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def empty(status: int) -> Response:
+    """`{}`."""
+    return reply(_EMPTY, status=status)
+
+
+def json_reply(value: dict[str, Any]) -> Response:
+    """A small JSON object."""
+    return reply(json.dumps(value, separators=(",", ":"), sort_keys=True).encode())
+
+
+def problem_response(problem: Problem, *, hang_up: bool = False) -> Response:
+    """A problem; `hang_up` when the request's body has not been read."""
+    return Response(problem.body(), problem.status, _problem_headers(problem, hang_up))
+
+
+def _problem_headers(problem: Problem, hang_up: bool) -> dict[str, str]:
+    more = []
+    if problem in (Problem.TOO_MANY, Problem.BUSY):
+        more.append(("retry-after", str(RETRY_AFTER)))
+    if problem is Problem.UNAUTHORIZED:
+        more.append(("www-authenticate", "Bearer"))
+    if hang_up:
+        more.append(("connection", "close"))
+    return _headers(MEDIA_TYPE, len(problem.body()), more)
+
+
+Message = dict[str, Any]
+
+
+def _messages(status: int, headers: dict[str, str], body: bytes) -> tuple[Message, Message]:
+    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    return (
+        {"type": "http.response.start", "status": status, "headers": raw},
+        {"type": "http.response.body", "body": body},
+    )
+
+
+_ACCEPTED = _messages(202, _headers("application/json", len(_EMPTY)), _EMPTY)
+_PROBLEMS = {
+    (problem, hang_up): _messages(
+        problem.status, _problem_headers(problem, hang_up), problem.body()
+    )
+    for problem in Problem
+    for hang_up in (False, True)
+}
+
+
+async def send_accepted(send: Send) -> None:
+    """The answer to a report and to a cover."""
+    await send(_ACCEPTED[0])
+    await send(_ACCEPTED[1])
+
+
+async def send_problem(send: Send, problem: Problem, *, hang_up: bool = False) -> None:
+    """The same bytes as `problem_response`, without building them."""
+    start, body = _PROBLEMS[problem, hang_up]
+    await send(start)
+    await send(body)
+
+
+def raw_problem(problem: Problem) -> bytes:
+    """A whole HTTP response, for a connection whose request never became one."""
+    start, body = _PROBLEMS[problem, True]
+    lines = [b"HTTP/1.1 %d %s" % (problem.status, b"Bad Request")]
+    lines += [name + b": " + value for name, value in start["headers"]]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + bytes(body["body"])

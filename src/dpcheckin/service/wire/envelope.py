@@ -1,0 +1,264 @@
+"""The envelope: one report, sealed to the analyzer, at one size per plan. See docs/wire.md.
+
+Here are its header, its size, its keys, sealing and opening; what is sealed is in `payloads`.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hpke
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.wire.canonical import digest
+from dpcheckin.service.wire.documents import PUBLIC_KEY_BYTES, SHARES, PlanDocument
+from dpcheckin.service.wire.payloads import payload_bytes
+from dpcheckin.service.wire.problems import Malformed
+
+MAGIC = b"DPCI"
+VERSION = 2
+COVER, REPORT, TWO_SHARES = 0, 1, 2
+HEADER = struct.Struct(">4sBBBBI8sI")
+HEADER_BYTES = HEADER.size
+TAG_BYTES = 16
+_INFO = b"dpcheckin/1 report"
+_MLKEM_PUBLIC, _MLKEM_SEED = 1184, 64
+
+_SUITES = {
+    1: hpke.Suite(hpke.KEM.X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM),
+    2: hpke.Suite(hpke.KEM.MLKEM768_X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM),
+}
+_ENC_BYTES = {1: 32, 2: 1120}
+_PRIVATE_KEY_BYTES = {1: 32, 2: 96}
+
+
+@dataclass(frozen=True)
+class Header:
+    """The first 24 bytes."""
+
+    suite: int
+    kind: int
+    round: int
+    key_id: bytes
+    sealed_bytes: int
+
+    def to_bytes(self) -> bytes:
+        return HEADER.pack(
+            MAGIC, VERSION, self.suite, self.kind, 0, self.round, self.key_id, self.sealed_bytes
+        )
+
+
+def read_header(data: bytes | memoryview) -> Header:
+    """The header of an envelope; whether it fits a plan is for the caller."""
+    if len(data) < HEADER_BYTES:
+        raise Malformed(f"an envelope has at least {HEADER_BYTES} bytes")
+    magic, version, suite, kind, zero, number, key_id, sealed = HEADER.unpack_from(data)
+    if magic != MAGIC or version != VERSION or zero != 0:
+        raise Malformed(f"not a version {VERSION} envelope")
+    if suite not in _SUITES or kind not in (COVER, REPORT, TWO_SHARES):
+        raise Malformed(f"unknown suite {suite} or kind {kind}")
+    return Header(suite, kind, number, key_id, sealed)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How long the parts of an envelope are; they follow from the plan alone."""
+
+    sealed: int
+    share: int
+
+    @property
+    def envelope(self) -> int:
+        return HEADER_BYTES + self.sealed + self.share
+
+    @property
+    def released(self) -> int:
+        """What the analyzer gets of each envelope: everything but the shuffler's share."""
+        return HEADER_BYTES + self.sealed
+
+
+def sizes(plan: PlanDocument) -> Sizes:
+    """The sizes of a plan's envelopes."""
+    return sizes_for(plan.suite, plan.encoding, plan.dimension)
+
+
+@lru_cache(maxsize=64)
+def sizes_for(suite: int, encoding: int, dimension: int) -> Sizes:
+    """The same, from the three fields it depends on.
+
+    Args:
+        suite: 1 (X25519) or 2 (ML-KEM-768 with X25519).
+        encoding: `VECTOR`, `SYMBOL` or `SHARES`.
+        dimension: coordinates of a report, or number of symbols.
+
+    >>> sizes_for(1, 1, 10).envelope == 24 + 32 + 8 + 40 + 16
+    True
+    """
+    share = 4 * dimension if encoding == SHARES else 0
+    return Sizes(_ENC_BYTES[suite] + payload_bytes(encoding, dimension) + TAG_BYTES, share)
+
+
+# --- keys -----------------------------------------------------------------------------------
+
+
+def key_id(public_key: bytes) -> bytes:
+    """The name of a key: the first eight bytes of its digest."""
+    return digest(public_key)[:8]
+
+
+def new_private_key(suite: int) -> bytes:
+    """Raw bytes of a fresh opening key.
+
+    Args:
+        suite: 1 (X25519) or 2 (ML-KEM-768 with X25519).
+    """
+    if suite not in _SUITES:
+        raise InvalidParameter("suite", suite, "1 or 2")
+    return os.urandom(_PRIVATE_KEY_BYTES[suite])
+
+
+class OpeningKey:
+    """A private opening key, ready for use.
+
+    Raw bytes: suite 1 the X25519 scalar (32); suite 2 the ML-KEM-768 seed (64) and the X25519
+    scalar (32). The public key of suite 2 is the ML-KEM encapsulation key (1184) and the X25519
+    point (32).
+
+    Args:
+        suite: 1 or 2.
+        private_key: raw bytes, 32 or 96 of them.
+    """
+
+    def __init__(self, suite: int, private_key: bytes) -> None:
+        if suite not in _SUITES:
+            raise InvalidParameter("suite", suite, "1 or 2")
+        if len(private_key) != _PRIVATE_KEY_BYTES[suite]:
+            allowed = f"{_PRIVATE_KEY_BYTES[suite]} bytes"
+            raise InvalidParameter("private_key", f"{len(private_key)} bytes", allowed)
+        self.suite = suite
+        self._key: Any
+        if suite == 1:
+            plain = X25519PrivateKey.from_private_bytes(private_key)
+            self._key = plain
+            self.public_key = plain.public_key().public_bytes_raw()
+        else:
+            lattice = MLKEM768PrivateKey.from_seed_bytes(private_key[:_MLKEM_SEED])
+            curve = X25519PrivateKey.from_private_bytes(private_key[_MLKEM_SEED:])
+            self._key = hpke.MLKEM768X25519PrivateKey(lattice, curve)
+            self.public_key = (
+                lattice.public_key().public_bytes_raw() + curve.public_key().public_bytes_raw()
+            )
+        self.key_id = key_id(self.public_key)
+
+    def open(self, envelope: bytes, plan_id: bytes, model_digest: bytes) -> bytes:
+        """The payload of an envelope (its share, if any, may be there or already be cut off).
+
+        Args:
+            envelope: a report; a cover raises `Malformed`.
+            plan_id: 32 bytes.
+            model_digest: 32 bytes, of the model the round names.
+        """
+        header = read_header(envelope)
+        if header.kind == COVER:
+            raise Malformed("a cover holds nothing")
+        if header.suite != self.suite or header.key_id != self.key_id:
+            raise Malformed("sealed to another key")
+        end = HEADER_BYTES + header.sealed_bytes
+        if len(envelope) < end:
+            raise Malformed("an envelope cut short")
+        info = bound_to(plan_id, model_digest, envelope[:HEADER_BYTES])
+        return self.open_sealed(memoryview(envelope)[HEADER_BYTES:end], info)
+
+    def open_sealed(self, sealed: bytes | memoryview, info: bytes) -> bytes:
+        """The payload of a sealed part alone, given what it is bound to.
+
+        Args:
+            sealed: what follows the header, without any share.
+            info: what `bound_to` gave.
+        """
+        try:
+            return _SUITES[self.suite].decrypt(sealed, self._key, info)
+        except (InvalidTag, ValueError):
+            raise Malformed("the seal does not open") from None
+
+
+@lru_cache(maxsize=64)
+def _public_key(suite: int, raw: bytes) -> Any:
+    if len(raw) != PUBLIC_KEY_BYTES[suite]:
+        raise Malformed(f"a public key of suite {suite} has {PUBLIC_KEY_BYTES[suite]} bytes")
+    try:
+        if suite == 1:
+            return X25519PublicKey.from_public_bytes(raw)
+        return hpke.MLKEM768X25519PublicKey(
+            MLKEM768PublicKey.from_public_bytes(raw[:_MLKEM_PUBLIC]),
+            X25519PublicKey.from_public_bytes(raw[_MLKEM_PUBLIC:]),
+        )
+    except ValueError:
+        raise Malformed(f"not a public key of suite {suite}") from None
+
+
+def bound_to(plan_id: bytes, model_digest: bytes, header: bytes) -> bytes:
+    """What a sealed report is bound to; the header holds the round.
+
+    Args:
+        plan_id: 32 bytes.
+        model_digest: 32 bytes.
+        header: the envelope's header, 24 bytes.
+    """
+    if len(plan_id) != 32 or len(model_digest) != 32:
+        raise Malformed("plan id and model digest have 32 bytes each")
+    return _INFO + plan_id + model_digest + header
+
+
+# --- sealing --------------------------------------------------------------------------------
+
+
+def seal(
+    plan: PlanDocument,
+    public_key: bytes,
+    round_number: int,
+    model_digest: bytes,
+    payload: bytes,
+    share: bytes = b"",
+) -> bytes:
+    """One envelope holding a report (with the shuffler's share, where the plan wants two).
+
+    Args:
+        plan: fixes suite, encoding and sizes.
+        public_key: the round's opening key, raw.
+        round_number: counted from 0.
+        model_digest: 32 bytes, of the model the round names.
+        payload: one of `payloads`, of the plan's size.
+        share: the shuffler's share, 4 bytes a coordinate; empty unless the plan wants two shares.
+    """
+    expected = sizes(plan)
+    if len(payload) != payload_bytes(plan.encoding, plan.dimension):
+        raise InvalidParameter("payload", f"{len(payload)} bytes", "the size the plan prescribes")
+    if len(share) != expected.share:
+        raise InvalidParameter("share", f"{len(share)} bytes", f"{expected.share} bytes")
+    kind = TWO_SHARES if expected.share else REPORT
+    header = Header(plan.suite, kind, round_number, key_id(public_key), expected.sealed).to_bytes()
+    sealed = _SUITES[plan.suite].encrypt(
+        payload, _public_key(plan.suite, public_key), bound_to(plan.id, model_digest, header)
+    )
+    return header + sealed + share
+
+
+def cover(plan: PlanDocument, public_key: bytes, round_number: int) -> bytes:
+    """An envelope of the same size that holds nothing.
+
+    Args:
+        plan: fixes suite and sizes.
+        public_key: the round's opening key, raw.
+        round_number: counted from 0.
+    """
+    expected = sizes(plan)
+    header = Header(plan.suite, COVER, round_number, key_id(public_key), expected.sealed)
+    return header.to_bytes() + os.urandom(expected.sealed + expected.share)

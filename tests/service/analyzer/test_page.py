@@ -1,0 +1,166 @@
+"""The analyzer's page in a real browser: what it shows, in light and dark, without any network."""
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import uvicorn
+
+from dpcheckin.service.analyzer import core, state
+from dpcheckin.service.analyzer.board import Board
+from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
+from dpcheckin.service.analyzer.page import page_app
+from dpcheckin.service.analyzer.state import AnalyzerState
+from dpcheckin.service.listening import listen
+from dpcheckin.service.pricing import Price
+from dpcheckin.service.tasks import TaskState
+from service.plans import plan
+
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+class Still:
+    """A task that does nothing."""
+
+    def start(self) -> TaskState:
+        return TaskState(b"model", b"", {"accuracy": 0.1})
+
+    def step(self, *_: Any) -> TaskState:
+        raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
+    """Twenty rounds of a plausible run: one void by population, one by batch, one odd count."""
+    document = plan(population=270, rate=0.3, rounds=30, epsilon_budget=9.0)
+    price = Price(document)
+    ledger = Ledger(tmp_path_factory.mktemp("page") / "ledger", price)
+    found: AnalyzerState = core.begin(document, Still())
+    chance = np.random.default_rng(3)
+    for number in range(20):
+        what, more = "released", {"dropped": 0}
+        count: int | None = int(chance.binomial(300, 0.3))
+        if number == 4:
+            what, count, more = "void by population", None, {}
+        elif number == 9:
+            count, more = 140, {"dropped": 2}
+        elif number == 12:
+            more |= {"spoiled": "one share was malformed"}
+        if count is not None:
+            ledger.charge(number, ChargeReason.RELEASE)
+            more |= {"opened": count, "accuracy": 0.9 - 0.8 * 0.8**number}
+        spent = ledger.spent
+        status = core.Status("closed", 200 if number == 4 else 300, count)
+        row = core.row(
+            found,
+            status,
+            what,
+            epsilon=spent.epsilon,
+            local_epsilon=spent.local_epsilon,
+            **more,
+        )
+        metrics = {"accuracy": 0.9 - 0.8 * 0.8**number}
+        found = found.with_row(row, task=TaskState(b"model", b"", metrics))
+    made = Board(price)
+    made.show(found, ledger)
+    ledger.close()
+    assert state.AnalyzerState.from_bytes(found.to_bytes()).round == 20
+    return made
+
+
+@pytest.fixture(scope="module")
+def address(board: Board) -> Iterator[str]:
+    opened = listen("127.0.0.1", 0)
+    config = uvicorn.Config(
+        page_app(board, lambda: True), log_config=None, lifespan="off", ws="none"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
+    thread.start()
+    yield f"http://127.0.0.1:{opened.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+    opened.close()
+
+
+def test_page_health_metrics_and_status_answer(address: str, board: Board) -> None:
+    with httpx.Client(base_url=address, trust_env=False) as http:
+        page = http.get("/")
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        assert "http://" not in page.text.replace("http://www.w3.org/2000/svg", "")
+        assert "https://" not in page.text
+        assert http.get("/healthz").text == "ok\n"
+        assert http.get("/status.json").json()["spent"]["charged"] == 19
+        metrics = http.get("/metrics")
+        assert metrics.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert 'rounds_total{outcome="released"} 19' in metrics.text
+        assert "rounds_spoiled_total 1\n" in metrics.text
+        assert http.get("/nothing").status_code == 404
+
+
+def test_health_tells_when_the_conductor_is_gone(board: Board) -> None:
+    async def ask() -> int:
+        through = httpx.ASGITransport(page_app(board, lambda: False))
+        async with httpx.AsyncClient(transport=through, base_url="http://page") as http:
+            return (await http.get("/healthz")).status_code
+
+    assert asyncio.run(ask()) == 503
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("no chromium on this machine")
+    with playwright.sync_playwright() as started:
+        found = started.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 420], ids=["wide", "narrow"])
+def test_the_page_shows_the_run(
+    address: str, board: Board, browser: Any, tmp_path: Path, scheme: str, width: int
+) -> None:
+    page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})
+    problems: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda problem: problems.append(str(problem)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("body[data-rounds='20']", timeout=30_000)
+    shot = board.snapshot()
+    assert page.inner_text("#charged") == f"19 of {shot['spent']['allowed']}"
+    shown = float(page.inner_text("#epsilon"))
+    assert shot["spent"]["epsilon"] <= shown < shot["spent"]["epsilon"] * 1.001
+    assert float(page.inner_text("#local")) >= shot["spent"]["local_epsilon"]
+    assert page.inner_text("#accuracy") == "88.8%"
+    assert "2 reports dropped" in page.inner_text("#dropped")
+    assert "differentially private" in page.inner_text("#statement")
+    assert page.locator("#rows tr").count() == 20
+    assert page.locator("#rows td", has_text="released, spoiled").count() == 1
+    assert page.locator("#checkins circle").count() == 19
+    outside = page.locator("#checkins circle[fill='var(--limit)']")
+    assert outside.count() == 1  # the odd round, and no other
+    assert page.locator("#privacy circle").count() == 2 * 20
+    assert page.locator("#learning circle").count() == 19
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, "the page scrolls sideways"
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (background == "rgb(18, 22, 28)") == (scheme == "dark")
+    assert problems == []
+    assert all(url.startswith(address) for url in asked)
+    target = Path(os.environ.get("DPCHECKIN_SCREENSHOTS", tmp_path)) / f"{scheme}-{width}.png"
+    page.screenshot(path=target, full_page=True)
+    assert target.stat().st_size > 10_000
+    page.close()

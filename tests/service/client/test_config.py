@@ -1,0 +1,79 @@
+"""The owner's file: what is read, and which mistakes are named."""
+
+from pathlib import Path
+
+import pytest
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.client.config import read_config
+
+GOOD = """
+[shuffler]
+address = "https://shuffler.example:8440"
+token_file = "client.token"
+[analyzer]
+identity = "{identity}"
+[limits]
+rate = 0.3
+clip = 1
+local_epsilon = 4.0
+total_epsilon = 10.0
+total_local_epsilon = 120.0
+total_delta = 1e-4
+[agent]
+state = "state"
+[data]
+file = "records.npz"
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / "client.token").write_text("secret\n")
+    file = folder / "client.toml"
+    file.write_text(text.replace("{identity}", "ab" * 32))
+    return file
+
+
+def test_the_owners_file_is_read(tmp_path: Path) -> None:
+    config, data = read_config(written(tmp_path, GOOD))
+    assert config.token == "secret"
+    assert config.identity == bytes.fromhex("ab" * 32)
+    assert config.limits.clip == 1.0
+    assert config.state == tmp_path / "state"
+    assert data == {"file": "records.npz"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ('address = "https', 'address = "http', "shuffler.address"),
+        ("rate = 0.3", "rate = 1.3", "limits.rate"),
+        ("rate = 0.3", "rate = nan", "limits.rate"),
+        ("rate = 0.3", "rate = 'x'", "limits.rate"),
+        ("clip = 1\n", "", "limits.clip"),
+        ("clip = 1\n", "clip = inf\n", "limits.clip"),
+        ("clip = 1\n", "clip = true\n", "limits.clip"),
+        ("total_delta = 1e-4", "total_delta = 1.0", "limits.total_delta"),
+        ('"{identity}"', '"abcd"', "analyzer.identity"),
+        ('"{identity}"', '"zz"', "analyzer.identity"),
+        ('state = "state"', 'state = "state"\nplan = "abcd"', "agent.plan"),
+        ('state = "state"', 'state = "state"\npoll_seconds = 0', "agent.poll_seconds"),
+        ("total_epsilon", "total_epsilon = 1\ntotal_espilon", "total_espilon"),
+        ("[data]", "[date]", "date.file"),
+        ('token_file = "client.token"', 'token_file = "none"', "shuffler.token_file"),
+        ('token_file = "client.token"', "", "shuffler.token"),
+        ("[limits]", "[limits", "config"),
+        ("[data]\nfile", "[x]\ny = 1\n[agent.more]\nz", "agent.more"),
+    ],
+)
+def test_a_mistake_in_the_owners_file_is_named(
+    tmp_path: Path, old: str, new: str, named: str
+) -> None:
+    assert old in GOOD
+    with pytest.raises(InvalidParameter, match=named.replace(".", r"\.")):
+        read_config(written(tmp_path, GOOD.replace(old, new, 1)))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="config"):
+        read_config(tmp_path / "none.toml")

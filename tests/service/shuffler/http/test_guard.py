@@ -1,0 +1,363 @@
+"""Connections under guard: how many, how slow, how large; on real sockets, with a clock to turn."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from dpcheckin.service.shuffler.http.guard import LARGEST_HEADERS, WHOLE_BODY, Guard
+from dpcheckin.service.shuffler.http.limits import Limits
+from dpcheckin.service.shuffler.http.metrics import Metrics
+from dpcheckin.service.wire.problems import Problem, problem_in
+from service.shuffler_world import Clock
+
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+
+
+class Echo:
+    """Answers with the digest of the body; remembers in how many parts it came."""
+
+    def __init__(self) -> None:
+        self.parts: list[int] = []
+        self.ready = asyncio.Event()
+        self.ready.set()
+        self.answer_first = False
+        self.hold_answer = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.answer_first:
+            await self._say(send, b"early")
+        if self.hold_answer:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await asyncio.Event().wait()
+        await self.ready.wait()
+        body, parts = b"", 0
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return
+            body, parts = body + message["body"], parts + 1
+            if not message["more_body"]:
+                break
+        self.parts.append(parts)
+        await self._say(send, hashlib.sha256(body).hexdigest().encode())
+
+    @staticmethod
+    async def _say(send: Any, said: bytes) -> None:
+        headers = [(b"content-length", str(len(said)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": said})
+
+
+class Server:
+    """A guarded server on a port of its own."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.clock, self.app = Clock(0.0), Echo()
+        self.opened: list[Writer] = []
+        self.guard = Guard(Limits(**limits), Metrics(), self.clock)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        config = uvicorn.Config(
+            self.app,
+            http=self.guard.protocol(),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+        )
+        config.load()
+        shared = ServerState()
+
+        def connection() -> Any:
+            return config.http_protocol_class(  # type: ignore[operator]
+                config=config, server_state=shared, app_state={}
+            )
+
+        server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield
+        finally:
+            server.close()
+            for task in list(shared.tasks):
+                task.cancel()
+            for one in (*self.guard.connections, *self.opened):
+                one.transport.abort()
+            await asyncio.sleep(0.01)
+
+    async def connect(self) -> tuple[Reader, Writer]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self.opened.append(writer)
+        return reader, writer
+
+    def count(self, name: str) -> float:
+        return self.guard.metrics.value(name)
+
+
+def play(server: Server, scene: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with server.running():
+            await asyncio.wait_for(scene(), 30)
+
+    asyncio.run(run())
+
+
+def head(length: int, *more: bytes) -> bytes:
+    lines = [b"PUT /x HTTP/1.1", b"host: h", b"content-length: %d" % length, *more]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+async def answer_of(reader: Reader) -> bytes:
+    """The body of an answer that says its length."""
+    lines = (await reader.readuntil(b"\r\n\r\n")).lower()
+    length = int(lines.split(b"content-length: ")[1].split(b"\r\n")[0])
+    return await reader.readexactly(length)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize("size", [0, 1, 70_000, WHOLE_BODY])
+def test_a_small_body_comes_whole_however_it_was_cut(size: int) -> None:
+    server, body = Server(), os.urandom(size)
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        for cut in (1, 3, 7):  # three requests on one connection
+            writer.write(head(size))
+            step = max(1, size // cut)
+            for start in range(0, size, step):
+                writer.write(body[start : start + step])
+                await writer.drain()
+                await asyncio.sleep(0.005)
+            assert await answer_of(reader) == hashlib.sha256(body).hexdigest().encode()
+        assert server.app.parts == [1, 1, 1]
+        writer.close()
+
+    play(server, scene)
+
+
+@pytest.mark.parametrize("patient", [False, True])
+def test_a_large_body_streams_and_loses_nothing(patient: bool) -> None:
+    """Also when the application takes its time, and the end waits behind the beginning."""
+    server, body = Server(), os.urandom(WHOLE_BODY + 300_000)
+
+    async def scene() -> None:
+        if patient:
+            server.app.ready.clear()
+        reader, writer = await server.connect()
+        writer.write(head(len(body)) + body)
+        if patient:
+            await asyncio.sleep(0.1)
+            server.app.ready.set()
+        assert await answer_of(reader) == hashlib.sha256(body).hexdigest().encode()
+        assert patient or server.app.parts[0] > 1
+        writer.close()
+
+    play(server, scene)
+
+
+def test_a_body_in_chunks_whose_end_comes_with_its_middle_loses_nothing() -> None:
+    server, first = Server(), os.urandom(WHOLE_BODY + 1)
+
+    async def scene() -> None:
+        server.app.ready.clear()
+        reader, writer = await server.connect()
+        writer.write(b"PUT /x HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n")
+        writer.write(b"%x\r\n" % len(first) + first[:-10])
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        writer.write(first[-10:] + b"\r\n5\r\nhello\r\n0\r\n\r\n")
+        await asyncio.sleep(0.05)
+        server.app.ready.set()
+        assert await answer_of(reader) == hashlib.sha256(first + b"hello").hexdigest().encode()
+
+    play(server, scene)
+
+
+def test_what_comes_after_the_answer_is_thrown_away() -> None:
+    server = Server()
+    server.app.answer_first = True
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        writer.write(head(100_000))
+        assert await answer_of(reader) == b"early"
+        writer.write(bytes(100_000))
+        await writer.drain()
+        writer.write(head(0))
+        assert await answer_of(reader) == b"early"
+        assert server.app.parts == []
+        writer.close()
+
+    play(server, scene)
+
+
+def test_connections_are_counted_by_address_and_in_all() -> None:
+    server = Server(connections_per_address=2)
+
+    async def scene() -> None:
+        kept = [await server.connect() for _ in range(2)]
+        await until(lambda: len(server.guard.connections) == 2)
+        reader, _ = await server.connect()
+        assert await refused(reader)
+        assert server.count("connections_refused_total") == 1
+        kept[0][1].close()
+        await until(lambda: len(server.guard.connections) == 1)
+        await server.connect()
+        await until(lambda: len(server.guard.connections) == 2)
+        assert server.guard.by_address == {"127.0.0.1": 2}
+
+    play(server, scene)
+    assert not server.guard.connections
+    assert not server.guard.by_address
+    full = Server(connections=1)
+
+    async def crowded() -> None:
+        await full.connect()
+        await until(lambda: len(full.guard.connections) == 1)
+        reader, _ = await full.connect()
+        assert await refused(reader)
+
+    play(full, crowded)
+
+
+async def refused(reader: Reader) -> bool:
+    try:
+        return await reader.read() == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", head(10) + b"half"])
+def test_a_slow_request_is_dropped_with_a_reason(sent: bytes) -> None:
+    server = Server(header_seconds=10.0, body_seconds=60.0)
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        writer.write(sent)
+        await writer.drain()
+        await until(lambda: len(server.guard.connections) == 1)
+        await asyncio.sleep(0.05)
+        server.clock.now = 61.0 if sent.endswith(b"half") else 11.0
+        server.guard.sweep()
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert problem_in(answer.split(b"\r\n\r\n", 1)[1]) is Problem.MALFORMED
+        assert server.count("timeouts_total") == 1
+
+    play(server, scene)
+
+
+def test_patience_is_longer_for_bodies_and_endless_between_requests() -> None:
+    server = Server(header_seconds=10.0, body_seconds=60.0)
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        writer.write(head(4))
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        server.clock.now = 59.0
+        server.guard.sweep()
+        writer.write(b"done")
+        await answer_of(reader)
+        server.clock.now = 10_000.0
+        server.guard.sweep()
+        assert server.count("timeouts_total") == 0
+        writer.write(head(0))
+        await answer_of(reader)
+        writer.close()
+
+    play(server, scene)
+
+
+def test_a_slow_body_after_the_answer_has_begun_ends_without_another() -> None:
+    server = Server(body_seconds=60.0)
+    server.app.hold_answer = True
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        writer.write(head(10) + b"half")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        server.clock.now = 61.0
+        server.guard.sweep()
+        assert await reader.read() == b""
+
+    play(server, scene)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_headers_have_a_limit_whether_they_end_or_not(whole: bool) -> None:
+    server = Server()
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        long = b"x: " + b"y" * (LARGEST_HEADERS + 1)
+        if whole:
+            writer.write(head(0, long))
+        else:
+            writer.write(b"GET / HTTP/1.1\r\n" + long)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert server.app.parts == []
+
+    play(server, scene)
+
+
+def test_the_watch_sweeps_by_itself() -> None:
+    server = Server(header_seconds=10.0)
+
+    async def scene() -> None:
+        reader, _ = await server.connect()
+        await until(lambda: len(server.guard.connections) == 1)
+        watch = asyncio.create_task(server.guard.watch(0.01))
+        server.clock.now = 11.0
+        assert b"400" in await reader.read()
+        watch.cancel()
+
+    play(server, scene)
+
+
+# --- connections ----------------------------------------------------------------------------
+
+
+class FakeConnection:
+    def __init__(self, late: bool) -> None:
+        self.late, self.expired = late, False
+
+    def overdue(self, now: float) -> bool:
+        return self.late
+
+    def expire(self) -> None:
+        self.expired = True
+
+
+def test_the_guard_counts_connections_by_address_and_drops_the_late() -> None:
+    metrics = Metrics()
+    guard = Guard(Limits(connections=3, connections_per_address=2), metrics)
+    made: list[Any] = [FakeConnection(late=i == 1) for i in range(5)]
+    assert [guard.admit(c, a) for c, a in zip(made, "xxxyy", strict=True)] == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
+    guard.leave(made[2], "x")  # was never in
+    guard.sweep()
+    assert [c.expired for c in made] == [False, True, False, False, False]
+    guard.leave(made[0], "x")
+    guard.leave(made[1], "x")
+    assert guard.by_address == {"y": 1}
+    assert metrics.value("connections_refused_total") == 2
+    assert metrics.value("timeouts_total") == 1

@@ -1,0 +1,55 @@
+"""SQLite: the reserve of disk, foreign files, locks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dpcheckin.service.shuffler.core import Shuffler
+from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
+from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from service.shuffler_world import CHARGE, Analyzer, Clock, SeededChance, attend, send
+
+
+def test_reports_leave_a_reserve_of_disk_for_closing_and_destroying(tmp_path: Any) -> None:
+    free = [10_000]
+    store = SqliteStore(tmp_path / "s.db", reserve=1000, free_bytes=lambda: free[0])
+    clock = Clock()
+    core = Shuffler(store, clock=clock, chance=SeededChance())
+    analyzer = Analyzer.of(population=2, minimum_batch=0)
+    analyzer.publish(core)
+    analyzer.open(core, 0)
+    attend(core, 2)
+    assert send(core, analyzer, 0, 0) == [None]
+    free[0] = 999
+    with pytest.raises(StorageFailure, match="less than 1000 bytes"):
+        send(core, analyzer, 0, 1)
+    with pytest.raises(StorageFailure):
+        attend(core, 3)
+    clock.now += 10
+    core.claim(0, CHARGE)
+    core.finish(0)
+    store.close()
+
+
+def test_a_database_that_is_none_or_of_another_version_is_refused(tmp_path: Any) -> None:
+    (tmp_path / "none.db").write_bytes(b"this is not a database" * 100)
+    with pytest.raises(StorageFailure, match="not a database"):
+        SqliteStore(tmp_path / "none.db")
+    store = SqliteStore(tmp_path / "other.db")
+    store._writer.execute("UPDATE about SET value = '99' WHERE name = 'version'")
+    store.close()
+    with pytest.raises(StorageFailure, match="version"):
+        SqliteStore(tmp_path / "other.db")
+    with pytest.raises(StorageFailure, match="cannot open"):
+        SqliteStore(tmp_path)
+
+
+def test_a_locked_database_is_busy(tmp_path: Any) -> None:
+    store, other = SqliteStore(tmp_path / "s.db"), SqliteStore(tmp_path / "s.db")
+    other._writer.execute("PRAGMA busy_timeout = 20")
+    with store.transaction(), pytest.raises(StorageBusy), other.transaction():
+        pass
+    store.close()
+    other.close()
