@@ -126,7 +126,7 @@ class Form:
         return self.question().pair()
 
     def one_round(self) -> Round | None:
-        """One round whose curve is one; averaged windows have many steps and are asked otherwise."""
+        """One round with a single curve; None for averaged windows, which have many steps."""
         if self.protocol == "random-check-in-averaged":
             return None
         return self.question().round(self.delta)

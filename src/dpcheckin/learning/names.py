@@ -5,20 +5,14 @@ They stand here, and not beside what they name, so that they can be listed witho
 
 from __future__ import annotations
 
+from dpcheckin.protocols.names import PROTOCOLS as PROTOCOL_TABLE
+from dpcheckin.protocols.names import RANDOMIZERS as RANDOMIZER_TABLE
+from dpcheckin.protocols.names import spellings
+
 DATASETS = ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")
 MODELS = ("auto", "papers-cnn", "papers-cnn-relu", "small", "linear")
-PROTOCOLS = (
-    "shuffled-check-in",
-    "subsampled-shuffle",
-    "full-shuffle",
-    "random-check-ins-fixed",
-    "random-check-ins-averaged",
-    "random-check-ins-sliding",
-    "distributed-check-in",
-    "local-only",
-    "central",
-)
-RANDOMIZERS = ("privunit", "ldp-sgd", "gaussian")
+PROTOCOLS = spellings(PROTOCOL_TABLE)
+RANDOMIZERS = spellings(RANDOMIZER_TABLE, ("privunit", "hemisphere", "gaussian"))
 REPORTS = ("sum", "each")
 OPTIMIZERS = ("sgd", "adam")
 SCHEDULES = ("constant", "linear", "cosine", "steps")

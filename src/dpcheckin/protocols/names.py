@@ -68,6 +68,7 @@ RANDOMIZERS: Mapping[str, Randomizer] = {
     "privunit": Randomizer("PrivUnit", (), "DIM"),
     "laplace": Randomizer("Laplace"),
     "gaussian": Randomizer("Gaussian", (), "SIGMA"),
+    "skellam": Randomizer("Skellam"),
 }
 _InSlots = partial(
     Protocol,
@@ -158,14 +159,20 @@ PROTOCOLS: Mapping[str, Protocol] = {
 PLANNED = tuple(name for name, protocol in PROTOCOLS.items() if protocol.over)
 
 
-def _spellings(table: Mapping[str, Protocol] | Mapping[str, Randomizer]) -> dict[str, str]:
-    known = {name: name for name in table}
-    for name, entry in table.items():
-        known.update(dict.fromkeys(entry.aliases, name))
-    return known
+Table = Mapping[str, Protocol] | Mapping[str, Randomizer]
 
 
-_PROTOCOL_SPELLINGS, _RANDOMIZER_SPELLINGS = _spellings(PROTOCOLS), _spellings(RANDOMIZERS)
+def spellings(table: Table, names: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """Every way to write these names: the names themselves first, then their aliases."""
+    chosen = tuple(table) if names is None else names
+    return chosen + tuple(alias for name in chosen for alias in table[name].aliases)
+
+
+def _canonical(table: Table) -> dict[str, str]:
+    return {alias: name for name, entry in table.items() for alias in (name, *entry.aliases)}
+
+
+_PROTOCOL_SPELLINGS, _RANDOMIZER_SPELLINGS = _canonical(PROTOCOLS), _canonical(RANDOMIZERS)
 
 
 def protocol_name(text: str, allowed: tuple[str, ...] = tuple(PROTOCOLS)) -> str:
@@ -176,11 +183,9 @@ def protocol_name(text: str, allowed: tuple[str, ...] = tuple(PROTOCOLS)) -> str
     return name
 
 
-def randomizer_name(text: str) -> str:
-    """The randomizer's one name for any of its spellings."""
-    if text not in _RANDOMIZER_SPELLINGS:
-        raise InvalidParameter("randomizer", text, "one of " + ", ".join(RANDOMIZERS))
-    return _RANDOMIZER_SPELLINGS[text]
+def spelling(randomizer: str) -> str:
+    """The randomizer's one name for any of its spellings; an unknown name stays as it is."""
+    return _RANDOMIZER_SPELLINGS.get(randomizer, randomizer)
 
 
 def pair_named(text: str, local_epsilon: float | None, local_delta: float = 0.0) -> LocalPair:
@@ -192,7 +197,7 @@ def pair_named(text: str, local_epsilon: float | None, local_delta: float = 0.0)
         local_delta: Of one report; only with `any`.
     """
     name, _, argument = text.partition(":")
-    kind = _RANDOMIZER_SPELLINGS.get(name, name)
+    kind = spelling(name)
     allowed = "any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace"
     try:
         number = float(argument) if argument else None

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from dpcheckin.accounting import Guarantee, LocalGuarantee, local_guarantee, skellam
+from dpcheckin.accounting import Guarantee, LocalGuarantee, SkellamRound, local_guarantee
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import DistributedCheckIn, Plan, RandomCheckIns, ShuffledCheckIn, Window
+from dpcheckin.protocols.names import spelling
 from dpcheckin.randomizers import (
     DaryResponse,
     Gaussian,
@@ -30,25 +31,26 @@ _COMMON = {"name", "dimension", "clip", "encoding"}
 def randomizer_of(plan: PlanDocument) -> Randomizer:
     """The randomizer a plan names, with its parameters.
 
-    Names: privunit, ldp-sgd (local_epsilon), gaussian (noise_multiplier), d-ary (local_epsilon),
-    skellam (noise_multiplier, steps).
+    Names, or aliases of them (`protocols.names`): privunit, hemisphere (local_epsilon), gaussian
+    (noise_multiplier), dary (local_epsilon), skellam (noise_multiplier, steps).
     """
     table = dict(plan.randomizer)
     name, dimension, clip = table["name"], plan.dimension, float(table["clip"])
     makers: dict[str, tuple[int, set[str], Any]] = {
         "privunit": (VECTOR, {"local_epsilon"}, lambda e: PrivUnit(e, dimension, clip)),
-        "ldp-sgd": (VECTOR, {"local_epsilon"}, lambda e: LdpSgd(e, dimension, clip)),
+        "hemisphere": (VECTOR, {"local_epsilon"}, lambda e: LdpSgd(e, dimension, clip)),
         "gaussian": (VECTOR, {"noise_multiplier"}, lambda s: Gaussian(s, clip)),
-        "d-ary": (SYMBOL, {"local_epsilon"}, lambda e: DaryResponse(e, dimension)),
+        "dary": (SYMBOL, {"local_epsilon"}, lambda e: DaryResponse(e, dimension)),
         "skellam": (
             SHARES,
             {"noise_multiplier", "steps"},
             lambda s, t: SkellamVector(s, dimension, clip, t),
         ),
     }
-    if name not in makers:
+    known = spelling(name)
+    if known not in makers:
         raise InvalidParameter("randomizer.name", name, ", ".join(makers))
-    encoding, wanted, make = makers[name]
+    encoding, wanted, make = makers[known]
     if plan.encoding != encoding:
         raise InvalidParameter("randomizer.encoding", plan.encoding, f"{encoding} with {name}")
     if table.keys() - _COMMON != wanted:
@@ -158,12 +160,11 @@ class Price:
 
 @lru_cache(maxsize=4096)
 def _reports_epsilon(plan: Plan, delta: float, reports: int) -> float:
-    noise = plan.randomizer
-    if isinstance(noise, SkellamVector):
-        return skellam.vector_local_epsilon(
-            1.0, noise.variance, reports, delta, l1=noise.l1_sensitivity, l2=noise.l2_sensitivity
-        )
-    return local_guarantee([(noise.pair, 1.0, reports)], delta).epsilon
+    if isinstance(plan, DistributedCheckIn):
+        one = plan.accounting_round()
+        if isinstance(one, SkellamRound):
+            return one.renyi.exposed_epsilon(1.0, reports, delta)
+    return local_guarantee([(plan.randomizer.pair, 1.0, reports)], delta).epsilon
 
 
 @lru_cache(maxsize=4096)

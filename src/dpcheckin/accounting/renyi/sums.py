@@ -111,14 +111,15 @@ class SkellamSide:
     def local(self, rounds: int, delta: float) -> LocalGuarantee:
         """What is left when each client's reports are seen one by one, with who checked in when."""
         return LocalGuarantee(
-            report_epsilon=self._exposed(1.0, 1, delta),
+            report_epsilon=self.exposed_epsilon(1.0, 1, delta),
             report_delta=delta,
-            epsilon=self._exposed(self.rate, rounds, delta) if rounds else 0.0,
+            epsilon=self.exposed_epsilon(self.rate, rounds, delta) if rounds else 0.0,
             rounds=rounds,
             when=AGGREGATORS_COLLUDE,
         )
 
-    def _exposed(self, rate: float, rounds: int, delta: float) -> float:
+    def exposed_epsilon(self, rate: float, rounds: int, delta: float) -> float:
+        """Epsilon of rounds in which the client reports at this rate and each report is seen."""
         orders = np.arange(2.0, MAX_ORDER + 1.0)
         moments = (orders - 1.0) * skellam_rdp(orders, self.variance, self.l1, self.l2)
         absent = math.log1p(-rate) if rate < 1.0 else -math.inf

@@ -34,6 +34,7 @@ from dpcheckin.protocols import (
     SubsampledShuffle,
     Window,
 )
+from dpcheckin.protocols.names import protocol_name, spelling
 from dpcheckin.randomizers import (
     BinaryResponse,
     DaryResponse,
@@ -66,6 +67,7 @@ def randomizer_named(name: str, local_epsilon: float | None) -> Randomizer:
     '3-ary response, local epsilon 4'
     """
     kind, _, argument = name.partition(":")
+    kind = spelling(kind)
     try:
         number = float(argument) if argument else None
     except ValueError:

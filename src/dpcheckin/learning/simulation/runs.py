@@ -29,6 +29,7 @@ from dpcheckin.protocols import (
     SubsampledShuffle,
     Window,
 )
+from dpcheckin.protocols.names import protocol_name, spelling
 from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit, VectorRandomizer
 
 _MakePlan = Callable[[RunOptions, int, VectorRandomizer], Plan]
@@ -38,8 +39,8 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
     """The randomizer by name, for a model with so many parameters (`dimension`)."""
     if options.randomizer == "gaussian":
         return Gaussian(options.noise_multiplier, options.clip)
-    kinds = {"privunit": PrivUnit, "ldp-sgd": LdpSgd}
-    return kinds[options.randomizer](options.local_epsilon, dimension, options.clip)
+    kinds = {"privunit": PrivUnit, "hemisphere": LdpSgd}
+    return kinds[spelling(options.randomizer)](options.local_epsilon, dimension, options.clip)
 
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
@@ -76,15 +77,15 @@ PLANS: Mapping[str, _MakePlan] = {
         n, o.rate, o.rounds, r, o.lowest_rate, o.dropout
     ),
     "subsampled-shuffle": _subsampled,
-    "full-shuffle": lambda o, n, r: FullShuffle(n, o.rounds, r),
-    "random-check-ins-fixed": _window(Window.FIXED),
-    "random-check-ins-averaged": _window(Window.AVERAGED),
-    "random-check-ins-sliding": _window(Window.SLIDING),
+    "shuffle": lambda o, n, r: FullShuffle(n, o.rounds, r),
+    "random-check-in-fixed": _window(Window.FIXED),
+    "random-check-in-averaged": _window(Window.AVERAGED),
+    "random-check-in-sliding": _window(Window.SLIDING),
     "distributed-check-in": _distributed,
     "local-only": lambda o, n, r: LocalOnly(n, o.rate, o.rounds, r),
     "central": lambda o, n, r: CentralDpSgd(n, o.rate, o.rounds, o.noise_multiplier, o.clip),
 }
-"""How each protocol of `names.PROTOCOLS` becomes a plan: options, population, randomizer."""
+"""How each protocol of `protocols.names` becomes a plan: options, population, randomizer."""
 
 
 def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
@@ -92,7 +93,7 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
     spread = options.lowest_rate is not None or options.dropout
     if spread and options.protocol != "shuffled-check-in":
         raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
-    return PLANS[options.protocol](options, population, randomizer)
+    return PLANS[protocol_name(options.protocol)](options, population, randomizer)
 
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:

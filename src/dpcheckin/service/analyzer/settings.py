@@ -37,12 +37,13 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.names import spelling
 from dpcheckin.service.settings_file import SettingsFile, check_address
 from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
 FILE = "analyzer.toml"
-_ENCODINGS = {"d-ary": SYMBOL, "skellam": SHARES}
+_ENCODINGS = {"dary": SYMBOL, "skellam": SHARES}
 _DEFAULTS = {"minimum_batch": 0, "suite": 1, "cover": True}
 
 
@@ -88,7 +89,7 @@ class AnalyzerSettings:
             "format": 1,
             "randomizer": {
                 "clip": 1.0,
-                "encoding": _ENCODINGS.get(str(name), VECTOR),
+                "encoding": _ENCODINGS.get(spelling(str(name)), VECTOR),
                 **self.randomizer,
                 "dimension": dimension,
             },
