@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from dpcheckin.accounting.kinds import rounded_up
 
 ROOT = Path(__file__).resolve().parent.parent
