@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dpcheckin.accounting.kinds import rounded_up
 
 from dpcheckin.accounting import CheckInRound, any_pure, binary_response, compose, guarantee
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.accounting.sharded import sharded
 
 CLIENTS, RATE, LOCAL, SHARDS, CORRUPTED = 2000, 0.05, 2.0, 20, 2

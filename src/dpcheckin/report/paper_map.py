@@ -86,9 +86,10 @@ def citations() -> list[tuple[str, list[str]]]:
     """
     out = []
     package = Path(__file__).parents[1]
-    for file in (file for layer in _LAYERS for file in sorted((package / layer).glob("*.py"))):
+    for file in (file for layer in _LAYERS for file in sorted((package / layer).rglob("*.py"))):
         tree = ast.parse(file.read_text(encoding="utf-8"))
-        place = f"{file.parent.name}.{file.stem}".removesuffix(".__init__")
+        parts = file.relative_to(package).with_suffix("").parts
+        place = ".".join(part for part in parts if part != "__init__")
         public = [
             (f"{place}.{node.name}", node)
             for node in tree.body
