@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dpcheckin.accounting.kinds import rounded_up
+from dpcheckin.accounting.statements import rounded_up
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
