@@ -3,12 +3,7 @@ import json
 import re
 from pathlib import Path
 
-<<<<<<< HEAD
 from dpcheckin.accounting.kinds import rounded_up
-
-=======
-from dpcheckin.accounting.statements import rounded_up
->>>>>>> wt-docs
 from dpcheckin.cli.train import train
 
 ROOT = Path(__file__).resolve().parents[2]
