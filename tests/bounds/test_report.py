@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from dpcheckin.cli.compare import compare
 from dpcheckin.cli.reproduce import reproduce as reproduce_command
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.report import names, reproduce
+from dpcheckin.report.reproduce import names, reproduce
 from dpcheckin.report.cache import CellCache
 from dpcheckin.report.papers import panels
 
