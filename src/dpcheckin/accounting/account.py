@@ -144,8 +144,8 @@ class CurveComposition:
             backward = None if other is None else other.upper(step, points)
             above.append((dominating(step, curve.upper(step, points), backward), n))
             fine = 2 * math.ceil((points / factor + 1) / 2) + 1
-            backward = None if other is None else other.lower(factor * step, fine)
             lower = curve.lower(factor * step, fine)
+            backward = curve.lower_backward(factor * step, fine)
             below.append((dominated(2 * factor * step, lower, backward), n))
         return above, below
 

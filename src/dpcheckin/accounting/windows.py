@@ -113,7 +113,8 @@ class WindowRound(Round):
         if self.others:
             stated.append(
                 f"at least {self.others} other honest clients choose a slot of the same window, "
-                "and each slot takes one of those who chose it, evenly"
+                f"each with probability {self.check_in_probability:g} or more and evenly, and each "
+                "slot takes one of those who chose it, evenly"
             )
         return tuple(stated)
 

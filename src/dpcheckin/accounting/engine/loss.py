@@ -121,18 +121,21 @@ def _lowered(step: float, fine: Array) -> Array:
 
 
 def dominated(step: float, forward: Array, backward: Array | None = None) -> LossDistribution:
-    """A pair whose profile lies below the given lower bounds at every *half* step.
+    """A pair of laws whose profile lies below that of any pair with at least these curves.
 
-    The part of the curve past the last point is dropped: nothing goes to infinite loss.
+    The curves are known at every *half* step; the part past the last point is dropped. What comes
+    out are two probability laws, so by Blackwell's theorem a profile below another's, at every
+    alpha, makes them a coarsening of it, and their compositions stay below (docs/theory.md).
     """
     below = [
         _lowered(step, fine) for fine in ((forward,) if backward is None else (forward, backward))
     ]
     # bring the curves down to zero at the last point, keeping them convex and below
     ahead, behind = (np.maximum(v - v[-1], 0.0) for v in (below[0], below[-1]))
-    # A pair's two curves begin at one value. Where the backward one was lowered further the forward
-    # one follows: the other law would be short of mass, the profile too high below zero loss.
+    # Two laws have curves that begin at one value, their total variation: otherwise one of them
+    # would not have mass one. The higher curve is lowered to where the other begins.
     ahead = np.maximum(ahead - max(float(ahead[0] - behind[0]), 0.0), 0.0)
+    behind = np.maximum(behind - max(float(behind[0] - ahead[0]), 0.0), 0.0)
     positive, negative = _halves(step, ahead)[0], _halves(step, behind)[1]
     # shrinking all masses alike lowers the profile: make room if lowering overdrew the middle
     total = max(math.fsum(positive) + math.fsum(negative), 1.0)

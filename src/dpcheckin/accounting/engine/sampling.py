@@ -63,7 +63,10 @@ def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleC
     from scipy.stats import binom  # slow to load, and only sums need it
 
     edges = np.unique(np.clip(np.rint(knots), first - 1, last).astype(np.int64))
-    probability = np.diff(binom.cdf(edges, population, rate))
+    # differences of the nearer tail: those of the other one would lose the digits far out
+    below = np.diff(binom.cdf(edges, population, rate))
+    above = -np.diff(binom.sf(edges, population, rate))
+    probability = np.where(edges[1:] < mean, below, above)
     return VisibleCounts(
         low=(edges[:-1] + 1).astype(np.float64),
         high=edges[1:].astype(np.float64),
