@@ -17,7 +17,7 @@ from dpcheckin.accounting.engine.loss import LossDistribution, dominated, domina
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import count, non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
-from dpcheckin.accounting.rounds import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, Round
+from dpcheckin.accounting.rounds import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, LocalRound, Round
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
     Adjacency,
@@ -190,6 +190,9 @@ class Composition:
         if all(one.is_function for one, _ in self.rounds):
             return self._composed.refined_epsilon(delta)
         found = self._composed.epsilon(delta)
+        if len(self.rounds) == 1 and isinstance(one, LocalRound):
+            seen = every_report_seen(one.pair, repeats, delta)
+            return Bracket(found.lower, min(found.upper, seen))
         if len(self.rounds) == 1 and found.upper > 2 * found.lower:  # the grids may be to blame
             return Bracket(found.lower, min(found.upper, coarser_epsilon(one, repeats, delta)))
         return found
@@ -278,6 +281,12 @@ def _local_figures(run: Composition, delta: float) -> tuple[LocalGuarantee | Non
     return local, unshuffled.epsilon
 
 
+def every_report_seen(pair: LocalPair, reports: int, delta: float) -> float:
+    """An epsilon for a client that reports every time and is seen to; infinite if not known."""
+    whole = pair.repeated(reports)
+    return math.inf if whole is None else whole.epsilon_within(delta)
+
+
 def local_guarantee(
     reports: Sequence[tuple[LocalPair, float, int]], delta: float, when: str = SHUFFLER_COLLUDES
 ) -> LocalGuarantee:
@@ -300,4 +309,7 @@ def local_guarantee(
     composed = CurveComposition(lambda _: curves, sum(merged.values()), most)
     worst = max((pair for pair, _ in merged), key=lambda pair: pair.local_epsilon)
     spent = composed.epsilon(delta).upper
+    if len(merged) == 1:
+        ((pair, _), n), *_ = merged.items()
+        spent = min(spent, every_report_seen(pair, n, delta))
     return LocalGuarantee(worst.local_epsilon, worst.local_delta, spent, total, when)

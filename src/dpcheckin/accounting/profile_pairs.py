@@ -10,7 +10,8 @@ import numpy as np
 from scipy import special
 
 from dpcheckin.accounting.engine.arrays import UNIT, Array
-from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.engine.curves import UPPER_SLACK
+from dpcheckin.accounting.engine.noise import gaussian_profile, gaussian_profile_at
 from dpcheckin.accounting.engine.seats import RealPair
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import local_epsilon_in_range, number, positive
@@ -94,6 +95,21 @@ class GaussianPair(LocalPair):
     @property
     def label(self) -> str:
         return f"Gaussian reports with noise multiplier {self.noise_multiplier:g}"
+
+    def epsilon_within(self, delta: float) -> float:
+        """In closed form and without an end: little noise costs thousands."""
+        low, high = 0.0, 1.0
+        while self._profile_above(high) > delta:
+            low, high = high, 2 * high
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._profile_above(middle) > delta else (low, middle)
+        return high
+
+    def _profile_above(self, epsilon: float) -> float:
+        # a little to the left, where the profile is larger
+        left = np.array([max(epsilon * (1.0 - 1e-15) - 1e-15, 0.0)])
+        return float(gaussian_profile_at(self.s, left)[0]) * UPPER_SLACK
 
     def repeated(self, reports: int) -> GaussianPair:
         return GaussianPair(self.noise_multiplier / math.sqrt(reports))

@@ -183,7 +183,7 @@ class LatticeCurve(Curve):
     @cached_property
     def _bad_case(self) -> HomogeneousCurve:
         weight, seats = max(self._parts, key=lambda part: part[0])
-        return HomogeneousCurve(seats, self._law.directions[0], self._smallest, weight)
+        return HomogeneousCurve(seats, self._law.directions[0], self._smallest, min(weight, 1.0))
 
 
 class HomogeneousCurve:

@@ -88,7 +88,7 @@ def dominating(step: float, forward: Array, backward: Array | None = None) -> Lo
     if backward is None:
         # No symmetric pair falls faster at zero loss than with half of what is left on each side:
         # where rounding says otherwise the bound is raised, so that masses add up to one.
-        finite = float(forward[0] - forward[-1])
+        finite = min(float(forward[0] - forward[-1]), 1.0)
         forward = np.maximum(forward, forward[0] - rises * (1 - finite) / 2)
     if backward is None:
         fp, fq, infinite = _halves(step, convex_minorant(rises, forward))

@@ -263,7 +263,9 @@ class ThreeAtomCurve(Curve):
         return float(whole[0])
 
     def lower_at(self, epsilon: float) -> float:
-        lower = sum(w * below.excess(epsilon) * LOWER_SLACK for w, _, below in self._atoms)
+        lower = sum(
+            min(w, 1.0) * below.excess(epsilon) * LOWER_SLACK for w, _, below in self._atoms
+        )
         return float(self._local.capped(np.array([lower]), np.array([math.exp(epsilon)]))[0])
 
     def upper(self, step: float, points: int) -> Array:
@@ -276,7 +278,7 @@ class ThreeAtomCurve(Curve):
     def lower(self, step: float, points: int) -> Array:
         total = np.zeros(points)
         for weight, _, below in self._atoms:
-            total += weight * LOWER_SLACK * below.curve(step, points)
+            total += min(weight, 1.0) * LOWER_SLACK * below.curve(step, points)
         return self._local.capped(total, np.exp(np.arange(points) * step))
 
 
