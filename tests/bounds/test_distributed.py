@@ -22,10 +22,9 @@ from dpcheckin.accounting import (
     lower_bound,
 )
 from dpcheckin.accounting.engine import noise as noise_laws
-from dpcheckin.accounting.engine.compose import refined
 from dpcheckin.accounting.engine.curves import FunctionCurve
 from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.sampling import sampled, visible_counts
+from dpcheckin.accounting.engine.sampling import refined, sampled, visible_counts
 from dpcheckin.accounting.published import p0, p1
 from dpcheckin.accounting.renyi.sums import skellam_rdp
 from dpcheckin.errors import InvalidParameter

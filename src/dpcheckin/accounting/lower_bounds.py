@@ -16,10 +16,11 @@ from threadpoolctl import threadpool_limits
 
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.compose import compose, refined
+from dpcheckin.accounting.engine.compose import compose
 from dpcheckin.accounting.engine.curves import LOWER_SLACK
 from dpcheckin.accounting.engine.lattice_curve import HomogeneousCurve
 from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated, single
+from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.engine.seats import Law, RealPair, Seats
 from dpcheckin.accounting.engine.three_atoms import atoms, reseated
 from dpcheckin.accounting.pairs import (

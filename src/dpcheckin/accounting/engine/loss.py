@@ -162,8 +162,9 @@ class Tail:
         return Tail(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2), infinite)
 
     @property
-    def size(self) -> int:
-        return self._epsilons.size
+    def infinite(self) -> float:
+        """Mass without bound, part of every upper bound."""
+        return self._infinite
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Bound on delta(epsilon). Between grid points the curve is linear in exp(epsilon)."""
