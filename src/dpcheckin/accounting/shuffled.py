@@ -201,9 +201,9 @@ class SubsampleRound(ShuffledRound):
         n, k, rate = self.honest, self.cohort, self.participation
         if k == 0:
             return no_loss()
+        if k == self.population:  # everybody is drawn, the honest and the others
+            return ShuffleRound(n, self.pair).curve(smallest)
         if n == self.population:
-            if k == n:
-                return ShuffleRound(n, self.pair).curve(smallest)
             parts = [(1.0, Seats(k, self.pair, float(n - k), float(n)))]
             return self.pair.curve(parts, rate, smallest)
         return self._with_colluders(n, k, rate, smallest)
