@@ -37,7 +37,13 @@ from dpcheckin.accounting import (
 from dpcheckin.accounting.caps import privunit_parameters
 from dpcheckin.accounting.engine.curves import UPPER_SLACK
 from dpcheckin.accounting.solve import solve
-from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
+from dpcheckin.errors import (
+    InvalidParameter,
+    NotAGuarantee,
+    NumericalFailure,
+    OutsideTheorem,
+    Unreachable,
+)
 
 
 def one_round(one: Round, epsilon: float) -> Bracket:
@@ -214,12 +220,14 @@ def test_a_cohort_drawn_by_a_traitor_is_no_protection() -> None:
 def test_only_a_guarantee_is_charged() -> None:
     least = lower_bound([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], 1e-4)
     assert least.kind is Kind.LOWER_BOUND
-    with pytest.raises(InvalidParameter, match="nothing else is charged"):
-        least.charge()
+    with pytest.raises(NotAGuarantee, match="cannot be charged"):
+        least.charge()  # type: ignore[attr-defined]
     assert "can promise less" in str(least)
-    claim = Guarantee(Kind.REFUTED, Bracket(0.1, 0.1), 1e-4, "", (), ())
-    assert "not a guarantee" in str(claim)
-    assert Guarantee.from_json(least.to_json()).epsilon.upper == math.inf
+    assert least.epsilon.upper == math.inf
+    stated = guarantee([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], 1e-4).to_json()
+    for other in (least.to_json(), stated | {"kind": Kind.REFUTED.value}):
+        with pytest.raises(NotAGuarantee, match="not a guarantee"):
+            Guarantee.from_json(other)
 
 
 def test_a_delta_below_the_lost_mass_is_unreachable() -> None:

@@ -89,9 +89,9 @@ def test_composition_never_exceeds_the_closed_forms(
 def test_typical_loads_cover_realised_loads(n: int, m: int, e0: float, seed: int) -> None:
     """Whenever all loads are within the bounds, each posterior is; the paper's is looser."""
     loads = np.random.default_rng(seed).multinomial(n, [1 / m] * m)
-    exact = p2.averaged_posteriors(loads, e0)
+    exact = np.array(p2.averaged_posteriors(loads, e0))
     assert np.all(exact <= np.minimum(1.0, math.exp(2 * e0) * loads / n) + 1e-12)
-    typical = windows.typical_averaged_posteriors(n, m, e0, 1e-9)
+    typical = np.array(windows.typical_averaged_posteriors(n, m, e0, 1e-9))
     assert np.all(exact <= typical + 1e-12)  # fails with probability 1e-9
 
 
