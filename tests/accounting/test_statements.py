@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+import dpcheckin.accounting
 from dpcheckin.accounting import (
     Bracket,
     CheckInRound,
@@ -90,3 +95,36 @@ def test_brackets_refuse_nonsense() -> None:
         Bracket(math.nan, 0.5)
     assert Bracket(0.0, math.inf).relative_width == 1.0
     assert Bracket(0.0, 0.0).relative_width == 0.0
+
+
+CHARGES = """
+from dpcheckin.accounting.account import guarantee
+from dpcheckin.accounting.lower_bounds import lower_bound
+guarantee([], 1e-4).charge()
+lower_bound([], 1e-4).charge()
+"""
+
+
+def test_charging_a_lower_bound_is_an_error_of_types(tmp_path: Path) -> None:
+    """The type checker sees no such method; charging a guarantee is fine."""
+    (tmp_path / "snippet.py").write_text(CHARGES, encoding="utf-8")
+    package = Path(dpcheckin.accounting.__file__).parents[1]
+    # these modules only: the rest of the package has nothing to do with it, and takes time
+    modules = [
+        str(package / "accounting" / f"{name}.py")
+        for name in ("account", "lower_bounds", "statements")
+    ]
+    options = ["--follow-imports=skip", "--explicit-package-bases", "--no-color-output"]
+    options += ["--cache-dir", str(tmp_path / "cache")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, *modules, "snippet.py"],
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(package.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    about = [line for line in done.stdout.splitlines() if line.startswith("snippet.py")]
+    assert len(about) == 1, done.stdout + done.stderr
+    assert about[0].startswith("snippet.py:5: error: ")
+    assert '"LowerBound" has no attribute "charge"' in about[0]
