@@ -159,6 +159,12 @@ def test_a_curve_lowered_on_one_side_only_stays_a_lower_bound() -> None:
     assert lower.epsilon(1e-5, upper=False) <= 6.188  # the run's epsilon, from above
 
 
+@pytest.mark.xfail(raises=(IndexError, ZeroDivisionError), reason="a round without any curve")
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_nothing_sampled_has_no_delta(rounds: int) -> None:
+    assert compose([(SampledGaussianRound(0.0, 1.0), rounds)]).delta(0.1).upper == 0.0
+
+
 def test_nothing_sampled_is_nothing_lost_and_nonsense_is_refused() -> None:
     assert compose([(SampledGaussianRound(0.0, 1.0), 10)]).epsilon(1e-5).upper == 0.0
     for wrong in (0.0, float("nan"), float("inf"), -1.0):
