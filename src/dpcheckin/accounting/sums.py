@@ -82,7 +82,7 @@ class DistributedRound(SummedRound):
 
     >>> from dpcheckin.accounting import compose
     >>> run = compose([(DistributedRound(1_000, 0.1, 1.0), 100)])
-    >>> 0.5 < run.epsilon(1e-3).upper < 0.51
+    >>> 0.49 < run.epsilon(1e-3).upper < 0.5
     True
     """
 
