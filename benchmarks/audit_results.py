@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-from dpcheckin.audit import mutant_table, tightness
+from dpcheckin.audit.tables import mutant_table, tightness
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, RESULTS = ROOT / "docs" / "audit.md", ROOT / "docs" / "results"

@@ -63,8 +63,8 @@ def corrupted_ratios(chance: np.random.Generator, samples: int) -> list[tuple[fl
 def one_round(samples: int) -> list[dict[str, Any]]:
     """Every design at every epsilon: the attack, and the bound it must not cross."""
     chance, pair = np.random.default_rng(0), binary_response(LOCAL)
-    whole = CheckInRound(CLIENTS, RATE, pair)
-    own = CheckInRound(CLIENTS // SHARDS, RATE, pair)
+    whole = compose([(CheckInRound(CLIENTS, RATE, pair), 1)])
+    own = compose([(CheckInRound(CLIENTS // SHARDS, RATE, pair), 1)])
     some = compose(sharded(CLIENTS, RATE, pair, 1, shards=SHARDS, corrupted=CORRUPTED))
     designs = {
         "one shuffler; or shards merged at random": (

@@ -1,13 +1,28 @@
 """Lower bounds look at the two datasets in both orders."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from dpcheckin.accounting import ShuffleRound, binary_response, guarantee, lower_bound
+from dpcheckin.accounting import (
+    CheckInRound,
+    DistributedRound,
+    LowerBound,
+    ShuffleRound,
+    ThreeAtoms,
+    any_pure,
+    binary_response,
+    dary_response,
+    guarantee,
+    hemisphere,
+    lower_bound,
+    privunit,
+)
+from dpcheckin.errors import InvalidParameter
 
 
 @pytest.mark.parametrize(
@@ -36,3 +51,29 @@ def test_a_full_shuffle_of_binary_responses_is_worse_from_the_other_side(
     bound = lower_bound(run, delta).epsilon.lower
     assert better < 0.97 * worse <= bound <= worse
     assert worse <= guarantee(run, delta).epsilon.upper
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        privunit(2.0, 50),
+        binary_response(2.0),
+        hemisphere(2.0),
+        dary_response(2.0, 5),
+        any_pure(2.0),
+    ],
+    ids=lambda pair: pair.name,
+)
+def test_a_label_proves_nothing(pair: ThreeAtoms) -> None:
+    """Which data of the others are bad hangs on what a pair is, not on what it is called."""
+    called = replace(pair, name="PrivUnit" if "ary" in pair.name else "3-ary response")
+    same = [lower_bound([(CheckInRound(200, 0.1, p), 3)], 1e-4) for p in (pair, called)]
+    assert isinstance(same[0], LowerBound) and same[0] == same[1]
+    full = [guarantee([(ShuffleRound(200, p), 1)], 1e-5).epsilon for p in (pair, called)]
+    assert full[0] == full[1]
+
+
+def test_mixtures_without_a_known_bad_case_are_refused() -> None:
+    mixed = [(DistributedRound(500, 0.1, 1.0), 2), (CheckInRound(500, 0.1, any_pure(1.0)), 3)]
+    with pytest.raises(InvalidParameter, match="no bad case of such a mixture"):
+        lower_bound(mixed, 1e-5)

@@ -149,7 +149,7 @@ def test_far_corners_answer_or_refuse() -> None:
 
 
 def test_a_vanishing_rate_is_still_charged() -> None:
-    got = CheckInRound(2, 1e-300, any_pure(1.0)).delta(0.0)
+    got = compose([(CheckInRound(2, 1e-300, any_pure(1.0)), 1)]).delta(0.0)
     assert 0.0 == got.lower < got.upper <= 1e-300
 
 

@@ -76,7 +76,7 @@ def test_secret_shards_cost_nothing(clients, shards, epsilon):
     """The exact loss of the sharded view stays below the bound of one shuffler for all clients."""
     matrix = response(1.0)
     exact = worst(lambda x: secret_law(matrix, x, 0.5, shards), 2, clients - 1, epsilon)
-    whole = CheckInRound(clients, 0.5, any_pure(1.0)).delta(epsilon).upper
+    whole = compose([(CheckInRound(clients, 0.5, any_pure(1.0)), 1)]).delta(epsilon).upper
     assert exact <= whole * (1 + 1e-9)
 
 
@@ -101,10 +101,10 @@ def test_fixed_shards_hide_a_client_among_its_own_shard_only(epsilon):
     matrix = response(1.0, 3)
     exact = worst(lambda x: fixed_law(matrix, x, 0.5, (0, 0, 1, 1)), 3, 3, epsilon)
     pair = any_pure(1.0)
-    assert exact <= CheckInRound(2, 0.5, pair).delta(epsilon).upper * (1 + 1e-9)
+    assert exact <= compose([(CheckInRound(2, 0.5, pair), 1)]).delta(epsilon).upper * (1 + 1e-9)
     from dpcheckin.accounting import dary_response
 
-    four = CheckInRound(4, 0.5, dary_response(1.0, 3)).delta(epsilon).upper
+    four = compose([(CheckInRound(4, 0.5, dary_response(1.0, 3)), 1)]).delta(epsilon).upper
     assert exact > four
 
 
@@ -134,7 +134,7 @@ def test_corrupted_shards_cost_no_more_than_stated(clients, shards, corrupted, e
 def test_a_corrupted_shard_is_not_free():
     """A bound that ignored the corrupted shard would be crossed."""
     exact = worst(lambda x: secret_law(response(1.0), x, 0.5, 2, 1), 2, 2, 0.5)
-    assert exact > CheckInRound(3, 0.5, any_pure(1.0)).delta(0.5).upper
+    assert exact > compose([(CheckInRound(3, 0.5, any_pure(1.0)), 1)]).delta(0.5).upper
 
 
 def test_all_shards_corrupted_leaves_the_local_guarantee():

@@ -98,6 +98,21 @@ def test_protocols_outside_the_theorem(arguments: list[str]) -> None:
     assert said["assumptions"] and said["basis"] and said["adjacency"] == "replace one client"
 
 
+def test_averaged_windows_state_their_own_provisos() -> None:
+    """Their empty slots are skipped, and their clients must not collude: in JSON and in words."""
+    asked = [
+        "epsilon", "--protocol", "random-check-in-averaged", "--population", "500",
+        "--slots", "50", "--local-epsilon", "1", "--delta", "1e-5",
+    ]  # fmt: skip
+    said, words = answer(*asked), " ".join(run(*asked).stdout.split())
+    stated = " ".join(said["assumptions"])
+    assert "clients do not collude" in stated and "clients do not collude" in words
+    assert "dumm" not in stated and "dumm" not in words
+    assert said["lower_bound"]["epsilon"] == 0.0
+    fixed = answer(*asked[:2], "random-check-in-fixed", *asked[3:])
+    assert "an empty slot is filled with a randomized dummy" in fixed["assumptions"]
+
+
 def test_delta() -> None:
     said = answer("delta", "--epsilon", "0.07354", *RUN)
     assert said["delta"]["upper"] == pytest.approx(1e-4, rel=1e-2)
@@ -169,6 +184,16 @@ def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys\nfrom dpcheckin.cli import application\napplication()\n"
         "heavy = {'numpy', 'scipy', 'dp_accounting', 'matplotlib', 'torch'} & set(sys.modules)\n"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_accounting_loads_no_other_accountant_and_draws_nothing() -> None:
+    code = (
+        "import sys\nimport dpcheckin.accounting\n"
+        "heavy = {'dp_accounting', 'matplotlib', 'torch', 'scipy.stats'} & set(sys.modules)\n"
         "sys.exit(str(heavy) if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

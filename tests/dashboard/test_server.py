@@ -15,9 +15,10 @@ import pytest
 from dpcheckin.accounting import CheckInRound, WindowRound, any_pure, compose, lower_bound
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard import answers
-from dpcheckin.dashboard.form import PROTOCOLS, Form
+from dpcheckin.dashboard.form import Form
 from dpcheckin.dashboard.server import application
 from dpcheckin.dashboard.workers import Workers
+from dpcheckin.protocols.names import PLANNED, PROTOCOLS
 
 STATIC = files("dpcheckin.dashboard") / "static"
 
@@ -161,7 +162,8 @@ def test_a_target_that_is_no_number_or_out_of_reach(server: str) -> None:
 
 
 def test_every_protocol_has_an_axis_and_every_axis_a_range() -> None:
-    for name, protocol in PROTOCOLS.items():
+    for name in PLANNED:
+        protocol = PROTOCOLS[name]
         form = Form(protocol=name, randomizer=protocol.randomizers[0])
         form.check()
         for over in protocol.over:

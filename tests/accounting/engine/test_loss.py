@@ -1,0 +1,22 @@
+"""Loss distributions: convex curves, and mass that does not add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpcheckin.accounting.engine import loss
+from dpcheckin.errors import NumericalFailure
+
+
+def test_convex_minorant() -> None:
+    x = np.array([0.0, 1.0, 2.0, 3.0])
+    y = np.array([3.0, 2.5, 1.0, 0.5])
+    assert loss.convex_minorant(x, y) == pytest.approx([3.0, 2.0, 1.0, 0.5])
+    assert loss.convex_minorant(x, x**2) == pytest.approx(x**2)
+
+
+def test_too_much_mass_is_noticed() -> None:
+    broken = loss.LossDistribution(0.1, np.array([0.9]), np.array([0.9]), 0.0)
+    with pytest.raises(NumericalFailure, match="mass at zero"):
+        broken.masses()

@@ -1,0 +1,63 @@
+"""Comparisons: the order of bounds holds, whatever the run."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from dpcheckin.accounting.published import (
+    Setting,
+)
+from dpcheckin.accounting.statements import Kind
+from dpcheckin.report.compare import EMPTY_SEAT, compare
+
+
+def _check_order(setting: Setting) -> None:
+    lines = compare(setting, frozenset({Kind.GUARANTEE, Kind.LOWER_BOUND}))
+    proved = [x.epsilon for x in lines if x.kind is Kind.GUARANTEE and x.epsilon is not None]
+    true_lower = [x.epsilon for x in lines if x.kind is Kind.LOWER_BOUND and x.epsilon is not None]
+    for low in true_lower:
+        assert low <= min(proved) * (1 + 1e-9)
+    ours = next(x.epsilon for x in lines if x.name == EMPTY_SEAT)
+    assert ours is not None and ours <= min(proved) * 1.01 + 1e-9
+
+
+def _random_run(seed: int) -> tuple[Setting, Setting]:
+    """The same random parameters for check-in and for a fixed cohort."""
+    random = np.random.default_rng(seed)
+    n, rate = int(10 ** random.uniform(3.0, 5.5)), float(random.uniform(0.01, 0.5))
+    e0, rounds = float(random.uniform(0.2, 5.0)), int(10 ** random.uniform(0.0, 3.0))
+    delta = float(10 ** random.uniform(-8.0, -3.0))
+    cohort = max(2, min(n - 1, round(n * rate)))
+    return (
+        Setting("shuffled-check-in", n, rounds, delta, rate=rate, local_epsilon=e0),
+        Setting("subsampled-shuffle", n, rounds, delta, cohort=cohort, local_epsilon=e0),
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_order_of_bounds(seed: int) -> None:
+    """Lower bound <= empty-seat guarantee <= every other sound bound (1% numerical width)."""
+    for setting in _random_run(seed):
+        _check_order(setting)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6, 306))
+def test_order_of_bounds_for_hundreds_of_runs(seed: int) -> None:
+    """The same, three hundred times."""
+    for setting in _random_run(seed):
+        _check_order(setting)
+
+
+@pytest.mark.parametrize("noise", [3.0])
+def test_order_for_gaussian_reports(noise: float) -> None:
+    """Homogeneous pair <= guarantee <= check-in alone, clones."""
+    run = Setting("shuffled-check-in", 5_000, 50, 1e-5, rate=0.05, noise_multiplier=noise)
+    _check_order(run)
+    values = {x.name: x.epsilon for x in compare(run)}
+    low, ours = values["homogeneous Gaussian pair"], values[EMPTY_SEAT]
+    assert low is not None and ours is not None and low < ours < 2 * low
+    assert math.isfinite(values["check-in alone, Gaussian reports"] or math.inf)
