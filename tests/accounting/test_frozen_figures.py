@@ -9,7 +9,7 @@ from frozen_questions import questions
 ANSWERS = frozen()
 
 
-@pytest.mark.parametrize("question", questions())
+@pytest.mark.parametrize("question", questions(), ids=questions())  # long ones keep their name too
 def test_figures_are_what_they_were(question: str) -> None:
     assert question in ANSWERS, f"never answered, write the file anew: {question}"
     changed = differences(ANSWERS[question], ask(question))

@@ -1,6 +1,8 @@
 """Quick figures are guarantees too: never below the truth, and not far above it."""
 
 import pytest
+from dpcheckin.accounting.quick import QuickRounds, QuickSums, quick_epsilon
+from dpcheckin.accounting.rough import rough_epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +20,6 @@ from dpcheckin.accounting import (
     laplace,
     lower_bound,
 )
-from dpcheckin.accounting.quick import QuickRounds, QuickSums, quick_epsilon
-from dpcheckin.accounting.rough import rough_epsilon
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 

@@ -14,6 +14,9 @@ from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
+from dpcheckin.accounting.local_pairs import GaussianPair, privunit_parameters
+from dpcheckin.accounting.quick import quick_epsilon
+from dpcheckin.accounting.rough import rough_epsilon, simpler
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -34,9 +37,6 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
-from dpcheckin.accounting.local_pairs import GaussianPair, privunit_parameters
-from dpcheckin.accounting.quick import quick_epsilon
-from dpcheckin.accounting.rough import rough_epsilon, simpler
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from oracles import brute_force as bf
 from oracles import gaussian_mechanism, local_laws, theorem_oracle

@@ -9,6 +9,9 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from dpcheckin.accounting.curves import UPPER_SLACK
+from dpcheckin.accounting.inverse import solve
+from dpcheckin.accounting.local_pairs import privunit_parameters
 
 from dpcheckin.accounting import (
     Bracket,
@@ -33,9 +36,6 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
-from dpcheckin.accounting.curves import UPPER_SLACK
-from dpcheckin.accounting.inverse import solve
-from dpcheckin.accounting.local_pairs import privunit_parameters
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
 
 ALL_PAIRS = [

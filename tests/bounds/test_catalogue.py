@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from dpcheckin.accounting.kinds import Kind
+
 from dpcheckin.accounting.published import (
     BoundValue,
     NotAGuarantee,

@@ -9,15 +9,15 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
+from dpcheckin.accounting.check_in_alone import sampled, visible_counts
+from dpcheckin.accounting.curve_composition import CurveRound
+from dpcheckin.accounting.normal import gaussian_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm, skellam
 
 from dpcheckin.accounting import curve_composition, distributed, removal
 from dpcheckin.accounting import skellam as skellam_accounting
-from dpcheckin.accounting.check_in_alone import sampled, visible_counts
-from dpcheckin.accounting.curve_composition import CurveRound
-from dpcheckin.accounting.normal import gaussian_profile
 from dpcheckin.errors import InvalidParameter
 
 

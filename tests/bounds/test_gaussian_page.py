@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from dpcheckin.accounting.gaussian_published import check_in_alone, clones_check_in, p4_theorem_3
 
 RUN = (10_000, 0.05, 2.0, 200, 1e-5)

@@ -7,12 +7,12 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-
-from dpcheckin.accounting import LocalPair, any_pure, compose, gaussian, lower_bound
-from dpcheckin.accounting import random_check_ins as p2
 from dpcheckin.accounting.homogeneous_pair import subsample_epsilon
 from dpcheckin.accounting.seating import Seats, seats_curve
 from dpcheckin.accounting.window import WindowRound
+
+from dpcheckin.accounting import LocalPair, any_pure, compose, gaussian, lower_bound
+from dpcheckin.accounting import random_check_ins as p2
 from dpcheckin.errors import InvalidParameter
 from oracles.window_runs import window_law
 

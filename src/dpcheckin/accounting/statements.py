@@ -187,11 +187,7 @@ class Guarantee:
     def to_json(self) -> dict[str, Any]:
         """A plain object for JSON; `from_json` reads it back."""
         return {
-            "kind": self.kind.value,
-            "epsilon": {"lower": self.epsilon.lower, "upper": _finite(self.epsilon.upper)},
-            "delta": self.delta,
-            "adjacency": self.adjacency.value,
-            "basis": list(self.basis),
+            **_common_json(self),
             "assumptions": list(self.assumptions),
             "local": None if self.local is None else self.local.to_json(),
         }
@@ -253,18 +249,25 @@ class LowerBound:
 
     def to_json(self) -> dict[str, Any]:
         """A plain object for JSON."""
-        return {
-            "kind": self.kind.value,
-            "epsilon": {"lower": self.epsilon.lower, "upper": _finite(self.epsilon.upper)},
-            "delta": self.delta,
-            "adjacency": self.adjacency.value,
-            "basis": list(self.basis),
-        }
+        return _common_json(self)
 
     if not TYPE_CHECKING:  # for the type checker there is no such method at all
 
         def charge(self) -> NoReturn:
             raise NotAGuarantee("a lower bound is not a guarantee: it cannot be charged")
+
+
+def _common_json(statement: Guarantee | LowerBound) -> dict[str, Any]:
+    return {
+        "kind": statement.kind.value,
+        "epsilon": {
+            "lower": statement.epsilon.lower,
+            "upper": _finite(statement.epsilon.upper),
+        },
+        "delta": statement.delta,
+        "adjacency": statement.adjacency.value,
+        "basis": list(statement.basis),
+    }
 
 
 def _finite(value: float) -> float | None:

@@ -198,25 +198,8 @@ class IntegerSumRound(SummedRound):
 
 
 @dataclass(frozen=True)
-class SkellamRound(SummedRound):
-    """Distributed check-in of integer vectors with Skellam noise, by its Rényi curve.
-
-    Args:
-        population: Number of clients.
-        rate: Probability that a client checks in.
-        variance: Of the noise of one coordinate of one report.
-        l1: How far a replaced report moves the sum in the l1 norm.
-        l2: The same in the l2 norm.
-        drawing_error: How far all noise of one round together may be, in total variation, from the
-            Skellam law.
-    """
-
-    population: int
-    rate: float
-    variance: float
-    l1: float
-    l2: float
-    drawing_error: float = 0.0
+class SkellamRound(SkellamSide, SummedRound):
+    """Distributed check-in of integer vectors with Skellam noise: equal rounds by Rényi curves."""
 
     def __post_init__(self) -> None:
         self._check()
@@ -224,11 +207,9 @@ class SkellamRound(SummedRound):
         positive("l1", self.l1)
         positive("l2", self.l2)
 
-    @cached_property
+    @property
     def renyi(self) -> SkellamSide:  # type: ignore[override]
-        return SkellamSide(
-            self.population, self.rate, self.variance, self.l1, self.l2, self.drawing_error
-        )
+        return self
 
     @cached_property
     def pair(self) -> LocalPair:  # type: ignore[override]
@@ -245,7 +226,7 @@ class SkellamRound(SummedRound):
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
         """What the Rényi curve says of delta: for runs mixed with other rounds."""
-        one, error = self.renyi.curve, self.drawing_error
+        one, error = self.renyi_curve, self.drawing_error
 
         def upper(alpha: FloatArray) -> FloatArray:
             return np.minimum(one.profile(alpha) + (1.0 + alpha) * error, 1.0)

@@ -31,8 +31,8 @@ def _sections(command: Any, name: str, parent: Any) -> Iterator[str]:
     command.rich_markup_mode = None
     context = command.make_context(name, [], parent=parent, resilient_parsing=True)
     context.terminal_width = WIDTH
-    said = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
-    yield f"## `{context.command_path}`\n\n```text\n{said.strip()}\n```\n"
+    help_text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+    yield f"## `{context.command_path}`\n\n```text\n{help_text.strip()}\n```\n"
     for name, child in sorted(getattr(command, "commands", {}).items()):
         yield from _sections(child, name, context)
 

@@ -34,8 +34,8 @@ def reproduce(
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from dpcheckin.report import names as known
-    from dpcheckin.report import reproduce as run
+    from dpcheckin.report.reproduce import names as known
+    from dpcheckin.report.reproduce import reproduce as run
 
     if list_names:
         typer.echo("\n".join([*known(), *training_figures.NAMES]))

@@ -193,14 +193,12 @@ async def _lines(request: Request) -> Response:
     return StreamingResponse(_points(_workers(request), form, axis, wanted), media_type=_LINES)
 
 
-async def _points(workers: Workers, form: Form, axis: str, wanted: list[str]) -> AsyncIterator[str]:
-    """Our own lines first, coarse before fine; then the published ones.
+Question = tuple[str, Callable[..., Any], tuple[Any, ...]]
 
-    No more questions are put to the workers than they can take up at once: when the browser turns
-    away, as it does when a slider moves, the rest is never asked.
-    """
-    xs = form.abscissas(axis, OUR_POINTS)
-    questions: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = []
+
+def _questions(form: Form, axis: str, xs: list[float], wanted: list[str]) -> list[Question]:
+    """What the workers are asked, in this order."""
+    questions: list[Question] = []
     for x in answers.coarse_first(xs):
         questions.append(("guarantee", answers.guarantee_at, (form, axis, x)))
         if form.about.bounded:
@@ -212,6 +210,17 @@ async def _points(workers: Workers, form: Form, axis: str, wanted: list[str]) ->
         else:
             for x in few:
                 questions.append((key, answers.published_at, (form, key, axis, (x,))))
+    return questions
+
+
+async def _points(workers: Workers, form: Form, axis: str, wanted: list[str]) -> AsyncIterator[str]:
+    """Our own lines first, coarse before fine; then the published ones.
+
+    No more questions are put to the workers than they can take up at once: when the browser turns
+    away, as it does when a slider moves, the rest is never asked.
+    """
+    xs = form.abscissas(axis, OUR_POINTS)
+    questions = _questions(form, axis, xs, wanted)
     yield (
         json.dumps({"axis": axis, "from": xs[0], "to": xs[-1], "questions": len(questions)}) + "\n"
     )

@@ -63,31 +63,29 @@ def python(form: Form) -> str:
             f"    population={_grouped(form.population)},\n    rate={_literal(form.rate)},\n"
             f"    rounds={_grouped(form.rounds)},\n"
             f"    randomizer=Gaussian({_literal(form.noise_multiplier)}),\n)\n"
-            f"said = plan.guarantee(delta={_literal(form.delta)})\n{_PRINT}"
+            f"stated = plan.guarantee(delta={_literal(form.delta)})\n{_PRINT}"
         )
     if form.protocol == "random-check-in-averaged":
         return (
-            "from dpcheckin.accounting.published import Setting, evaluate\n\n"
-            "run = Setting(\n"
+            "from dpcheckin import RunQuestion\n\n"
+            "run = RunQuestion(\n"
             f'    protocol="{form.protocol}",\n    population={_grouped(form.population)},\n'
-            f"    slots={_grouped(form.slots)},\n    rounds=1,\n"
-            f"    local_epsilon={_literal(form.local_epsilon)},\n"
-            f"    delta={_literal(form.delta)},\n)\n"
-            'proved = [x for x in evaluate(run) if x.kind == "guarantee" and x.applies]\n'
-            "print(min(x.guaranteed_epsilon() for x in proved))"
+            f"    slots={_grouped(form.slots)},\n"
+            f"    local_epsilon={_literal(form.local_epsilon)},\n)\n"
+            f"stated = run.guarantee(delta={_literal(form.delta)})\n{_PRINT}"
         )
     kind = _KINDS[form.protocol]
     lines = [f"    {line},\n" for line in _arguments(form)]
     maker = _MAKERS[form.randomizer]
     return (
-        f"from dpcheckin.accounting import {', '.join(sorted((kind, maker, 'guarantee')))}\n\n"
+        f"from dpcheckin import {', '.join(sorted((kind, maker, 'guarantee')))}\n\n"
         f"one = {kind}(\n{''.join(lines)})\n"
-        f"said = guarantee([(one, {_grouped(form.windows)})], delta={_literal(form.delta)})\n"
+        f"stated = guarantee([(one, {_grouped(form.windows)})], delta={_literal(form.delta)})\n"
         f"{_PRINT}"
     )
 
 
-_PRINT = "print(said)\nprint(said.epsilon.upper)"
+_PRINT = "print(stated)\nprint(stated.epsilon.upper)"
 _KINDS = {
     "shuffled-check-in": "CheckInRound",
     "subsampled-shuffle": "SubsampleRound",

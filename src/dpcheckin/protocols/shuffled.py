@@ -29,6 +29,12 @@ def _probability(name: str, value: float, *, closed: bool = True) -> None:
         raise InvalidParameter(name, value, "in [0, 1]" if closed else "strictly between 0 and 1")
 
 
+def _check_crowd(plan: ShuffledCheckIn | SubsampledShuffle | FullShuffle) -> None:
+    at_least("population", plan.population, 2)
+    at_least("rounds", plan.rounds, 1)
+    _probability("colluding", plan.colluding)
+
+
 @dataclass(frozen=True)
 class ShuffledCheckIn(RoundPlan):
     """Each client checks in with probability `rate`, on its own, in each round.
@@ -47,11 +53,9 @@ class ShuffledCheckIn(RoundPlan):
     colluding: float = 0.0
 
     def __post_init__(self) -> None:
-        at_least("population", self.population, 2)
-        at_least("rounds", self.rounds, 1)
+        _check_crowd(self)
         _probability("rate", self.rate, closed=False)
         _probability("dropout", self.dropout)
-        _probability("colluding", self.colluding)
         if self.lowest_rate is not None and not 0 < self.lowest_rate <= self.rate:
             raise InvalidParameter("lowest_rate", self.lowest_rate, f"in (0, {self.rate:g}]")
 
@@ -97,10 +101,8 @@ class SubsampledShuffle(RoundPlan):
     colluding: float = 0.0
 
     def __post_init__(self) -> None:
-        at_least("population", self.population, 2)
-        at_least("rounds", self.rounds, 1)
+        _check_crowd(self)
         at_least("cohort_size", self.cohort_size, 1)
-        _probability("colluding", self.colluding)
         if self.cohort_size >= self.population:
             raise InvalidParameter(
                 "cohort_size",
@@ -134,9 +136,7 @@ class FullShuffle(RoundPlan):
     colluding: float = 0.0
 
     def __post_init__(self) -> None:
-        at_least("population", self.population, 2)
-        at_least("rounds", self.rounds, 1)
-        _probability("colluding", self.colluding)
+        _check_crowd(self)
 
     def accounting_round(self) -> accounting.ShuffleRound:
         return accounting.ShuffleRound(

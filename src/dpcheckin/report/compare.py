@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from dpcheckin.accounting import Kind, WindowRound, compose
 from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.names import PLANNED, RunQuestion, protocol_name
-from dpcheckin.report.panel import Cell, Column, Panel, Row
+from dpcheckin.report.panel import Column, Panel, Row
 
 # bounds about the removal of a client are published, but no protocol of its own
 PROTOCOLS = (*PLANNED, "distributed-check-in-removal")
@@ -30,6 +31,11 @@ class Line:
     kind: Kind
     epsilon: float | None
     note: str | None
+
+    @property
+    def key(self) -> str:
+        """A name that tells two bounds of one name apart."""
+        return f"{self.name} [{self.source}]"
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -58,29 +64,16 @@ def along(setting: Setting, parameter: str, values: Sequence[float]) -> Panel:
         raise InvalidParameter("over", parameter, "one of " + ", ".join(ALONG))
     if not values:
         raise InvalidParameter("values", list(values), "at least one value")
-    whole = parameter in ("rounds", "population", "slots")
-    settings: dict[str, Setting] = {}
-    for v in values:
-        change: dict[str, Any] = {parameter: int(v) if whole else float(v)}
-        settings[f"{v:g}"] = replace(setting, **change)
-    computed = {label: compare(s) for label, s in settings.items()}
+    computed = {f"{v:g}": compare(_changed(setting, parameter, v)) for v in values}
+    cells = [{line.key: line.epsilon for line in lines} for lines in computed.values()]
     kinds: dict[str, Kind] = {}
-    for lines in computed.values():
-        for line in lines:
-            if line.epsilon is not None:
-                kinds.setdefault(f"{line.name} [{line.source}]", line.kind)
-
-    def cell(label: str, column: str) -> Cell:
-        for line in computed[label]:
-            if f"{line.name} [{line.source}]" == column:
-                return line.epsilon
-        return None
-
-    rows = tuple(Row(label, float(label), {"row": float(i)}) for i, label in enumerate(settings))
-    labels = list(settings)
+    for line in chain.from_iterable(computed.values()):
+        if line.epsilon is not None:
+            kinds.setdefault(line.key, line.kind)
+    rows = tuple(Row(label, float(label), {"row": float(i)}) for i, label in enumerate(computed))
 
     def column(name: str, kind: Kind) -> Column:
-        return Column(name, kind, lambda p: cell(labels[int(p["row"])], name))
+        return Column(name, kind, lambda p: cells[int(p["row"])].get(name))
 
     return Panel(
         name="comparison",
@@ -91,6 +84,12 @@ def along(setting: Setting, parameter: str, values: Sequence[float]) -> Panel:
         about=f"delta = {setting.delta:g}",
         log_x=len(values) > 2 and min(values) > 0 and max(values) / min(values) > 20,
     )
+
+
+def _changed(setting: Setting, parameter: str, value: float) -> Setting:
+    whole = parameter in ("rounds", "population", "slots")
+    change: dict[str, Any] = {parameter: int(value) if whole else float(value)}
+    return replace(setting, **change)
 
 
 # protocols whose guarantee is the empty-seat theorem; sums and averages have catalogue entries

@@ -89,7 +89,7 @@ class SkellamSide:
     drawing_error: float = 0.0
 
     @cached_property
-    def curve(self) -> RenyiCurve:
+    def renyi_curve(self) -> RenyiCurve:
         """Of one round."""
         return summed_rdp(
             self.population,
@@ -99,7 +99,7 @@ class SkellamSide:
 
     def epsilon(self, rounds: int, delta: float) -> Bracket:
         """Epsilon of equal rounds; ``upper`` is a guarantee for the noise that is drawn."""
-        composed = self.curve.times(rounds)
+        composed = self.renyi_curve.times(rounds)
         found = composed.epsilon((1.0 - DRAWING_SHARE) * delta).epsilon * (1.0 + 1e-9)
         paid = (1.0 + math.exp(min(found, 600.0))) * rounds * self.drawing_error
         if paid > DRAWING_SHARE * delta:

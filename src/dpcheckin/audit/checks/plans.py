@@ -113,6 +113,7 @@ def plan_named(
         rounds: number of rounds.
         slots: of a random check-in window.
     """
+    protocol = protocol_name(protocol, PROTOCOLS)
     if slots is not None and protocol != "random-check-in-fixed":
         raise InvalidParameter("slots", slots, "left out but for random-check-in-fixed")
     if protocol == "shuffle" or (protocol == "shuffled-check-in" and rate == 1):
@@ -125,11 +126,9 @@ def plan_named(
         if not isinstance(randomizer, Gaussian):
             raise InvalidParameter("randomizer", randomizer.describe(), "gaussian:SIGMA for sums")
         return DistributedCheckIn(population, rate, rounds, randomizer)
-    if protocol == "random-check-in-fixed":
-        if rounds != 1:
-            raise InvalidParameter("rounds", rounds, "1: a window is one run of its slots")
-        return RandomCheckIns(population, slots or population, randomizer)
-    raise InvalidParameter("protocol", protocol, ", ".join(PROTOCOLS))
+    if rounds != 1:
+        raise InvalidParameter("rounds", rounds, "1: a window is one run of its slots")
+    return RandomCheckIns(population, slots or population, randomizer)
 
 
 def attack_on(plan: Plan) -> tuple[Neighbours, Sequence[Statistic]]:

@@ -179,12 +179,7 @@ _ROUNDS = ShuffledCheckIn(10, 0.4, 4, DaryResponse(2.0, 3))
 
 
 def _wrong_step(
-    name: str,
-    wrong: str,
-    system: type[CoinByCoin],
-    plan: ShuffledCheckIn,
-    delta: float,
-    pairs: int,
+    name: str, wrong: str, system: type[CoinByCoin], plan: ShuffledCheckIn, delta: float, pairs: int
 ) -> Callable[[], Mutant]:
     """A mutant whose system plays the plan with one step changed."""
 
@@ -196,37 +191,21 @@ def _wrong_step(
 
 
 _doubled_rate = _wrong_step(
-    "rate 2γ",
-    "clients check in at rate 0.9 for 0.45",
-    DoubledRate,
-    ShuffledCheckIn(6, 0.45, 1, DaryResponse(3.0, 3)),
-    delta=0.1,
-    pairs=6_000,
-)
+    "rate 2γ", "clients check in at rate 0.9 for 0.45",
+    DoubledRate, ShuffledCheckIn(6, 0.45, 1, DaryResponse(3.0, 3)), delta=0.1, pairs=6_000,
+)  # fmt: skip
 _no_permutation = _wrong_step(
-    "shuffler that does not permute",
-    "batches are in the order of clients",
-    NoPermutation,
-    ShuffledCheckIn(100, 0.5, 1, DaryResponse(4.0, 3)),
-    delta=0.02,
-    pairs=2_000,
-)
+    "shuffler that does not permute", "batches are in the order of clients",
+    NoPermutation, ShuffledCheckIn(100, 0.5, 1, DaryResponse(4.0, 3)), delta=0.02, pairs=2_000,
+)  # fmt: skip
 _sent_twice = _wrong_step(
-    "report sent twice",
-    "a retry is kept beside the first",
-    SentTwice,
-    ShuffledCheckIn(10, 0.5, 1, DaryResponse(2.0, 3)),
-    delta=0.1,
-    pairs=12_000,
-)
+    "report sent twice", "a retry is kept beside the first",
+    SentTwice, ShuffledCheckIn(10, 0.5, 1, DaryResponse(2.0, 3)), delta=0.1, pairs=12_000,
+)  # fmt: skip
 _same_coins = _wrong_step(
-    "coin reused across rounds",
-    "who checks in once checks in always",
-    SameCoins,
-    ShuffledCheckIn(20, 0.1, 6, DaryResponse(3.0, 3)),
-    delta=0.02,
-    pairs=8_000,
-)
+    "coin reused across rounds", "who checks in once checks in always",
+    SameCoins, ShuffledCheckIn(20, 0.1, 6, DaryResponse(3.0, 3)), delta=0.02, pairs=8_000,
+)  # fmt: skip
 
 
 def _half_ledger() -> Mutant:
