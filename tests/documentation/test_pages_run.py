@@ -185,3 +185,8 @@ def test_a_misspelt_marker_is_an_error(tmp_path: Path) -> None:
     page.write_text("<!-- nor run: x -->\n```sh\n```\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="no such marker"):
         blocks(page)
+
+
+def test_the_scaling_page_is_short() -> None:
+    """It was 2,650 words."""
+    assert len((ROOT / "docs" / "scaling.md").read_text("utf-8").split()) <= 1325
