@@ -14,6 +14,7 @@ from runpy import run_path
 import pytest
 import typer.main
 
+import dpcheckin
 from documentation.blocks import PAGES, ROOT, blocks, name_of
 from documentation.session import LOOSE
 from dpcheckin.accounting.published import catalogue
@@ -130,6 +131,12 @@ def test_every_public_name_of_the_layer_is_in_the_reference(layer: str) -> None:
     assert set(package.__all__) - raised <= listed
     for name in package.__all__:
         assert getattr(package, name).__doc__, f"dpcheckin.{layer}.{name} says nothing of itself"
+
+
+def test_every_name_of_the_front_door_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "api" / "front-door.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", page)) - {"dpcheckin"}
+    assert named == set(dpcheckin.__all__) - {"__version__"}
 
 
 WITH_EXAMPLES = sorted(
