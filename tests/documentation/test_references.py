@@ -117,6 +117,37 @@ def test_every_command_that_is_only_mentioned_exists_with_its_options(page: Path
         assert used <= known[path], command
 
 
+# --- files and modules in running text --------------------------------------------------------
+
+
+def outside_blocks(page: Path) -> str:
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_that_is_mentioned_exists(page: Path) -> None:
+    named = re.findall(
+        r"`(?:python )?((?:tests|benchmarks|tools|examples)/[\w/.-]+)", page.read_text()
+    )
+    for name in named:
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_module_and_function_that_is_mentioned_exists(page: Path) -> None:
+    for name in set(re.findall(r"`(dpcheckin(?:\.\w+)+)`", outside_blocks(page))):
+        assert resolved(name) is not None, name
+
+
+def resolved(name: str) -> object:
+    """The module, or what a module holds under the rest of the name."""
+    module, _, last = name.rpartition(".")
+    try:
+        return import_module(name)
+    except ImportError:
+        return getattr(import_module(module), last, None)
+
+
 # --- the interface --------------------------------------------------------------------------
 
 LAYERS = ("accounting", "randomizers", "protocols", "learning", "audit")
