@@ -33,6 +33,10 @@ def load() -> ModuleType:
     return dpcheckin.accounting
 
 
+def one_round(one: Any, epsilon: float) -> Any:
+    return load().compose([(one, 1)]).delta(epsilon)
+
+
 def holds(
     bracket: Any, truth: float | mpmath.mpf, width: float, floor: float, case: object
 ) -> None:
@@ -65,7 +69,7 @@ def test_one_round_of_few_users(rate: float, local: float) -> None:
         epsilon = share * local
         truth = ta.pure_delta_mp(n, rate, local, symbols, epsilon)
         bracket = acc.CheckInRound(population=n, rate=rate, pair=pure(acc, local, symbols))
-        holds(bracket.delta(epsilon), truth, 1e-3, 1e-16, (n, rate, local, symbols, epsilon))
+        holds(one_round(bracket, epsilon), truth, 1e-3, 1e-16, (n, rate, local, symbols, epsilon))
 
 
 @pytest.mark.parametrize(
@@ -90,10 +94,10 @@ def test_one_round_of_hundreds_against_fifty_digits(
     """From everyday deltas down to those far below a double's resolution at 1."""
     acc = load()
     truth = ta.pure_delta_mp(population, rate, local, symbols, epsilon)
-    got = acc.CheckInRound(population, rate, pure(acc, local, symbols)).delta(epsilon)
+    got = one_round(acc.CheckInRound(population, rate, pure(acc, local, symbols)), epsilon)
     holds(got, truth, 1e-3, 1e-16, (population, rate, local, symbols, epsilon, float(truth)))
     if rate == 1.0:
-        got = acc.ShuffleRound(population, pure(acc, local, symbols)).delta(epsilon)
+        got = one_round(acc.ShuffleRound(population, pure(acc, local, symbols)), epsilon)
         holds(got, truth, 1e-3, 1e-16, ("shuffle", population, local, symbols, epsilon))
 
 
@@ -108,7 +112,7 @@ def test_one_round_of_hundreds_against_fifty_digits(
 def test_any_small_round(n: int, rate: float, local: float, symbols: int, share: float) -> None:
     acc = load()
     truth = ta.pure_delta_mp(n, rate, local, symbols, share * local)
-    got = acc.CheckInRound(n, rate, pure(acc, local, symbols)).delta(share * local)
+    got = one_round(acc.CheckInRound(n, rate, pure(acc, local, symbols)), share * local)
     holds(got, truth, 1e-3, 1e-16, (n, rate, local, symbols, share * local))
 
 
@@ -129,7 +133,9 @@ def test_named_randomizers_are_the_three_atoms_they_claim(name: str) -> None:
     assert pair.local_epsilon == pytest.approx(local, rel=1e-9)
     for n, rate, epsilon in itertools.product((2, 8), (0.2, 1.0), (0.0, 0.4)):
         truth = ta.theorem_delta_mp(n, rate, pair.local_epsilon, pair.hit, pair.neutral, epsilon)
-        holds(acc.CheckInRound(n, rate, pair).delta(epsilon), truth, 1e-3, 1e-16, (name, n, rate))
+        holds(
+            one_round(acc.CheckInRound(n, rate, pair), epsilon), truth, 1e-3, 1e-16, (name, n, rate)
+        )
 
 
 def test_fixed_cohorts() -> None:
@@ -143,7 +149,7 @@ def test_fixed_cohorts() -> None:
                 truth = theorem_oracle.subsample_delta(law, n, cohort, epsilon)
             else:
                 truth = theorem_oracle.full_delta(law, n, 1.0, epsilon)
-            got = acc.SubsampleRound(n, cohort, pure(acc, local, symbols)).delta(epsilon)
+            got = one_round(acc.SubsampleRound(n, cohort, pure(acc, local, symbols)), epsilon)
             holds(got, truth, 1e-3, 1e-12, (n, cohort, local, symbols, epsilon))
 
 
@@ -190,7 +196,7 @@ def test_a_users_own_atoms(seed: int) -> None:
         assert float(pair.profile(alpha)) == pytest.approx(law.profile(alpha), abs=1e-10)
     n, rate = int(rng.integers(1, 5)), float(rng.choice([0.01, 0.2, 0.5, 0.9]))
     for epsilon in (0.0, 0.1, 0.7, 2.0):
-        got = acc.CheckInRound(n, rate, pair).delta(epsilon)
+        got = one_round(acc.CheckInRound(n, rate, pair), epsilon)
         between_theorems(got, law, n, rate, epsilon, (seed, n, rate, epsilon))
         for others in itertools.combinations_with_replacement((0, 1), n - 1):
             matrix = np.stack([p, q])
@@ -207,14 +213,14 @@ def test_gaussian_reports_of_up_to_three_users(sigma: float) -> None:
         # When all check in, the local profile bounds what rate^n alone would charge as 1.
         local = theorem_oracle.gaussian_profile(2.0 / sigma, mpmath.exp(epsilon))
         truth -= mpmath.mpf(rate) ** n * (1 - local)
-        got = acc.CheckInRound(n, rate, acc.gaussian(sigma)).delta(epsilon)
+        got = one_round(acc.CheckInRound(n, rate, acc.gaussian(sigma)), epsilon)
         # heavy tails (noise below the clip) are cut coarsely: sound, a little loose
         holds(got, truth, 0.12 if sigma <= 1 else 2e-3, 1e-12, (sigma, n, rate, epsilon))
     for n, epsilon in itertools.product((2, 3, 7), (0.0, 0.2, 1.0)):
         with mpmath.workdps(30):  # one report among n seats is the local profile further out
             ratio = 1 + n * (mpmath.exp(mpmath.mpf(epsilon)) - 1)
             truth = theorem_oracle.gaussian_profile(2.0 / sigma, ratio) / n
-        got = acc.SubsampleRound(n, 1, acc.gaussian(sigma)).delta(epsilon)
+        got = one_round(acc.SubsampleRound(n, 1, acc.gaussian(sigma)), epsilon)
         holds(got, truth, 0.12 if sigma <= 1 else 2e-3, 1e-12, (sigma, n, epsilon))
 
 
@@ -229,7 +235,7 @@ def test_gaussian_reports_of_dozens(
     profile = lattice_oracle.gaussian(2.0 / sigma)
     truth = lattice_oracle.check_in_delta(profile, population, rate, epsilon, 300.0, 10)
     truth -= rate**population * (1 - float(profile(np.array(math.exp(epsilon)))))
-    got = acc.CheckInRound(population, rate, acc.gaussian(sigma)).delta(epsilon)
+    got = one_round(acc.CheckInRound(population, rate, acc.gaussian(sigma)), epsilon)
     assert got.upper >= truth * (1 - 1e-7), (sigma, population, rate, epsilon, got, truth)
     assert got.lower <= truth * (1 + 1e-7), (sigma, population, rate, epsilon, got, truth)
     assert got.upper <= truth * 1.005, (sigma, population, rate, epsilon, got, truth)
@@ -246,7 +252,7 @@ def test_laplace_reports_of_dozens(
     profile = lattice_oracle.laplace(local)
     reach = 2.0 + math.exp(local + epsilon)
     truth = lattice_oracle.check_in_delta(profile, population, rate, epsilon, 4 * reach, 60)
-    got = acc.CheckInRound(population, rate, acc.laplace(local)).delta(epsilon)
+    got = one_round(acc.CheckInRound(population, rate, acc.laplace(local)), epsilon)
     assert got.upper >= truth * (1 - 1e-6), (local, population, rate, epsilon, got, truth)
     assert got.upper <= truth * 1.002, (local, population, rate, epsilon, got, truth)
 
@@ -257,10 +263,10 @@ def test_laplace_reports_of_two_users() -> None:
     for local, n, epsilon in itertools.product((0.5, 2.0, 6.0), (2, 5), (0.0, 0.1, 0.3)):
         alpha = 1 + n * (math.exp(epsilon) - 1)
         exact = max(0.0, 1 - math.exp((math.log(alpha) - local) / 2))
-        got = acc.SubsampleRound(n, 1, acc.laplace(local)).delta(epsilon)
+        got = one_round(acc.SubsampleRound(n, 1, acc.laplace(local)), epsilon)
         holds(got, exact / n, 4e-3, 1e-12, (local, n, epsilon))
         rate = 0.3
-        got = acc.CheckInRound(2, rate, acc.laplace(local)).delta(epsilon)
+        got = one_round(acc.CheckInRound(2, rate, acc.laplace(local)), epsilon)
         two = max(0.0, 1 - math.exp((math.log(2 * math.exp(epsilon) - 1) - local) / 2))
         assert got.upper >= rate * (1 - rate) * two * (1 - ROUNDING)
         assert got.upper <= (rate * (1 - rate) * two + rate**2) * 1.002 + 1e-12
@@ -275,7 +281,7 @@ def test_approximate_randomizers_cost_rate_times_local_delta() -> None:
         q = p[[1, 0, 3, 2]]
         law = local_laws.symmetric_law([(p, q)])
         for epsilon in (0.0, 0.3, 1.5):
-            got = acc.CheckInRound(n, rate, acc.approximate(local, lost)).delta(epsilon)
+            got = one_round(acc.CheckInRound(n, rate, acc.approximate(local, lost)), epsilon)
             between_theorems(got, law, n, rate, epsilon, (local, lost, n, rate, epsilon))
             laws = [bf.check_in_law(np.stack([p, q]), [x] + [1] * (n - 1), rate) for x in (0, 1)]
             seen = max(bf.both_directions(*bf.as_pair(*laws), epsilon))
@@ -292,17 +298,17 @@ def test_no_empty_seat_is_refused_unless_pure() -> None:
     own = acc.from_atoms([2.0, 1.0, 0.5], [0.2, 0.4, 0.4])
     for pair in (acc.gaussian(1.0), own):
         with pytest.raises(OutsideTheorem):
-            acc.ShuffleRound(10, pair).delta(0.1)
+            one_round(acc.ShuffleRound(10, pair), 0.1)
         with pytest.raises(OutsideTheorem):
-            acc.SubsampleRound(10, 10, pair).delta(0.1)
+            one_round(acc.SubsampleRound(10, 10, pair), 0.1)
         with pytest.raises(OutsideTheorem):
-            acc.CheckInRound(10, 1.0, pair).delta(0.1)
+            one_round(acc.CheckInRound(10, 1.0, pair), 0.1)
     for bad in (-0.1, 1.1, math.nan):
         with pytest.raises(DpCheckinError):
-            acc.CheckInRound(10, bad, acc.any_pure(1.0)).delta(0.1)
+            one_round(acc.CheckInRound(10, bad, acc.any_pure(1.0)), 0.1)
     for bad_epsilon in (-0.5, math.nan):
         with pytest.raises(DpCheckinError):
-            acc.CheckInRound(10, 0.5, acc.any_pure(1.0)).delta(bad_epsilon)
+            one_round(acc.CheckInRound(10, 0.5, acc.any_pure(1.0)), bad_epsilon)
 
 
 def test_rates_in_an_interval() -> None:
@@ -313,7 +319,7 @@ def test_rates_in_an_interval() -> None:
     ):
         law = local_laws.three_atoms(local, *local_laws.dary(local, 3))
         pair = acc.dary_response(local, 3)
-        got = acc.CheckInRound(4, high, pair, lowest_rate=low).delta(epsilon)
+        got = one_round(acc.CheckInRound(4, high, pair, lowest_rate=low), epsilon)
         bound = theorem_oracle.interval_rate_delta(law, 4, low, high, epsilon)
         assert got.upper <= bound * 1.03 + 1e-12, (low, high, local, epsilon)
         matrix = local_laws.dary_matrix(local, 3)
@@ -329,12 +335,12 @@ def test_colluders_leave_the_honest_seats() -> None:
     for local, epsilon in itertools.product((0.5, 2.0), (0.0, 0.3, 1.0)):
         pair = acc.dary_response(local, 3)
         hit, neutral = local_laws.dary(local, 3)
-        got = acc.CheckInRound(10, 0.3, pair, colluding=0.4).delta(epsilon)
+        got = one_round(acc.CheckInRound(10, 0.3, pair, colluding=0.4), epsilon)
         truth = ta.theorem_delta_mp(6, 0.3, local, hit, neutral, epsilon)
         holds(got, truth, 1e-3, 1e-14, ("check-in", local, epsilon))
         matrix = local_laws.dary_matrix(local, 3)
         for cohort in (1, 2, 4):
-            got = acc.SubsampleRound(5, cohort, pair, colluding=0.4).delta(epsilon)
+            got = one_round(acc.SubsampleRound(5, cohort, pair, colluding=0.4), epsilon)
             for others in itertools.combinations_with_replacement(range(3), 2):
                 laws = [bf.subsample_law(matrix, [x, *others], cohort, 2) for x in (0, 1)]
                 seen = max(bf.both_directions(*bf.as_pair(*laws), epsilon))
@@ -344,7 +350,7 @@ def test_colluders_leave_the_honest_seats() -> None:
 def test_equal_dropout_is_covered() -> None:
     acc = load()
     for drop, epsilon in itertools.product((0.1, 0.6), (0.0, 0.5)):
-        got = acc.CheckInRound(4, 0.3, acc.dary_response(2.0, 3), dropout=drop).delta(epsilon)
+        got = one_round(acc.CheckInRound(4, 0.3, acc.dary_response(2.0, 3), dropout=drop), epsilon)
         matrix = local_laws.dary_matrix(2.0, 3)
         for others in itertools.combinations_with_replacement(range(3), 3):
             laws = [bf.check_in_law(matrix, [x, *others], 0.3 * (1 - drop)) for x in (0, 1)]
@@ -374,7 +380,7 @@ def test_random_pure_randomizers_stay_below_the_generic_bound(seed: int) -> None
         seen = bf.as_pair(view(0), view(1))
         for epsilon in (0.0, 0.2, 0.9):
             truth = max(bf.both_directions(*seen, epsilon))
-            assert plan.delta(epsilon).upper >= truth - 1e-13, (seed, plan, epsilon)
+            assert one_round(plan, epsilon).upper >= truth - 1e-13, (seed, plan, epsilon)
 
 
 # --- composition ------------------------------------------------------------------------------

@@ -3,9 +3,10 @@
 import mpmath
 import numpy as np
 import pytest
-from dpcheckin.accounting.binomial import pmf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from dpcheckin.accounting.engine.binomial import pmf
 
 
 def _exact(k: int, n: int, p: float) -> mpmath.mpf:

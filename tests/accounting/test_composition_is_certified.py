@@ -17,9 +17,9 @@ from dpcheckin.accounting import (
     any_pure,
     compose,
     gaussian,
-    loss,
 )
-from dpcheckin.accounting.renyi import epsilon_by_renyi
+from dpcheckin.accounting.engine import loss
+from dpcheckin.accounting.renyi.theorem import epsilon_by_renyi
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem
 from oracles import gaussian_mechanism
 

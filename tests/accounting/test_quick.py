@@ -1,13 +1,12 @@
 """Quick figures are guarantees too: never below the truth, and not far above it."""
 
 import pytest
-from dpcheckin.accounting.quick import QuickRounds, QuickSums, quick_epsilon
-from dpcheckin.accounting.rough import rough_epsilon
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpcheckin.accounting import (
     CheckInRound,
+    DistributedRound,
     Round,
     ShuffleRound,
     SubsampleRound,
@@ -15,11 +14,11 @@ from dpcheckin.accounting import (
     any_pure,
     binary_response,
     compose,
-    distributed,
     gaussian,
     laplace,
     lower_bound,
 )
+from dpcheckin.accounting.preview import CoarseRounds, coarse_epsilon, rough_epsilon
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 
@@ -42,7 +41,7 @@ def test_a_quick_figure_lies_just_above_what_the_theorem_gives(
     one: Round, rounds: int, looser: float
 ) -> None:
     exact = compose([(one, rounds)]).epsilon(1e-5)
-    quick = quick_epsilon(one, rounds, 1e-5)
+    quick = coarse_epsilon(one, rounds, 1e-5)
     assert exact.lower <= quick <= looser * exact.upper
 
 
@@ -58,14 +57,14 @@ def test_it_is_never_below_the_certified_lower_end(
     population: int, rate: float, local_epsilon: float, rounds: int, log_delta: float
 ) -> None:
     one, delta = CheckInRound(population, rate, any_pure(local_epsilon)), 10.0**log_delta
-    quick = quick_epsilon(one, rounds, delta)
+    quick = coarse_epsilon(one, rounds, delta)
     assert quick >= compose([(one, rounds)]).epsilon(delta).lower
 
 
 def test_many_numbers_of_rounds_from_one_curve_rise_and_are_sound() -> None:
     one = CheckInRound(10_000, 0.02, any_pure(1.5))
     counts = [0, 1, 10, 100, 1_000]
-    rounds = QuickRounds(one, most=1_000, smallest=1e-7)
+    rounds = CoarseRounds(one, most=1_000, smallest=1e-7)
     together = [rounds.epsilon(count, 1e-6) for count in counts]
     assert together[0] == 0.0
     assert together == sorted(together)
@@ -75,11 +74,11 @@ def test_many_numbers_of_rounds_from_one_curve_rise_and_are_sound() -> None:
 
 def test_it_refuses_what_the_theorem_does_not_cover() -> None:
     with pytest.raises(OutsideTheorem):
-        quick_epsilon(ShuffleRound(1_000, gaussian(1.0)), 1, 1e-5)
+        coarse_epsilon(ShuffleRound(1_000, gaussian(1.0)), 1, 1e-5)
     with pytest.raises(InvalidParameter, match="count = 11"):
-        QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(11, 1e-5)
+        CoarseRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(11, 1e-5)
     with pytest.raises(InvalidParameter, match="delta = 1e-06"):
-        QuickRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(10, 1e-6)
+        CoarseRounds(ShuffleRound(1_000, any_pure(1.0)), 10, 1e-5).epsilon(10, 1e-6)
 
 
 # --- sums, and the figure that comes first ---------------------------------------------------
@@ -90,8 +89,9 @@ def test_it_refuses_what_the_theorem_does_not_cover() -> None:
     [(801, 0.014, 1.5, 1_046, 1e-6), (10**9, 0.01, 3.0, 241, 2e-6), (33, 1e-3, 6.0, 20, 1e-7)],
 )
 def test_quick_sums_lie_just_above_the_certified_figure(population, rate, noise, rounds, delta):
-    fast = QuickSums(population, rate, noise, 10_000, 1e-8).epsilon(rounds, delta)
-    sure = distributed.epsilon(population, rate, noise, rounds, delta)
+    one = DistributedRound(population, rate, noise)
+    fast = CoarseRounds(one, 10_000, 1e-8).epsilon(rounds, delta)
+    sure = compose([(one, rounds)]).epsilon(delta)
     assert sure.lower <= fast and sure.upper * 0.999 <= fast <= sure.upper * 1.02
 
 
@@ -127,5 +127,5 @@ def test_crowded_windows_are_priced_by_their_crowd():
 
 def test_a_composition_that_spreads_too_far_is_put_on_a_wider_grid():
     one = WindowRound(4, gaussian(7.834), others=21_639_888)
-    rounds = QuickRounds(one, most=10_000, smallest=1e-9)
+    rounds = CoarseRounds(one, most=10_000, smallest=1e-9)
     assert 0.0 <= rounds.epsilon(2_123, 1.47e-9) <= rounds.epsilon(2_200, 1.47e-9)

@@ -14,15 +14,13 @@ from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import pytest
-from dpcheckin.accounting.local_pairs import GaussianPair, privunit_parameters
-from dpcheckin.accounting.quick import quick_epsilon
-from dpcheckin.accounting.rough import rough_epsilon, simpler
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dpcheckin.accounting import (
     CheckInRound,
+    GaussianPair,
     LocalPair,
     Round,
     ShuffleRound,
@@ -37,6 +35,8 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
+from dpcheckin.accounting.caps import privunit_parameters
+from dpcheckin.accounting.preview import coarse_epsilon, rough_epsilon
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from oracles import brute_force as bf
 from oracles import gaussian_mechanism, local_laws, theorem_oracle
@@ -59,7 +59,7 @@ def _holds(one: Round, rounds: int, delta: float, pairs: Pairs, *, quick_too: bo
     # the last term is what sums in doubles can be off by
     assert truth <= rough * (1 + 1e-9) + 1e-12
     if quick_too:
-        assert truth <= quick_epsilon(one, rounds, delta) * (1 + 1e-9) + 1e-12
+        assert truth <= coarse_epsilon(one, rounds, delta) * (1 + 1e-9) + 1e-12
 
 
 def _others(values: int, clients: int) -> list[tuple[int, ...]]:
@@ -195,8 +195,8 @@ def test_no_window_of_few_slots_loses_more(
 def test_a_crowd_that_is_believed_in_is_there(slots: int, others: int, likely: float) -> None:
     """Few clients never make a crowd at a tiny delta: with a large chance of bad luck they do."""
     for local in (0.5, 2.0, 5.0):
-        one = simpler(WindowRound(slots, any_pure(local), 0.9, others=others), 0.1)
-        curve = one.curve(likely)
+        one = WindowRound(slots, any_pure(local), 0.9, others=others).simpler(0.1)
+        ((curve, _),) = one.curves(likely)
         matrix = local_laws.dary_matrix(local, 2)
         for p, q in _windows(matrix, slots, 0.9, None, others, 2):
             for epsilon in np.linspace(0.0, local, 12):
@@ -359,7 +359,7 @@ NAMES = [f"{i} {pair.label}" for i, (pair, _) in enumerate(PAIRS)]
 @pytest.mark.parametrize("pair", [pair for pair, _ in PAIRS], ids=NAMES)
 def test_the_simpler_report_is_nowhere_more_private(pair: LocalPair, local_delta: float) -> None:
     """Its profile lies above the original's at every alpha, far out and below one as well."""
-    worse = simpler(CheckInRound(10, 0.5, pair), local_delta).pair
+    worse = CheckInRound(10, 0.5, pair).simpler(local_delta).pair
     far = 60.0 if isinstance(pair, GaussianPair) else pair.local_epsilon + 1.0
     alphas = np.exp(np.linspace(-far, far, 4001))
     # profiles of the user's own are known up to the rounding of 1 - alpha + alpha h(1 / alpha)
@@ -399,7 +399,7 @@ def test_the_simpler_round_is_nowhere_more_private(
         ),
     ]
     for one, theorem in rounds:
-        curve = simpler(one, 1e-6).curve(1e-12)
+        ((curve, _),) = one.simpler(1e-6).curves(1e-12)
         for epsilon in (0.0, 0.01, 0.1, 0.3, 0.7, 1.5, 3.0):
             assert theorem(epsilon) <= curve.upper_at(epsilon) + 1e-13
 
@@ -411,7 +411,7 @@ def test_the_curve_grows_with_the_honest_part_of_a_cohort(local: float) -> None:
     honest, colluders, cohort = 6, 4, 5
     population = honest + colluders
     one = SubsampleRound(population, cohort, any_pure(local), colluding=colluders / population)
-    curve = simpler(one, 0.1).curve()
+    curve = one.simpler(0.1).curve()
     for epsilon in np.linspace(0.0, local, 9):
         curves = [theorem_oracle.subsample_delta(law, honest, k, epsilon) for k in range(honest)]
         curves.append(theorem_oracle.full_delta(law, honest, 1.0, epsilon))
@@ -462,7 +462,7 @@ def test_one_share_for_all_is_more_clients(local: float, crowd: int) -> None:
     ids=repr,
 )
 def test_a_quick_figure_is_not_far_above_the_rough_one(one: Round, rounds: int, delta: float):
-    quick = quick_epsilon(one, rounds, delta)
+    quick = coarse_epsilon(one, rounds, delta)
     assert lower_bound([(one, rounds)], delta).epsilon.lower <= quick
     assert quick <= 1.1 * rough_epsilon(one, rounds, delta)
 
@@ -479,9 +479,10 @@ def test_a_report_that_hardly_ever_stands_loses_nothing() -> None:
     one = WindowRound(40, gaussian(0.3), others=10**8)
     assert one.standing < 5e-7
     assert compose([(one, 1)]).epsilon(1e-6).upper == 0.0
-    assert quick_epsilon(one, 1, 1e-6) == rough_epsilon(one, 1, 1e-6) == 0.0
+    assert coarse_epsilon(one, 1, 1e-6) == rough_epsilon(one, 1, 1e-6) == 0.0
     # of a window that is half over, half as much
-    assert WindowRound(40, gaussian(0.3), 1.0, 20, 10**8).curve().upper_at(0.0) <= one.standing / 2
+    ((curve, _),) = WindowRound(40, gaussian(0.3), 1.0, 20, 10**8).curves()
+    assert curve.upper_at(0.0) <= one.standing / 2
 
 
 # --- numbers, or a clear refusal -----------------------------------------------------------------

@@ -9,9 +9,6 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from dpcheckin.accounting.curves import UPPER_SLACK
-from dpcheckin.accounting.inverse import solve
-from dpcheckin.accounting.local_pairs import privunit_parameters
 
 from dpcheckin.accounting import (
     Bracket,
@@ -19,6 +16,7 @@ from dpcheckin.accounting import (
     Guarantee,
     Kind,
     LocalRound,
+    Round,
     ShuffleRound,
     SubsampleRound,
     ThreeAtoms,
@@ -36,7 +34,15 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
+from dpcheckin.accounting.caps import privunit_parameters
+from dpcheckin.accounting.engine.curves import UPPER_SLACK
+from dpcheckin.accounting.solve import solve
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
+
+
+def one_round(one: Round, epsilon: float) -> Bracket:
+    return compose([(one, 1)]).delta(epsilon)
+
 
 ALL_PAIRS = [
     any_pure(1.0),
@@ -130,45 +136,45 @@ def test_bad_parameters(make: Any, text: str) -> None:
 def test_full_shuffle_needs_a_proof(pair: Any) -> None:
     for one in (ShuffleRound(100, pair), CheckInRound(100, 1.0, pair), SubsampleRound(9, 9, pair)):
         with pytest.raises(OutsideTheorem, match="stay away with probability"):
-            one.delta(0.1)
+            one_round(one, 0.1)
     with pytest.raises(OutsideTheorem, match="largest rate below 1"):
-        CheckInRound(100, 1.0, pair, dropout=0.1).delta(0.1)
-    assert SubsampleRound(100, 99, pair).delta(0.1).upper < 1
+        one_round(CheckInRound(100, 1.0, pair, dropout=0.1), 0.1)
+    assert one_round(SubsampleRound(100, 99, pair), 0.1).upper < 1
 
 
 def test_a_given_profile_is_as_good_as_the_named_one() -> None:
     named = laplace(1.0)
     given = from_profile(named.function, local_epsilon=1.0)
-    first, second = (CheckInRound(500, 0.1, pair).delta(0.05) for pair in (named, given))
+    first, second = (one_round(CheckInRound(500, 0.1, pair), 0.05) for pair in (named, given))
     assert first.upper == pytest.approx(second.upper, rel=1e-9)
 
 
 def test_uneven_rates() -> None:
     """Sound where a plain rate is not: the example of clients dropping out at different rates."""
     pair = dary_response(2.0, 3)
-    assert CheckInRound(5, 0.2, pair).delta(1.0).upper < 0.087
+    assert one_round(CheckInRound(5, 0.2, pair), 1.0).upper < 0.087
     uneven = CheckInRound(5, 0.2, pair, lowest_rate=0.02)
-    assert uneven.delta(1.0).upper >= 0.087
+    assert one_round(uneven, 1.0).upper >= 0.087
     dropping = CheckInRound(5, 0.2, pair, dropout=0.9)
-    assert dropping.delta(1.0).upper == pytest.approx(uneven.delta(1.0).upper)
+    assert one_round(dropping, 1.0).upper == pytest.approx(one_round(uneven, 1.0).upper)
     assert any("between" in said for said in uneven.assumptions())
 
 
 def test_colluders_shrink_the_crowd() -> None:
     pair = any_pure(2.0)
-    with_colluders = CheckInRound(1000, 0.1, pair, colluding=0.25).delta(0.1)
-    assert with_colluders.upper == pytest.approx(CheckInRound(750, 0.1, pair).delta(0.1).upper)
-    fixed = SubsampleRound(1000, 100, pair, colluding=0.25).delta(0.1).upper
-    assert SubsampleRound(750, 60, pair).delta(0.1).upper < fixed
-    assert fixed < SubsampleRound(750, 95, pair).delta(0.1).upper
+    with_colluders = one_round(CheckInRound(1000, 0.1, pair, colluding=0.25), 0.1)
+    assert with_colluders.upper == pytest.approx(one_round(CheckInRound(750, 0.1, pair), 0.1).upper)
+    fixed = one_round(SubsampleRound(1000, 100, pair, colluding=0.25), 0.1).upper
+    assert one_round(SubsampleRound(750, 60, pair), 0.1).upper < fixed
+    assert fixed < one_round(SubsampleRound(750, 95, pair), 0.1).upper
     assert ShuffleRound(1000, pair, colluding=0.5).honest == 500
     tiny = SubsampleRound(6, 5, approximate(1.0, 1e-3), colluding=0.5)
-    assert tiny.delta(0.5).upper >= SubsampleRound(6, 5, any_pure(1.0)).delta(0.5).lower
+    assert one_round(tiny, 0.5).upper >= one_round(SubsampleRound(6, 5, any_pure(1.0)), 0.5).lower
 
 
 def test_one_client_has_only_its_local_guarantee() -> None:
     for pair in (any_pure(1.0), gaussian(2.0)):
-        one = CheckInRound(1, 0.3, pair).delta(0.2).upper
+        one = one_round(CheckInRound(1, 0.3, pair), 0.2).upper
         assert one == pytest.approx(0.3 * float(pair.profile(np.array([math.exp(0.2)]))[0]))
 
 

@@ -7,7 +7,9 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution
 from scipy import integrate, stats
 
-from dpcheckin.accounting import loss, sampled_gaussian
+from dpcheckin.accounting import SampledGaussianRound, compose
+from dpcheckin.accounting.engine.compose import compose as composed
+from dpcheckin.accounting.engine.loss import dominated
 from dpcheckin.errors import InvalidParameter
 
 
@@ -20,12 +22,13 @@ def test_one_round_by_integration(rate: float, noise: float, alpha: float) -> No
     without = stats.norm.pdf(x, 0.0, noise)
     with_it = (1 - rate) * without + rate * stats.norm.pdf(x, 1.0, noise)
     at = np.array([alpha])
+    step = SampledGaussianRound(rate, noise)
     for one, other, curve in (
-        (with_it, without, sampled_gaussian.present),
-        (without, with_it, sampled_gaussian.absent),
+        (with_it, without, step.present),
+        (without, with_it, step.absent),
     ):
         want = integrate.simpson(np.maximum(one - alpha * other, 0.0), x=x)
-        assert curve(rate, noise, at)[0] == pytest.approx(want, rel=1e-4, abs=1e-9)
+        assert curve(at)[0] == pytest.approx(want, rel=1e-4, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,7 @@ def test_another_library_lands_within_the_bracket(
     rate: float, noise: float, rounds: int, delta: float
 ) -> None:
     """Its optimistic figure is below our upper end, its pessimistic one above our lower end."""
-    got = sampled_gaussian.epsilon(rate, noise, rounds, delta)
+    got = compose([(SampledGaussianRound(rate, noise), rounds)]).epsilon(delta)
     optimistic, pessimistic = (
         privacy_loss_distribution.from_gaussian_mechanism(
             noise,
@@ -55,16 +58,16 @@ def test_another_library_lands_within_the_bracket(
 
 def test_a_curve_lowered_on_one_side_only_stays_a_lower_bound() -> None:
     """A coarse grid sees nothing of the short backward curve; the profile may not rise for it."""
-    rate, noise, step = 0.01, 1.0, 0.02
+    one, step = SampledGaussianRound(0.01, 1.0), 0.02
     fine = np.exp(np.arange(1201) * step / 2)
-    forward = sampled_gaussian.present(rate, noise, fine)
-    backward = sampled_gaussian.absent(rate, noise, fine)
-    lower = loss.compose([(loss.dominated(step, forward, backward), 10_000)], delta=1e-5)
+    forward = one.present(fine)
+    backward = one.absent(fine)
+    lower = composed([(dominated(step, forward, backward), 10_000)], delta=1e-5)
     assert lower.epsilon(1e-5, upper=False) <= 6.188  # the run's epsilon, from above
 
 
 def test_nothing_sampled_is_nothing_lost_and_nonsense_is_refused() -> None:
-    assert sampled_gaussian.epsilon(0.0, 1.0, 10, 1e-5).upper == 0.0
+    assert compose([(SampledGaussianRound(0.0, 1.0), 10)]).epsilon(1e-5).upper == 0.0
     for wrong in (0.0, float("nan"), float("inf"), -1.0):
         with pytest.raises(InvalidParameter, match="noise_multiplier"):
-            sampled_gaussian.epsilon(0.1, wrong, 10, 1e-5)
+            SampledGaussianRound(0.1, wrong)

@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from dpcheckin.accounting.dp_to_rdp import smallest_renyi
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpcheckin.accounting import clones
-from dpcheckin.accounting import strong_composition as strong
+from dpcheckin.accounting.published import clones
+from dpcheckin.accounting.published import strong_composition as strong
+from dpcheckin.accounting.published.p1 import smallest_renyi
 from dpcheckin.errors import OutsideTheorem
 
 

@@ -9,16 +9,29 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
-from dpcheckin.accounting.check_in_alone import sampled, visible_counts
-from dpcheckin.accounting.curve_composition import CurveRound
-from dpcheckin.accounting.normal import gaussian_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, norm, skellam
 
-from dpcheckin.accounting import curve_composition, distributed, removal
-from dpcheckin.accounting import skellam as skellam_accounting
+from dpcheckin.accounting import (
+    Bracket,
+    DistributedRound,
+    IntegerSumRound,
+    SkellamRound,
+    compose,
+    lower_bound,
+)
+from dpcheckin.accounting.engine import noise as noise_laws
+from dpcheckin.accounting.engine.curves import FunctionCurve
+from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.engine.sampling import refined, sampled, visible_counts
+from dpcheckin.accounting.published import p0, p1
+from dpcheckin.accounting.renyi.sums import skellam_rdp
 from dpcheckin.errors import InvalidParameter
+
+
+def _composed(n: int, rate: float, noise: float, rounds: int, delta: float) -> Bracket:
+    return compose([(DistributedRound(n, rate, noise), rounds)]).epsilon(delta)
 
 
 def _true_delta(values: list[float], other: float, rate: float, noise: float, e: float) -> float:
@@ -44,8 +57,8 @@ def _true_delta(values: list[float], other: float, rate: float, noise: float, e:
 def test_one_round_curve_is_an_upper_bound(values: list[float], rate: float, e: float) -> None:
     """Any data, both directions."""
     n, noise = len(values), 1.4
-    curve = distributed.round_curve(n, rate, noise, 2.0, smallest=1e-9)
-    bound = curve.upper(np.array([math.exp(e)]))[0]
+    ((curve, _),) = DistributedRound(n, rate, noise).curves(1e-9)
+    bound = curve.upper_at(e)
     first = [float(v) for v in values]
     swapped = [-first[0], *first[1:]]
     # 1e-6: the integration's error at the kinks; equal values of the others meet the bound
@@ -56,8 +69,8 @@ def test_one_round_curve_is_an_upper_bound(values: list[float], rate: float, e: 
 @pytest.mark.parametrize("e", [0.0, 0.2, 0.8])
 def test_one_round_curve_is_tight(e: float) -> None:
     """When all others hold one end of the ball it is attained."""
-    curve = distributed.round_curve(3, 0.3, 1.4, 2.0, smallest=1e-9)
-    bound = curve.upper(np.array([math.exp(e)]))[0]
+    ((curve, _),) = DistributedRound(3, 0.3, 1.4).curves(1e-9)
+    bound = curve.upper_at(e)
     assert _true_delta([1.0, -1.0, -1.0], -1.0, 0.3, 1.4, e) == pytest.approx(bound, rel=1e-5)
 
 
@@ -78,7 +91,7 @@ def test_large_fleets_approach_dp_accountings_poisson_sampling() -> None:
     Ours composes a pair that dominates both directions: a few percent above, never below.
     """
     n, rate, noise, rounds, delta = 10**6, 0.01, 0.05, 50, 1e-6
-    ours = distributed.epsilon(n, rate, noise, rounds, delta)
+    ours = _composed(n, rate, noise, rounds, delta)
     spread = noise * math.sqrt(n * rate) / 2
     one = privacy_loss_distribution.from_gaussian_mechanism(
         spread, sampling_prob=rate, value_discretization_interval=1e-5
@@ -102,8 +115,8 @@ def test_loss_distribution_never_exceeds_theorem_4(
     delta = 10.0**log_delta
     if delta < 1e-15 * rounds:
         return
-    ours = distributed.epsilon(n, rate, noise, rounds, delta)
-    assert ours.lower <= ours.upper <= distributed.theorem_4(n, rate, noise, rounds, delta) + 1e-9
+    ours = _composed(n, rate, noise, rounds, delta)
+    assert ours.lower <= ours.upper <= p1.theorem_4(n, rate, noise, rounds, delta) + 1e-9
 
 
 @pytest.mark.parametrize(
@@ -112,8 +125,8 @@ def test_loss_distribution_never_exceeds_theorem_4(
 )
 def test_lower_bound_is_close_below(n: int, rate: float, noise: float, rounds: int) -> None:
     """One round is tight; many rounds leave a few percent between the pair and its dominator."""
-    low = distributed.lower_epsilon(n, rate, noise, rounds, 1e-5)
-    high = distributed.epsilon(n, rate, noise, rounds, 1e-5).upper
+    low = lower_bound([(DistributedRound(n, rate, noise), rounds)], 1e-5).epsilon.lower
+    high = _composed(n, rate, noise, rounds, 1e-5).upper
     assert 0.85 * high <= low <= high
     if rounds == 1:
         assert low == pytest.approx(high, rel=5e-3)
@@ -124,9 +137,9 @@ def test_theorem_4_needs_its_k_0_term() -> None:
     n, rate = 10, 0.05
     counts = visible_counts(n, rate)
     assert counts.probability[counts.high <= 0].sum() == pytest.approx((1 - rate) ** n)
-    assert np.all(distributed.theorem_4_rdp(n, rate, 3.0).epsilons >= 0.0)
+    assert np.all(p1.theorem_4_rdp(n, rate, 3.0).epsilons >= 0.0)
     without = 1 - (1 - rate) ** n  # every remaining moment is at least one, but not by so much
-    assert without * math.exp(distributed.fixed_cohort_rdp(n, 1, 3.0).epsilons[0]) < 1.0
+    assert without * math.exp(p1.fixed_cohort_rdp(n, 1, 3.0).epsilons[0]) < 1.0
 
 
 @pytest.mark.parametrize("variance", [0.7, 5.0, 90.0])
@@ -138,27 +151,27 @@ def test_skellam_profile_against_scipy(variance: float, shift: int) -> None:
     p = skellam.pmf(j - shift, variance / 2, variance / 2)
     for epsilon in (0.0, 0.3, 1.5):
         direct = np.maximum(p - math.exp(epsilon) * q, 0).sum()
-        ours = skellam_accounting.skellam_profile(variance, shift, np.array([math.exp(epsilon)]))[0]
+        ours = noise_laws.skellam_profile(variance, shift, np.array([math.exp(epsilon)]))[0]
         assert ours == pytest.approx(direct, rel=1e-8, abs=1e-13)
 
 
 @pytest.mark.parametrize(("variance", "shift"), [(2.0, 1), (5.0, 3), (50.0, 4), (400.0, 20)])
 def test_skellam_renyi_bound_holds(variance: float, shift: int) -> None:
     """Agarwal et al.'s bound is above the exact divergence in one dimension."""
-    losses, p, _ = skellam_accounting._cumulative(variance, shift)
+    losses, p, _ = noise_laws._cumulative(variance, shift)
     mass = np.diff(p, prepend=0.0)
     orders = np.array([2.0, 3.0, 8.0, 20.0])
     exact = [math.log(np.sum(mass * np.exp((a - 1) * losses))) / (a - 1) for a in orders]
-    bound = skellam_accounting.sum_rdp(orders, variance, float(shift), float(shift))
+    bound = skellam_rdp(orders, variance, float(shift), float(shift))
     assert np.all(bound >= np.array(exact))
 
 
 def test_fine_skellam_noise_is_gaussian_noise() -> None:
     """Bound 10 and variance 200 are sigma = sqrt(2) per clipping norm."""
-    discrete = skellam_accounting.integer_epsilon(1_000, 0.1, 10, 200.0, 100, 1e-5)
-    smooth = distributed.epsilon(1_000, 0.1, math.sqrt(2.0), 100, 1e-5)
+    discrete = compose([(IntegerSumRound(1_000, 0.1, 10, 200.0), 100)]).epsilon(1e-5)
+    smooth = _composed(1_000, 0.1, math.sqrt(2.0), 100, 1e-5)
     assert discrete.upper == pytest.approx(smooth.upper, rel=2e-3)
-    vector = skellam_accounting.vector_rdp(1_000, 0.1, 200.0, l1=20.0, l2=20.0)
+    vector = SkellamRound(1_000, 0.1, 200.0, l1=20.0, l2=20.0).renyi.curve
     assert discrete.upper <= vector.times(100).epsilon(1e-5).epsilon
 
 
@@ -170,10 +183,10 @@ def test_removal_moments_by_integration() -> None:
     q = norm.pdf(x, 1 / (k + 1), noise / math.sqrt(k + 1))
     direct = np.trapezoid(q * (p / q) ** order, x)
     reverse = np.trapezoid(p * (q / p) ** order, x)
-    assert removal.moment(k, order, noise) == pytest.approx(direct, rel=1e-6)
-    assert removal.reverse_moment(k, order, noise) == pytest.approx(reverse, rel=1e-6)
-    assert removal.printed_moment(k, order, noise) < 0.71 < 1.75 < direct
-    assert math.isinf(removal.moment(k, k + 1, noise))
+    assert p0.moment(k, order, noise) == pytest.approx(direct, rel=1e-6)
+    assert p0.reverse_moment(k, order, noise) == pytest.approx(reverse, rel=1e-6)
+    assert p0.printed_moment(k, order, noise) < 0.71 < 1.75 < direct
+    assert math.isinf(p0.moment(k, k + 1, noise))
 
 
 def _removal_delta(n: int, rate: float, noise: float, e: float, added: bool) -> float:
@@ -194,20 +207,20 @@ def _removal_delta(n: int, rate: float, noise: float, e: float, added: bool) -> 
 @pytest.mark.parametrize(("n", "rate", "delta"), [(20, 0.2, 0.02), (200, 0.3, 1e-4)])
 def test_removal_epsilon_is_the_pair_by_integration(n: int, rate: float, delta: float) -> None:
     """The larger direction has exactly the delta asked for at the epsilon found."""
-    found = removal.epsilon(n, rate, 1.0, 1, delta).upper
+    found = p0.epsilon(n, rate, 1.0, 1, delta).upper
     worst = max(_removal_delta(n, rate, 1.0, found, added) for added in (True, False))
     assert worst == pytest.approx(delta, rel=1e-4)
 
 
 def test_removal_composes_and_refuses() -> None:
     """Ten rounds cost more than one and less than ten times as much."""
-    one = removal.epsilon(200, 0.3, 1.0, 1, 1e-4).upper
-    ten = removal.epsilon(200, 0.3, 1.0, 10, 1e-3).upper
+    one = p0.epsilon(200, 0.3, 1.0, 1, 1e-4).upper
+    ten = p0.epsilon(200, 0.3, 1.0, 10, 1e-3).upper
     assert one < ten < 10 * one
     for bad in ({"noise": 0.0}, {"rate": 1.0}, {"population": 1}):
         run = {"population": 200, "rate": 0.3, "noise": 1.0, "rounds": 1, "delta": 1e-4} | bad
         with pytest.raises(InvalidParameter):
-            removal.epsilon(**run)
+            p0.epsilon(**run)
 
 
 @pytest.mark.parametrize("distance", [1e-7, 1e-4, 0.05])
@@ -219,8 +232,8 @@ def test_tiny_losses_are_certified_in_both_directions(distance: float, fraction:
     def curve(alpha: np.ndarray) -> np.ndarray:
         return sampled(lambda a: gaussian_profile(distance, a), fraction, alpha)
 
-    one = CurveRound(curve, curve, 12 * distance * fraction)
-    found = curve_composition.epsilon([(one, 1)], delta)
+    one = FunctionCurve(curve, curve, 12 * distance * fraction)
+    found = Bracket(*refined([(one, 1)], delta))
     with mpmath.workdps(60):
         s, q = mpmath.mpf(distance), mpmath.mpf(fraction)
 

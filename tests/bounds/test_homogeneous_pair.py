@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from dpcheckin.accounting.homogeneous_pair import check_in_epsilon, subsample_epsilon
-from dpcheckin.accounting.normal import gaussian_profile
 from scipy.stats import norm
 
 from dpcheckin.accounting import CheckInRound, compose, gaussian, lower_bound
+from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.published.homogeneous_pair import check_in_epsilon, subsample_epsilon
 from dpcheckin.errors import InvalidParameter
 
 

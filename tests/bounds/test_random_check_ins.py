@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.accounting import random_check_in_utility as utility
-from dpcheckin.accounting import random_check_ins as p2
-from dpcheckin.accounting import slots
+from dpcheckin.accounting import windows
+from dpcheckin.accounting.published import p2
+from dpcheckin.accounting.published import p2_utility as utility
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 
@@ -44,11 +44,11 @@ def test_composed_epsilon_covers_real_runs(
     m: int, p0: float, others: tuple[int, ...], e0: float
 ) -> None:
     """For several deltas, the run's true delta at our epsilon is no larger."""
-    q = slots.fixed_window_posteriors(m, p0, e0)
+    q = p2.fixed_window_posteriors(m, p0, e0)
     p_law = _fixed_window_law((0, *others), m, p0, e0)
     q_law = _fixed_window_law((1, *others), m, p0, e0)
     for delta in (1e-1, 1e-2, 1e-3):
-        alpha = math.exp(slots.composed_epsilon(q, e0, delta).upper)
+        alpha = math.exp(p2.composed_epsilon(q, e0, delta).upper)
         assert np.maximum(p_law - alpha * q_law, 0).sum() <= delta + 1e-12
         assert np.maximum(q_law - alpha * p_law, 0).sum() <= delta + 1e-12
 
@@ -59,7 +59,7 @@ def test_composed_epsilon_covers_real_runs(
 def test_a_thousand_slots(e0: float, closed: float, composed: float) -> None:
     """The figures of the design notes, and how far below the closed form one gets."""
     statement = p2.fixed_window(1000, 1.0, e0, 1e-6).epsilon
-    ours = slots.composed_epsilon(slots.fixed_window_posteriors(1000, 1.0, e0), e0, 1e-6)
+    ours = p2.composed_epsilon(p2.fixed_window_posteriors(1000, 1.0, e0), e0, 1e-6)
     assert statement == pytest.approx(closed, rel=2e-3)
     assert ours.upper == pytest.approx(composed, rel=1.5e-2)
     assert ours.upper < 0.62 * statement
@@ -72,15 +72,15 @@ def test_composition_never_exceeds_the_closed_forms(
 ) -> None:
     """Fixed window, sliding window, shuffling and averaged updates, everywhere."""
     delta = 10.0**log_delta
-    q = slots.fixed_window_posteriors(m, p0, e0)
-    assert slots.composed_epsilon(q, e0, delta).upper <= p2.fixed_window(m, p0, e0, delta).epsilon
-    q = slots.shuffling_posteriors(m, e0)
-    shuffled = slots.composed_epsilon(q, e0, delta).upper
+    q = p2.fixed_window_posteriors(m, p0, e0)
+    assert p2.composed_epsilon(q, e0, delta).upper <= p2.fixed_window(m, p0, e0, delta).epsilon
+    q = p2.shuffling_posteriors(m, e0)
+    shuffled = p2.composed_epsilon(q, e0, delta).upper
     assert shuffled <= p2.shuffling(m, e0, delta).epsilon
     assert p2.shuffling(m, e0, delta).epsilon <= p2.shuffling_before(m, e0, delta).epsilon * 1.0001
     n = 50 * m
-    q = slots.typical_averaged_posteriors(n, m, e0, delta / 2)
-    averaged = slots.composed_epsilon(q, e0, delta / 2).upper
+    q = windows.typical_averaged_posteriors(n, m, e0, delta / 2)
+    averaged = p2.composed_epsilon(q, e0, delta / 2).upper
     assert averaged <= p2.averaged(n, m, e0, delta / 2, delta / 2).epsilon
 
 
@@ -89,9 +89,9 @@ def test_composition_never_exceeds_the_closed_forms(
 def test_typical_loads_cover_realised_loads(n: int, m: int, e0: float, seed: int) -> None:
     """Whenever all loads are within the bounds, each posterior is; the paper's is looser."""
     loads = np.random.default_rng(seed).multinomial(n, [1 / m] * m)
-    exact = slots.averaged_posteriors(loads, e0)
+    exact = p2.averaged_posteriors(loads, e0)
     assert np.all(exact <= np.minimum(1.0, math.exp(2 * e0) * loads / n) + 1e-12)
-    typical = slots.typical_averaged_posteriors(n, m, e0, 1e-9)
+    typical = windows.typical_averaged_posteriors(n, m, e0, 1e-9)
     assert np.all(exact <= typical + 1e-12)  # fails with probability 1e-9
 
 
@@ -149,8 +149,8 @@ def test_risk_bounds_move_the_right_way() -> None:
 def test_bad_input_is_named() -> None:
     """Posteriors above one, loads below zero, NaN."""
     with pytest.raises(InvalidParameter, match="posteriors"):
-        slots.composed_epsilon(np.array([1.5]), 1.0, 1e-3)
+        p2.composed_epsilon((1.5,), 1.0, 1e-3)
     with pytest.raises(InvalidParameter, match="loads"):
-        slots.averaged_posteriors(np.array([-1, 2]), 1.0)
+        p2.averaged_posteriors(np.array([-1, 2]), 1.0)
     with pytest.raises(InvalidParameter, match="local_epsilon"):
         p2.shuffling(10, math.nan, 1e-3)

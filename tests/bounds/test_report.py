@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from dpcheckin.cli.compare import compare
 from dpcheckin.cli.reproduce import reproduce as reproduce_command
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.report import names, reproduce
 from dpcheckin.report.cache import CellCache
 from dpcheckin.report.papers import panels
+from dpcheckin.report.reproduce import names, reproduce
 
 app = typer.Typer()
 app.command("compare")(compare)

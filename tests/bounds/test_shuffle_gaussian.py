@@ -7,10 +7,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from dpcheckin.accounting.shuffle_gaussian import check_in_rdp, full_shuffle_rdp, subsample_rdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpcheckin.accounting.published.p4 import check_in_rdp, full_shuffle_rdp, subsample_rdp
 from dpcheckin.errors import InvalidParameter
 from oracles.partitions import partitions, shuffle_gaussian_rdp
 

@@ -7,12 +7,11 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from dpcheckin.accounting.homogeneous_pair import subsample_epsilon
-from dpcheckin.accounting.seating import Seats, seats_curve
-from dpcheckin.accounting.window import WindowRound
 
-from dpcheckin.accounting import LocalPair, any_pure, compose, gaussian, lower_bound
-from dpcheckin.accounting import random_check_ins as p2
+from dpcheckin.accounting import LocalPair, WindowRound, any_pure, compose, gaussian, lower_bound
+from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.accounting.published import p2
+from dpcheckin.accounting.published.homogeneous_pair import subsample_epsilon
 from dpcheckin.errors import InvalidParameter
 from oracles.window_runs import window_law
 
@@ -114,7 +113,7 @@ def test_other_clients_in_the_slots_are_counted_soundly(m: int, p: float, others
     """With a large chance of bad luck the crowd is believed in: still never crossed."""
     random = np.random.default_rng([m, others])
     for e0, unlucky in ((1.0, 0.02), (2.0, 0.2), (2.0, 0.5)):
-        curve = WindowRound(m, any_pure(e0), p, others=others).curve(unlucky)
+        ((curve, _),) = WindowRound(m, any_pure(e0), p, others=others).curves(unlucky)
         bounds = {e: curve.upper_at(e) for e in EPSILONS}
         for _ in range(20):
             first, second = _crowded_run(random, e0, m, p, others)
@@ -141,8 +140,8 @@ def test_shares_against_a_simulated_sum(pair: LocalPair) -> None:
     z[low] = -np.interp(-(1 - u[low]), -below, t)
     w = random.choice([w for w, _ in shares], p=[p for _, p in shares], size=u.shape)
     sums = np.maximum((1 - alpha) + np.sum(w * (z - (1 - alpha)), axis=1) / m, 0.0)
-    seats = [(1.0, Seats(m, 0.0, float(m), 1.0, 0.0, shares=shares))]
-    bound = seats_curve(pair, seats, 1.0, 1e-12).upper_at(e)
+    seats = [(1.0, Seats(m, pair, 0.0, float(m), 1.0, 0.0, shares=shares))]
+    bound = pair.curve(seats, 1.0, 1e-12).upper_at(e)
     error = 5 * float(np.std(sums)) / math.sqrt(sums.size)
     assert float(np.mean(sums)) - error <= bound <= float(np.mean(sums)) + error + 0.01 * bound
 

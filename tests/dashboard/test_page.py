@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from dpcheckin.accounting.inverse import solve
-from dpcheckin.accounting.kinds import rounded_down, rounded_up
 from playwright.sync_api import Page, expect
 
 from dashboard.conftest import Desk
 from dpcheckin.accounting import CheckInRound, any_pure, compose, lower_bound
+from dpcheckin.accounting.solve import solve
+from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.dashboard.form import PROTOCOLS
 
 SMALL = "?population=2000&rate=0.05&local_epsilon=1&rounds=50"

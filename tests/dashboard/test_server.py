@@ -11,9 +11,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from dpcheckin.accounting.kinds import rounded_up
 
 from dpcheckin.accounting import CheckInRound, WindowRound, any_pure, compose, lower_bound
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard import answers
 from dpcheckin.dashboard.form import PROTOCOLS, Form
 from dpcheckin.dashboard.server import application

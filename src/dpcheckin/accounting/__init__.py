@@ -7,18 +7,23 @@ Rooms: `engine` (numerics, imports nothing above), `pairs` and the rounds (`shuf
 from dpcheckin.accounting.account import Composition, compose, guarantee, local_guarantee
 from dpcheckin.accounting.lower_bounds import lower_bound
 from dpcheckin.accounting.pairs import (
-    GaussianPair,
     LocalPair,
     ThreeAtoms,
     any_pure,
     approximate,
     binary_response,
     dary_response,
-    gaussian,
     hemisphere,
     privunit,
 )
-from dpcheckin.accounting.profile_pairs import ProfilePair, from_atoms, from_profile, laplace
+from dpcheckin.accounting.profile_pairs import (
+    GaussianPair,
+    ProfilePair,
+    from_atoms,
+    from_profile,
+    gaussian,
+    laplace,
+)
 from dpcheckin.accounting.rounds import LocalRound, Round
 from dpcheckin.accounting.shuffled import CheckInRound, ShuffleRound, SubsampleRound
 from dpcheckin.accounting.statements import (

@@ -12,12 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from threadpoolctl import threadpool_limits
 
 from dpcheckin.accounting.engine import compose as engine
+from dpcheckin.accounting.engine.coarse import StageCurve
 from dpcheckin.accounting.engine.curves import Curve, FunctionCurve, crossing
-from dpcheckin.accounting.engine.loss import LossDistribution, dominated, dominating
+from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import count, non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
-from dpcheckin.accounting.rounds import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, Round
+from dpcheckin.accounting.rounds import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, LocalRound, Round
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
     Adjacency,
@@ -25,13 +26,13 @@ from dpcheckin.accounting.statements import (
     Guarantee,
     LocalGuarantee,
 )
-from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
+from dpcheckin.errors import InvalidParameter, Unreachable
 
-LONGEST_GRID = 24_000
+# rounds beyond which a run is composed in two stages, of so many parts
+LONG_RUN, STAGES = 2_000_000, 40_000
 
 Run = Sequence[tuple[Round, int]]
 Curves = list[tuple[Curve, int]]
-Parts = list[tuple[LossDistribution, int]]
 
 
 def compose(rounds: Run) -> Composition:
@@ -60,7 +61,7 @@ class CurveComposition:
     def __init__(self, make: Callable[[float], Curves], total: int, most: float) -> None:
         self._make, self.total, self._most = make, total, most
         self._kept: dict[float, Curves] = {}
-        self._parts: dict[int, tuple[Parts, Parts]] = {}
+        self._parts: dict[int, tuple[engine.Parts, engine.Parts]] = {}
 
     def epsilon(self, delta: float) -> Bracket:
         """Smallest epsilon for this delta, between certified bounds (upper may be infinite)."""
@@ -79,7 +80,7 @@ class CurveComposition:
             (c, n) for c, n in self._curves(delta / self.total) if isinstance(c, FunctionCurve)
         ]
         with threadpool_limits(1):
-            lower, upper = engine.refined(curves, delta)
+            lower, upper = refined(curves, delta)
         return Bracket(min(lower, self._most), min(upper, self._most))
 
     def delta(self, epsilon: float) -> Bracket:
@@ -118,36 +119,25 @@ class CurveComposition:
         ]
         return Bracket(min(sides), sides[1])
 
-    def _distributions(self, delta: float) -> tuple[Parts, Parts]:
+    def _distributions(self, delta: float) -> tuple[engine.Parts, engine.Parts]:
         key = math.floor(math.log10(delta))
         if key not in self._parts:
             self._parts[key] = self._discretised(10.0**key)
         return self._parts[key]
 
-    def _discretised(self, delta: float) -> tuple[Parts, Parts]:
+    def _discretised(self, delta: float) -> tuple[engine.Parts, engine.Parts]:
         tolerance = TAIL_SHARE * delta / self.total
         curves = self._curves(tolerance)
-        step, reaches = _step(curves, tolerance)
-        # lower bounds may be on a coarser grid where each point is dear
-        factor = max(
-            1,
-            *(
-                round(reach / step / c.most_lower)
-                for (c, _), reach in zip(curves, reaches, strict=True)
-            ),
-        )
-        above: Parts = []
-        below: Parts = []
-        for (curve, n), reach in zip(curves, reaches, strict=True):
-            points = math.ceil(reach / step) + 3
-            other = None if curve.symmetric else curve.swapped()
-            backward = None if other is None else other.upper(step, points)
-            above.append((dominating(step, curve.upper(step, points), backward), n))
-            fine = 2 * math.ceil((points / factor + 1) / 2) + 1
-            backward = None if other is None else other.lower(factor * step, fine)
-            lower = curve.lower(factor * step, fine)
-            below.append((dominated(2 * factor * step, lower, backward), n))
-        return above, below
+        if len(curves) == 1 and self.total > LONG_RUN:
+            (curve, _), *_ = curves
+            stage = math.ceil(self.total / STAGES)
+            (above, _), (below, _) = (part[0] for part in engine.gridded(curves, tolerance, stage))
+            first = StageCurve(above, below, stage, curve.spread**2)
+            above_all, below_all = engine.gridded([(first, 1)], tolerance * stage, STAGES)
+            # a last stage that is not full counts as one from above, and not from below
+            full = self.total // stage
+            return [(above_all[0][0], math.ceil(self.total / stage))], [(below_all[0][0], full)]
+        return engine.gridded(curves, tolerance, self.total)
 
 
 class Composition:
@@ -190,6 +180,9 @@ class Composition:
         if all(one.is_function for one, _ in self.rounds):
             return self._composed.refined_epsilon(delta)
         found = self._composed.epsilon(delta)
+        if len(self.rounds) == 1 and isinstance(one, LocalRound):
+            seen = every_report_seen(one.pair, repeats, delta)
+            return Bracket(found.lower, min(found.upper, seen))
         if len(self.rounds) == 1 and found.upper > 2 * found.lower:  # the grids may be to blame
             return Bracket(found.lower, min(found.upper, coarser_epsilon(one, repeats, delta)))
         return found
@@ -201,25 +194,6 @@ class Composition:
             return Bracket(0.0, 0.0)
         found = self._composed.delta(epsilon)
         return Bracket(found.lower, min(found.upper + self._reserved, 1.0))
-
-
-def _step(curves: Curves, tolerance: float) -> tuple[float, list[float]]:
-    """A step small against the loss of a typical round, with a grid of bounded length."""
-    total = sum(n for _, n in curves)
-    reaches = [curve.reach(tolerance) for curve, _ in curves]
-    variance = sum(n * curve.spread**2 for curve, n in curves) / total
-    # few rounds leave room for a finer grid in an FFT of about 2^17 points
-    finer = 2**17 / (17 * math.sqrt(total))
-    resolution = min(min(max(c.resolution, finer), c.finest) for c, _ in curves)
-    step = max(math.sqrt(variance) / resolution, max(reaches) / LONGEST_GRID)
-    if not (math.isfinite(step)):
-        raise NumericalFailure("the loss of one round could not be bounded")
-    if step == 0.0:
-        return 1.0, reaches
-    if len(curves) == 1 and curves[0][0].quantum > step:
-        quantum = curves[0][0].quantum
-        step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
-    return step, reaches
 
 
 def guarantee(rounds: Run | Composition, delta: float) -> Guarantee:
@@ -278,6 +252,12 @@ def _local_figures(run: Composition, delta: float) -> tuple[LocalGuarantee | Non
     return local, unshuffled.epsilon
 
 
+def every_report_seen(pair: LocalPair, reports: int, delta: float) -> float:
+    """An epsilon for a client that reports every time and is seen to; infinite if not known."""
+    whole = pair.repeated(reports)
+    return math.inf if whole is None else whole.epsilon_within(delta)
+
+
 def local_guarantee(
     reports: Sequence[tuple[LocalPair, float, int]], delta: float, when: str = SHUFFLER_COLLUDES
 ) -> LocalGuarantee:
@@ -300,4 +280,7 @@ def local_guarantee(
     composed = CurveComposition(lambda _: curves, sum(merged.values()), most)
     worst = max((pair for pair, _ in merged), key=lambda pair: pair.local_epsilon)
     spent = composed.epsilon(delta).upper
+    if len(merged) == 1:
+        ((pair, _), n), *_ = merged.items()
+        spent = min(spent, every_report_seen(pair, n, delta))
     return LocalGuarantee(worst.local_epsilon, worst.local_delta, spent, total, when)

@@ -34,9 +34,10 @@ def event_distribution(
     distribution = dominating(interval, curve.upper(interval, points))
     masses = distribution.masses()
     infinity = min(distribution.infinite, 1.0)
-    pmf = pld_pmf.DensePLDPmf(
-        interval, -distribution.reach, masses * (1 - infinity), infinity, True
-    )
+    # What has no bound is part of one, and so is all the rest: our mass at zero loss is what the
+    # other finite losses leave of one. Only that may be lowered.
+    masses[distribution.reach] = max(masses[distribution.reach] - infinity, 0.0)
+    pmf = pld_pmf.DensePLDPmf(interval, -distribution.reach, masses, infinity, True)
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 

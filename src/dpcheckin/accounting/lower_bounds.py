@@ -11,15 +11,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
+from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.compose import compose, refined
-from dpcheckin.accounting.engine.curves import LOWER_SLACK, reseated
+from dpcheckin.accounting.engine.compose import compose
+from dpcheckin.accounting.engine.curves import LOWER_SLACK
 from dpcheckin.accounting.engine.lattice_curve import HomogeneousCurve
-from dpcheckin.accounting.engine.loss import LossDistribution, dominated, single
-from dpcheckin.accounting.engine.seats import Law, Seats
-from dpcheckin.accounting.engine.three_atoms import atoms
+from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated, single
+from dpcheckin.accounting.engine.sampling import refined
+from dpcheckin.accounting.engine.seats import Law, RealPair, Seats
+from dpcheckin.accounting.engine.three_atoms import atoms, reseated
 from dpcheckin.accounting.pairs import (
     LocalPair,
     OthersData,
@@ -36,6 +39,7 @@ from dpcheckin.accounting.windows import WindowRound
 from dpcheckin.errors import InvalidParameter
 
 Run = Sequence[tuple[Round, int]]
+MOST_COMBINATIONS = 200_000
 
 
 def lower_bound(rounds: Run, delta: float) -> LowerBound:
@@ -118,7 +122,16 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
         return 0.0
     total = sum(n for _, n, _ in parts)
     smallest = 1e-3 * delta / total
-    sides = [(_side(one, pair, smallest), n) for one, n, pair in parts]
+    # all others hold the one value or the other: pairs of laws that need not be alike
+    most = max(len(pair.directions) for _, _, pair in parts)
+    return max(
+        _in_either_order([(_side(one, p, smallest, i), n) for one, n, p in parts], delta)
+        for i in range(most)
+    )
+
+
+def _in_either_order(sides: Sequence[tuple[_Side, int]], delta: float) -> float:
+    total = sum(n for _, n in sides)
     variance = sum(n * side.spread**2 for side, n in sides) / total
     reach = max(side.reach for side, _ in sides)
     resolution, longest = (400, 40_000) if all(s.explicit for s, _ in sides) else (40, 4000)
@@ -131,7 +144,7 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
         for way, one, other in ((ways[0], forward, backward), (ways[1], backward, forward)):
             # of a single round only the one curve counts
             way.append((dominated(2 * fine, one, other if total > 1 else None), n))
-    if all(side.explicit for side, _ in sides):  # a third value: both orders are alike
+    if all(side.symmetric for side, _ in sides):
         ways = ways[:1]
     tails = [single(way[0][0]) if total == 1 else compose(way, delta=delta) for way in ways]
     return max(tail.epsilon(delta, upper=False) for tail in tails)
@@ -144,14 +157,21 @@ class _Side:
     spread: float
     reach: float
     explicit: bool  # given by atoms, where every point of the grid is cheap?
+    symmetric: bool  # are both orders of the two datasets alike?
     curves: Callable[[float, int], tuple[Array, Array]]
 
 
-def _side(one: Round, pair: LocalPair, smallest: float) -> _Side:
+def _side(one: Round, pair: LocalPair, smallest: float, direction: int) -> _Side:
     seats = _seats(one, pair)
+    real = pair.directions[min(direction, len(pair.directions) - 1)]
     if isinstance(pair, ThreeAtoms) and pair.others_data is OthersData.THIRD_VALUE:
         return _third(reseated([(1.0, seats)], _ThirdValue(pair))[0][1], smallest)
-    return _average(seats, pair, smallest)
+    if real.atoms is not None and _combinations(seats, real.atoms[0].size) <= MOST_COMBINATIONS:
+        return _enumerated(seats, *real.atoms, smallest)
+    curve = HomogeneousCurve(seats, real, smallest)
+    reports = seats.count * seats.participation
+    widest = 12 * curve.spread if reports > 50 else 30 * curve.spread + 1.0
+    return _Side(curve.spread, min(widest, pair.local_epsilon), False, False, curve.curves)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +204,10 @@ class _ThirdValue:
     def rest_weight(self) -> float:
         return math.exp(-self.pair.local_epsilon)
 
+    @property
+    def directions(self) -> tuple[RealPair, ...]:
+        return self.pair.directions
+
     def profile(self, alpha: Array) -> Array:
         return self.pair.profile(alpha)
 
@@ -198,14 +222,39 @@ def _third(seats: Seats[_ThirdValue], smallest: float) -> _Side:
         values = LOWER_SLACK * merged.curve(step, points)
         return values, values
 
-    return _Side(merged.spread, merged.largest_loss(smallest), True, curves)
+    return _Side(merged.spread, merged.largest_loss(smallest), True, True, curves)
 
 
-def _average(seats: Seats[Law], pair: LocalPair, smallest: float) -> _Side:
-    curve = HomogeneousCurve(seats, smallest)
-    reports = seats.count * seats.participation
-    widest = 12 * curve.spread if reports > 50 else 30 * curve.spread + 1.0
-    return _Side(curve.spread, min(widest, pair.local_epsilon), False, curve.curves)
+def _combinations(seats: Seats[Law], ratios: int) -> int:
+    return math.comb(seats.count + ratios, ratios)
+
+
+def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float) -> _Side:
+    """Every number of reports of each ratio: nothing is lost to a lattice among a few clients."""
+    weights = np.append(ratios, 1.0)
+    chances = np.append(seats.participation * masses, 1.0 - seats.participation)
+    left, base, total = np.array([seats.count]), np.ones(1), np.full(1, seats.empty)
+    for i, (weight, chance) in enumerate(zip(weights[:-1], chances[:-1], strict=True)):
+        counts = np.concatenate([np.arange(most + 1) for most in left])
+        rows = np.repeat(np.arange(left.size), left + 1)
+        share = min(chance / max(float(chances[i:].sum()), 1e-300), 1.0)
+        base = base[rows] * binomial.pmf(counts, left[rows], share)
+        total, left = total[rows] + weight * counts, left[rows] - counts
+    p, q = base * (total + left) / seats.population, base
+    with np.errstate(divide="ignore"):
+        losses = np.log(p) - np.log(q)
+    ahead, behind = (q > 0) & (losses > 0), (q > 0) & (losses < 0)
+    forward = Atoms(p[ahead], losses[ahead], 0.0)
+    backward = Atoms(q[behind], -losses[behind], 0.0)
+
+    def curves(step: float, points: int) -> tuple[Array, Array]:
+        return (
+            LOWER_SLACK * forward.curve(step, points),
+            LOWER_SLACK * backward.curve(step, points),
+        )
+
+    reach = max(forward.largest_loss(smallest), backward.largest_loss(smallest))
+    return _Side(max(forward.spread, backward.spread), reach, True, False, curves)
 
 
 def _seats(one: Round, pair: LocalPair) -> Seats[Law]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from scipy import special
 
 from dpcheckin.accounting.caps import privunit_parameters
 from dpcheckin.accounting.engine.arrays import Array
@@ -25,18 +24,15 @@ from dpcheckin.accounting.engine.curves import (
     Unshuffled,
     left_of,
     no_loss,
-    reseated,
 )
 from dpcheckin.accounting.engine.lattice_curve import lattice_curve
-from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture
-from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
+from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, RealPair
+from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, reseated
 from dpcheckin.accounting.parameters import (
     LARGEST_LOCAL_EPSILON,
     count,
     local_epsilon_in_range,
     open_probability,
-    positive,
 )
 from dpcheckin.errors import InvalidParameter
 
@@ -95,6 +91,7 @@ class LocalPair(ABC):
         below delta beyond: that is the profile of the worst (epsilon, delta)-LDP report. Its delta
         is larger than asked for only where no epsilon up to the largest allowed will do.
 
+        >>> from dpcheckin.accounting import gaussian
         >>> worst = gaussian(2.0).simplified(1e-9)
         >>> worst.local_delta, round(worst.local_epsilon, 2)
         (1e-09, 6.17)
@@ -128,6 +125,24 @@ class LocalPair(ABC):
         """An upper bound of the profile, since an epsilon is certified by it."""
         return float(self.profile(left_of(np.array([math.exp(epsilon)])))[0]) * UPPER_SLACK
 
+    @property
+    def directions(self) -> tuple[RealPair, ...]:
+        """Pairs of laws at most as revealing as this one, for lower bounds.
+
+        A profile that is its own mirror image belongs to one. Mass without counterpart, as much on
+        either side, is merged into one report that says nothing.
+        """
+
+        def above(alpha: Array) -> Array:
+            return np.asarray(np.maximum(self.profile(alpha) - self.local_delta, 0.0))
+
+        def below(alpha: Array) -> Array:
+            inside = np.maximum(alpha, 1e-300)
+            return np.where(alpha > 0, inside * above(1 / inside), 0.0)
+
+        largest = math.exp(self.local_epsilon) if self.local_epsilon < 700 else math.inf
+        return (RealPair(above, below, largest, 1 / largest, self.second_moment),)
+
     def repeated(self, reports: int) -> LocalPair | None:
         """One pair as revealing as so many reports about one value; None if none is known."""
         return None
@@ -136,7 +151,9 @@ class LocalPair(ABC):
         """The curve of a round in which the report is seen with its sender, at this rate."""
         if rate == 0.0:
             return no_loss()
-        return LocalCurve(Unshuffled(self.profile, 0.0, rate, self.local_delta), self.local_epsilon)
+        local = Unshuffled(self.profile, 0.0, rate, self.local_delta)
+        real = self.directions[0] if len(self.directions) > 1 else None
+        return LocalCurve(local, self.local_epsilon, real)
 
     def curve(
         self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
@@ -180,7 +197,7 @@ class ThreeAtoms(LocalPair):
         finite = (
             self.hit * np.maximum(e0 - a, 0.0)
             + self.neutral * np.maximum(1 - a, 0.0)
-            + self.hit * np.maximum(1 - a * e0, 0.0)
+            + self.hit * np.maximum(1 - np.minimum(a, 1.0) * e0, 0.0)
         )
         return np.asarray(finite + self.local_delta)
 
@@ -215,45 +232,6 @@ class ThreeAtoms(LocalPair):
     @property
     def label(self) -> str:
         return f"{self.name} with local epsilon {self.local_epsilon:g}"
-
-
-@dataclass(frozen=True)
-class GaussianPair(LocalPair):
-    """Gaussian noise of standard deviation sigma * C on vectors of norm at most C.
-
-    Two points of the ball are at most 2C apart, so W is log-normal with s = 2 / sigma in any
-    dimension.
-    """
-
-    noise_multiplier: float
-    name: str = "Gaussian"
-    local_epsilon: float = math.inf
-    local_delta: float = 0.0
-    full_shuffle_proved: bool = False
-
-    @property
-    def s(self) -> float:
-        """Distance of the two inputs in standard deviations of the noise."""
-        return 2.0 / self.noise_multiplier
-
-    def profile(self, alpha: Array | Sequence[float] | float) -> Array:
-        a = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
-        return gaussian_profile(self.s, a).reshape(np.shape(alpha))
-
-    @property
-    def second_moment(self) -> float:
-        s = self.s
-        if s > 25.0:
-            return math.inf
-        value = math.exp(s * s) * special.ndtr(1.5 * s) - 2 * special.ndtr(s / 2)
-        return float(value + special.ndtr(-s / 2))
-
-    @property
-    def label(self) -> str:
-        return f"Gaussian reports with noise multiplier {self.noise_multiplier:g}"
-
-    def repeated(self, reports: int) -> GaussianPair:
-        return GaussianPair(self.noise_multiplier / math.sqrt(reports))
 
 
 def _two_atoms(
@@ -311,11 +289,3 @@ def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
     )
     hit = (1 - delta) / (math.exp(epsilon) + 1)
     return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, False, delta)
-
-
-def gaussian(noise_multiplier: float) -> GaussianPair:
-    """Gaussian noise of standard deviation noise_multiplier * C on vectors clipped to norm C."""
-    sigma = positive("noise_multiplier", noise_multiplier)
-    if not 0.08 <= sigma <= 1e6:
-        raise InvalidParameter("noise_multiplier", noise_multiplier, "a number in [0.08, 1e6]")
-    return GaussianPair(sigma)

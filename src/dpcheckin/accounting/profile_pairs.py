@@ -1,4 +1,4 @@
-"""Local pairs given by their privacy profile: Laplace noise, finitely many ratios, a user's own."""
+"""Local pairs given by their privacy profile: additive noise, finitely many ratios, one's own."""
 
 from __future__ import annotations
 
@@ -7,18 +7,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy import special
 
-from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.arrays import UNIT, Array
+from dpcheckin.accounting.engine.curves import UPPER_SLACK
+from dpcheckin.accounting.engine.noise import gaussian_profile, gaussian_profile_at
+from dpcheckin.accounting.engine.seats import RealPair
 from dpcheckin.accounting.pairs import LocalPair
-from dpcheckin.accounting.parameters import local_epsilon_in_range, number
+from dpcheckin.accounting.parameters import local_epsilon_in_range, number, positive
 from dpcheckin.errors import InvalidParameter
 
 
 @dataclass(frozen=True)
 class ProfilePair(LocalPair):
-    """A pair given by its profile alone: any function h, with h(infinity) = local_delta.
+    """A pair given by its profile: a function h closed under swapping, h(infinity) = local_delta.
 
-    The profile is closed under swapping by taking the larger of both directions.
+    Args:
+        name: For sentences and tables.
+        function: h(alpha), the larger of both directions, for alpha > 0.
+        local_epsilon: Where h has fallen to `local_delta`; infinite if it never does.
+        local_delta: Mass without counterpart, in the worse direction.
+        real: The pair itself in either direction, where it is known; its two profiles then need
+            not be equal, and lower bounds take one of them at a time.
     """
 
     name: str
@@ -26,14 +36,15 @@ class ProfilePair(LocalPair):
     local_epsilon: float = math.inf
     local_delta: float = 0.0
     full_shuffle_proved: bool = False
+    real: tuple[RealPair, ...] = field(default=(), repr=False)
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.asarray(alpha, dtype=np.float64)
-        positive_part = np.maximum(a, 1e-300)
-        forward = self.function(positive_part)
-        mirrored = 1 - positive_part + positive_part * self.function(1 / positive_part)
-        # no profile lies below (1 - alpha)+ or above 1
-        return np.where(a <= 0, 1.0 - np.minimum(a, 0.0), np.maximum(forward, mirrored))
+        return np.where(a <= 0, 1.0 - np.minimum(a, 0.0), self.function(np.maximum(a, 1e-300)))
+
+    @property
+    def directions(self) -> tuple[RealPair, ...]:
+        return self.real or super().directions
 
     @property
     def second_moment(self) -> float:
@@ -48,6 +59,68 @@ class ProfilePair(LocalPair):
             full_output=1,
         )[0]
         return max(2 * float(value), 1e-300)
+
+
+@dataclass(frozen=True)
+class GaussianPair(LocalPair):
+    """Gaussian noise of standard deviation sigma * C on vectors of norm at most C.
+
+    Two points of the ball are at most 2C apart, so W is log-normal with s = 2 / sigma in any
+    dimension.
+    """
+
+    noise_multiplier: float
+    name: str = "Gaussian"
+    local_epsilon: float = math.inf
+    local_delta: float = 0.0
+    full_shuffle_proved: bool = False
+
+    @property
+    def s(self) -> float:
+        """Distance of the two inputs in standard deviations of the noise."""
+        return 2.0 / self.noise_multiplier
+
+    def profile(self, alpha: Array | Sequence[float] | float) -> Array:
+        a = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+        return gaussian_profile(self.s, a).reshape(np.shape(alpha))
+
+    @property
+    def second_moment(self) -> float:
+        s = self.s
+        if s > 25.0:
+            return math.inf
+        value = math.exp(s * s) * special.ndtr(1.5 * s) - 2 * special.ndtr(s / 2)
+        return float(value + special.ndtr(-s / 2))
+
+    @property
+    def label(self) -> str:
+        return f"Gaussian reports with noise multiplier {self.noise_multiplier:g}"
+
+    def epsilon_within(self, delta: float) -> float:
+        """In closed form and without an end: little noise costs thousands."""
+        low, high = 0.0, 1.0
+        while self._profile_above(high) > delta:
+            low, high = high, 2 * high
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self._profile_above(middle) > delta else (low, middle)
+        return high
+
+    def _profile_above(self, epsilon: float) -> float:
+        # a little to the left, where the profile is larger
+        left = np.array([max(epsilon * (1.0 - 1e-15) - 1e-15, 0.0)])
+        return float(gaussian_profile_at(self.s, left)[0]) * UPPER_SLACK
+
+    def repeated(self, reports: int) -> GaussianPair:
+        return GaussianPair(self.noise_multiplier / math.sqrt(reports))
+
+
+def gaussian(noise_multiplier: float) -> GaussianPair:
+    """Gaussian noise of standard deviation noise_multiplier * C on vectors clipped to norm C."""
+    sigma = positive("noise_multiplier", noise_multiplier)
+    if not 0.08 <= sigma <= 1e6:
+        raise InvalidParameter("noise_multiplier", noise_multiplier, "a number in [0.08, 1e6]")
+    return GaussianPair(sigma)
 
 
 def laplace(local_epsilon: float) -> ProfilePair:
@@ -67,7 +140,13 @@ def from_atoms(
 ) -> ProfilePair:
     """A pair with finitely many ratios W, each with its mass under Q.
 
-    What E_Q[W] lacks of one is mass of P where Q has none, and becomes the local delta.
+    What E_Q[W] lacks of one is mass of P where Q has none, and becomes the local delta; up to four
+    units in the last place of the sum it is taken for the rounding of the numbers given.
+
+    Args:
+        ratios: dP/dQ at each output, finite, 0 or more.
+        masses: Q at each output.
+        name: For sentences and tables.
     """
     w, m = np.asarray(ratios, dtype=np.float64), np.asarray(masses, dtype=np.float64)
     if w.ndim != 1 or w.shape != m.shape or w.size == 0:
@@ -76,22 +155,72 @@ def from_atoms(
         raise InvalidParameter("ratios", w.tolist(), "finite numbers, 0 or more")
     if not (np.all(m >= 0) and abs(float(m.sum()) - 1) < 1e-9):
         raise InvalidParameter("masses", m.tolist(), "probabilities that add up to 1")
-    lacking = 1.0 - float(w @ m)
-    if lacking < -1e-9:
-        raise InvalidParameter("ratios", w.tolist(), "ratios whose mean under the masses is <= 1")
-    delta = lacking if lacking > 1e-12 else 0.0
-    nowhere = float(m[w == 0].sum())  # Q-mass where P has none: the swapped pair's delta
     kept = w[(m > 0) & (w > 0)]
     if kept.size == 0:
         raise InvalidParameter("ratios", w.tolist(), "at least one positive ratio with mass")
+    lacking = 1.0 - math.fsum((w * m).tolist())
+    if lacking < -1e-9:
+        raise InvalidParameter("ratios", w.tolist(), "ratios whose mean under the masses is <= 1")
+    delta = lacking if lacking > 4 * UNIT * w.size else 0.0
+    nowhere = float(m[w == 0].sum())  # Q-mass where P has none: the swapped pair's delta
     epsilon = max(float(np.max(np.abs(np.log(kept)))), 1e-12)
 
     def function(alpha: Array) -> Array:
-        flat = np.asarray(alpha, dtype=np.float64).ravel()
-        value = np.maximum(w[None, :] - flat[:, None], 0.0) @ m + delta
-        return np.asarray(value.reshape(np.shape(alpha)))
+        return np.asarray(np.maximum(_excess(w, m, alpha) + delta, _shortfall(w, m, alpha)))
 
-    return ProfilePair(name, function, epsilon, max(delta, nowhere))
+    return ProfilePair(
+        name,
+        function,
+        epsilon,
+        max(delta, nowhere),
+        real=(_real(w, m, delta), _real(*_swapped(w, m, delta), nowhere)),
+    )
+
+
+def _excess(w: Array, m: Array, alpha: Array) -> Array:
+    """E_Q(W - alpha)+."""
+    flat = np.asarray(alpha, dtype=np.float64).ravel()
+    value = np.maximum(w[None, :] - flat[:, None], 0.0) @ m
+    return np.asarray(value.reshape(np.shape(alpha)))
+
+
+def _shortfall(w: Array, m: Array, alpha: Array) -> Array:
+    """E_Q(1 - alpha W)+, the divergence of Q from P: nothing cancels however large alpha is."""
+    flat = np.asarray(alpha, dtype=np.float64).ravel()
+    value = np.maximum(1.0 - flat[:, None] * w[None, :], 0.0) @ m
+    return np.asarray(value.reshape(np.shape(alpha)))
+
+
+def _swapped(w: Array, m: Array, delta: float) -> tuple[Array, Array]:
+    """Ratios dQ/dP and their masses under P; where Q has nothing the ratio is zero."""
+    there = w > 0
+    ratios, masses = 1.0 / w[there], (w * m)[there]
+    if delta > 0.0:
+        ratios, masses = np.append(ratios, 0.0), np.append(masses, delta)
+    return ratios, masses / masses.sum()
+
+
+def _real(w: Array, m: Array, delta: float) -> RealPair:
+    """A pair of laws with one ratio everywhere, at most as revealing as the atoms.
+
+    Outputs that P alone has are merged with those that Q alone has, or else with the largest
+    ratio: what cannot be told from the merged report is not more than what could.
+    """
+    w = w.copy()
+    if delta > 0.0:
+        bare = (w == 0) & (m > 0)
+        place = int(np.argmax(bare)) if bare.any() else int(np.argmax(np.where(m > 0, w, -1.0)))
+        w[place] += delta / m[place]
+    return RealPair(
+        above=lambda alpha: _excess(w, m, alpha),
+        below=lambda alpha: np.asarray(
+            np.maximum(np.ravel(alpha)[:, None] - w[None, :], 0.0) @ m
+        ).reshape(np.shape(alpha)),
+        largest_ratio=float(w[m > 0].max()),
+        smallest_ratio=float(w[m > 0].min()),
+        second_moment=float(np.maximum(w - 1.0, 0.0) ** 2 @ m),
+        atoms=(w[m > 0], m[m > 0]),
+    )
 
 
 def from_profile(
@@ -103,8 +232,14 @@ def from_profile(
 ) -> ProfilePair:
     """A pair given by its privacy profile h(alpha) = sup of H_alpha over inputs, alpha > 0.
 
-    `local_epsilon` is where the profile has fallen to `local_delta` (infinite if it never does).
-    The function is checked for the properties every profile has.
+    The function is checked for the properties every profile has; one that is not closed under
+    swapping is closed, as far as differences of large numbers can tell.
+
+    Args:
+        function: h, from arrays to arrays.
+        local_epsilon: Where the profile has fallen to `local_delta`; infinite if it never does.
+        local_delta: h at infinity, the larger of both directions.
+        name: For sentences and tables.
     """
     epsilon = number("local_epsilon", local_epsilon)
     if not epsilon > 0.0:
@@ -112,7 +247,14 @@ def from_profile(
     delta = number("local_delta", local_delta)
     if not 0.0 <= delta < 1.0:
         raise InvalidParameter("local_delta", local_delta, "a number in [0, 1)")
-    pair = ProfilePair(name, function, epsilon, delta)
+
+    def closed(alpha: Array) -> Array:
+        forward = function(alpha)
+        mirrored = 1.0 - alpha + alpha * function(1.0 / alpha)
+        # the two terms are as large as alpha: what is less than their rounding is none
+        return np.maximum(forward, mirrored - 16 * UNIT * (1.0 + alpha))
+
+    pair = ProfilePair(name, closed, epsilon, delta)
     alphas = np.exp(np.linspace(-min(epsilon, 30.0), min(epsilon, 30.0), 401))
     values = pair.profile(alphas)
     if not np.all(np.isfinite(values)) or values.min() < -1e-12 or values.max() > 1 + 1e-9:

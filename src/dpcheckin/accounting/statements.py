@@ -178,10 +178,10 @@ class Guarantee:
             spent = rounded_up(self.local.epsilon)
             left = (
                 f"If {self.local.when}, what is left is ({spent}, {delta}) "
-                f"over {self.local.rounds:,} rounds"
+                f"over {_rounds(self.local.rounds)}"
             )
         if math.isfinite(self.local.report_epsilon):
-            left += f" ({self.local.report_epsilon:g} for a single report)"
+            left += f" ({rounded_up(self.local.report_epsilon)} for a single report)"
         return statement, left + "."
 
     def to_json(self) -> dict[str, Any]:
@@ -244,7 +244,7 @@ class LowerBound:
         figure = rounded_down(self.epsilon.lower)
         return (
             f"no mechanism of this kind can promise less than epsilon = {figure} "
-            f"at delta = {self.delta:.4g}."
+            f"at delta = {rounded_down(self.delta)}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -255,6 +255,10 @@ class LowerBound:
 
         def charge(self) -> NoReturn:
             raise NotAGuarantee("a lower bound is not a guarantee: it cannot be charged")
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count:,} rounds"
 
 
 def _common_json(statement: Guarantee | LowerBound) -> dict[str, Any]:

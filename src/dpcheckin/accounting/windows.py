@@ -113,28 +113,27 @@ class WindowRound(Round):
         if self.others:
             stated.append(
                 f"at least {self.others} other honest clients choose a slot of the same window, "
-                "and each slot takes one of those who chose it, evenly"
+                f"each with probability {self.check_in_probability:g} or more and evenly, and each "
+                "slot takes one of those who chose it, evenly"
             )
         return tuple(stated)
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
-        seats, unlucky = self._seats(smallest)
-        parts = [(1.0, seats)]
-        return [(self.pair.curve(parts, self.standing_so_far, smallest, unlucky), 1)]
+        parts = [self._seats()]
+        return [(self.pair.curve(parts, self.standing_so_far, smallest), 1)]
 
     def simpler(self, local_delta: float) -> WindowRound:
         known = {field.name: getattr(self, field.name) for field in fields(self)}
         return _EvenWindow(**{**known, "pair": self.pair.simplified(local_delta)})
 
-    def _seats(self, smallest: float) -> tuple[Seats[Law], float]:
-        """The seats of the theorem, and the probability that there are fewer others than that."""
+    def _seats(self) -> tuple[float, Seats[Law]]:
+        """The seats of the theorem, and what their bound is multiplied by."""
         n, seen = self.equivalent_population, self.elapsed or self.slots
-        shares, unlucky = WHOLE, 0.0
+        shares, factor = WHOLE, 1.0
         if self.others:
-            unlucky = smallest
-            per_client = self.check_in_probability / self.slots
-            shares = _shares(surely_below(self.others, unlucky) * per_client)
-        return Seats(seen, self.pair, float(n - seen), float(n), shares=shares), unlucky
+            others, factor = poisson_others(self.others)
+            shares = _shares(others * self.check_in_probability / self.slots)
+        return factor, Seats(seen, self.pair, float(n - seen), float(n), shares=shares)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,22 +141,28 @@ class _EvenWindow(WindowRound):
     """A window in which every slot has as few other clients as the emptiest, but for bad luck."""
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
-        seats, unlucky = self._seats(smallest)
-        even, unluckier = even_shares(seats, smallest / 4)
-        chance = unlucky + unluckier
-        return [(self.pair.curve([(1.0, even)], self.standing_so_far, smallest, chance), 1)]
+        factor, seats = self._seats()
+        even, unlucky = even_shares(seats, smallest / 4)
+        parts = [(factor, even)]
+        return [(self.pair.curve(parts, self.standing_so_far, smallest, factor * unlucky), 1)]
 
 
-def surely_below(count: int, chance: float) -> float:
-    """The mean of a Poisson variable that exceeds `count` with at most this probability."""
-    above = count + 1.0
-    low, high = 0.0, above
-    for _ in range(60):
-        mean = 0.5 * (low + high)
-        # Chernoff: P(N >= a) <= exp(-(a log(a / mean) - a + mean))
-        exponent = above * math.log(above / mean) - above + mean
-        low, high = (mean, high) if exponent >= -math.log(chance) else (low, mean)
-    return low
+def poisson_others(count: int) -> tuple[float, float]:
+    """The mean of a Poisson number of clients that may stand for `count`, and the price of it.
+
+    The loads of the slots are multinomial: independent Poisson numbers, given their sum. What is
+    lost falls in every load, so with S the sum the expected loss given S = count is at most that of
+    the independent loads divided by P(S <= count). A smaller mean costs more crowd, a larger one a
+    larger factor; the variance of the loss falls about with the square of the mean.
+    """
+    from scipy.special import pdtr  # slow to load, and only windows need it
+
+    means = count - np.linspace(0.0, 4.0, 81) * math.sqrt(count)
+    means = means[means > 0.05 * count]
+    # a bound from below on the probability, a little more than its rounding
+    factors = (1.0 + 1e-9) / pdtr(count, means)
+    best = int(np.argmin(factors / means**2))
+    return float(means[best]), float(factors[best])
 
 
 def _shares(load: float) -> Shares:

@@ -115,7 +115,7 @@ def delta_(
         return
     typer.echo(
         f"delta = {rounded_up(value.upper)} (certified; at least {rounded_down(value.lower)}) "
-        f"at {epsilon = :g}"
+        f"at epsilon = {epsilon!r}"
     )
 
 
@@ -166,7 +166,7 @@ def plan(
     stated = guarantee([build(value)], delta)
     data = stated.to_json()
     data["solved"] = {"parameter": free.replace("_", "-"), "value": value}
-    _show(data, f"{free.replace('_', ' ')} = {value:g}. {stated}", json)
+    _show(data, f"{free.replace('_', ' ')} = {_in_full(value)}. {stated}", json)
 
 
 def _left_out(given: dict[str, float | None], solve: str | None) -> str:
@@ -212,6 +212,15 @@ def needed(name: str, value: int | None) -> int:
     return value
 
 
+def _in_full(value: float) -> str:
+    """An answer as it is: whole numbers with every digit, others as the decimal that was found.
+
+    >>> _in_full(9133405), _in_full(0.03215)
+    ('9,133,405', '0.03215')
+    """
+    return f"{int(value):,}" if float(value).is_integer() else repr(float(value))
+
+
 def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     if json:
         typer.echo(json_format.dumps(data))
@@ -223,10 +232,10 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
 
     table = Table(show_header=False)
     if "solved" in data:
-        table.add_row(data["solved"]["parameter"], f"{data['solved']['value']:g}")
+        table.add_row(data["solved"]["parameter"], _in_full(data["solved"]["value"]))
     table.add_row("epsilon (certified)", rounded_up(data["epsilon"]["upper"]))
     table.add_row("  numerically at least", rounded_down(data["epsilon"]["lower"]))
-    table.add_row("delta", f"{data['delta']:g}")
+    table.add_row("delta", rounded_up(data["delta"]))
     if "lower_bound" in data:
         table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
     local = data.get("local") or {}

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import fft as sfft
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array
-from dpcheckin.accounting.engine.curves import FunctionCurve
+from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.loss import (
     LossDistribution,
     Tail,
@@ -26,8 +26,10 @@ from dpcheckin.errors import NumericalFailure
 
 # Mass of the tilted distribution that may fall outside the FFT window, in natural logarithms.
 WINDOW_EXPONENT = 38.0
+LONGEST_GRID = 24_000
 
 Parts = Sequence[tuple[LossDistribution, int]]
+Curves = Sequence[tuple[Curve, int]]
 
 
 class _Cumulant:
@@ -220,75 +222,51 @@ def _tail(
     return Tail(losses, np.maximum(deltas, 0.0), errors, infinite)
 
 
-# Curves given as functions are cheap: their grid is refined until the bracket is narrow.
-LARGEST_GRID = 400_000
-FunctionParts = Sequence[tuple[FunctionCurve, int]]
-
-
-def refined(
-    parts: FunctionParts, delta: float, *, both_orders: bool = True, may_be_infinite: bool = False
-) -> tuple[float, float]:
-    """Bounds on the composed epsilon of curves given as functions: (lower, upper).
+def gridded(curves: Curves, tolerance: float, total: int) -> tuple[Parts, Parts]:
+    """One-round curves on one grid, from above and from below, for so many rounds in all.
 
     Args:
-        parts: Curves, and how many rounds have each.
-        delta: At which epsilon is asked for.
-        both_orders: Take the larger of both orders of an asymmetric pair.
-        may_be_infinite: Return an infinite upper bound instead of raising; lower bounds need none.
+        curves: Curves, and how many rounds have each.
+        tolerance: What of each may be cut off and charged in a round.
+        total: Number of rounds that the composition will have.
     """
-    parts = [(curve, count) for curve, count in parts if count > 0 and curve.largest_loss > 0.0]
-    if not parts:
-        return 0.0, 0.0
-    orders = [parts]
-    if both_orders and not all(curve.symmetric for curve, _ in parts):
-        orders.append([(curve.swapped(), count) for curve, count in parts])
-    found = [_narrowed(order, delta) for order in orders]
-    lower, upper = max(low for low, _ in found), max(high for _, high in found)
-    if math.isinf(upper) and not may_be_infinite:
-        raise NumericalFailure(
-            f"delta = {delta:g} is below the mass of unbounded loss of these rounds; "
-            "no finite epsilon can be stated"
-        )
-    return lower, upper
-
-
-def _narrowed(parts: FunctionParts, delta: float) -> tuple[float, float]:
-    reach = max(curve.largest_loss for curve, _ in parts)
-    accuracy = max(curve.accuracy for curve, _ in parts)
-    step = _first_step(parts, reach)
-    lower, upper = _at_step(parts, delta, step)
-    for _ in range(5):
-        gap = upper - lower
-        if gap <= accuracy * max(upper, 1e-4) or reach / (step / 2) > LARGEST_GRID:
-            break
-        step /= 2
-        low, high = _at_step(parts, delta, step)
-        lower, upper = max(lower, low), min(upper, high)
-        if upper - lower > 0.7 * gap:
-            break  # the curves themselves, not the grid, leave the rest of the gap
-    return lower, upper
-
-
-def _first_step(parts: FunctionParts, reach: float) -> float:
-    """A step that resolves both one round and the composed standard deviation."""
-    points = np.expm1(np.geomspace(reach * 1e-6, reach, 400)) + 1.0
-    # E_Q[(W - 1)_+^2] = 2 * integral of H_alpha; twice that for a symmetric pair.
-    variance = sum(4.0 * count * curve.area(points) for curve, count in parts)
-    deviation = math.sqrt(max(variance, 1e-24))
-    return float(np.clip(deviation / 800.0, reach / (LARGEST_GRID / 8), reach / 60.0))
-
-
-def _at_step(parts: FunctionParts, delta: float, step: float) -> tuple[float, float]:
-    above, below = [], []
-    alone = sum(count for _, count in parts) == 1  # then only the forward curve counts
-    for curve, count in parts:
-        points = math.ceil(curve.largest_loss / step) + 2
-        fine = 2 * points - 1
+    step, reaches = _step(curves, tolerance, total)
+    # lower bounds may be on a coarser grid where each point is dear
+    factor = max(
+        1,
+        *(
+            round(reach / step / c.most_lower)
+            for (c, _), reach in zip(curves, reaches, strict=True)
+        ),
+    )
+    above: list[tuple[LossDistribution, int]] = []
+    below: list[tuple[LossDistribution, int]] = []
+    for (curve, n), reach in zip(curves, reaches, strict=True):
+        points = math.ceil(reach / step) + 3
         other = None if curve.symmetric else curve.swapped()
         backward = None if other is None else other.upper(step, points)
-        above.append((dominating(step, curve.upper(step, points), backward), count))
-        backward = None if other is None or alone else other.lower(step / 2, fine)
-        below.append((dominated(step, curve.lower(step / 2, fine), backward), count))
-    upper = compose(above, delta=delta).epsilon(delta, upper=True)
-    lower = compose(below, delta=delta).epsilon(delta, upper=False)
-    return min(lower, upper), upper
+        above.append((dominating(step, curve.upper(step, points), backward), n))
+        fine = 2 * math.ceil((points / factor + 1) / 2) + 1
+        lower = curve.lower(factor * step, fine)
+        backward = curve.lower_backward(factor * step, fine)
+        below.append((dominated(2 * factor * step, lower, backward), n))
+    return above, below
+
+
+def _step(curves: Curves, tolerance: float, total: int) -> tuple[float, list[float]]:
+    """A step small against the loss of a typical round, with a grid of bounded length."""
+    reaches = [curve.reach(tolerance) for curve, _ in curves]
+    rounds = sum(n for _, n in curves)
+    variance = sum(n * curve.spread**2 for curve, n in curves) / rounds
+    # few rounds leave room for a finer grid in an FFT of about 2^17 points
+    finer = 2**17 / (17 * math.sqrt(total))
+    resolution = min(min(max(c.resolution, finer), c.finest) for c, _ in curves)
+    step = max(math.sqrt(variance) / resolution, max(reaches) / LONGEST_GRID)
+    if not (math.isfinite(step)):
+        raise NumericalFailure("the loss of one round could not be bounded")
+    if step == 0.0:
+        return 1.0, reaches
+    if len(curves) == 1 and curves[0][0].quantum > step:
+        quantum = curves[0][0].quantum
+        step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
+    return step, reaches

@@ -12,19 +12,21 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import Array, FloatArray
-from dpcheckin.accounting.engine.seats import Law, Mixture, Profile, Seats
+from dpcheckin.accounting.engine.seats import Profile, RealPair
 
 # Curves are widened by this relative amount, far more than the rounding of sums and differences.
 UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
 FUNCTION_SLACK = 1e-10  # of curves given as functions; their own arithmetic is far better
 # Rounding of exp(epsilon), and of what sampling turns it into, 1 + (alpha - 1)/q.
 _ALPHA_SLACK = 1e-15
+
+FURTHEST = 600.0  # losses beyond are not told apart: their exponentials overflow
 
 CurveFunction = Callable[[FloatArray], FloatArray]
 
@@ -60,6 +62,11 @@ class Unshuffled:
         local = self.profile(left_of(alphas))
         whole = upper + self.unprotected * local + self.rate * self.local_delta
         return np.asarray(np.minimum(whole, self.rate * local * UPPER_SLACK))
+
+    def capped(self, lower: Array, alphas: Array) -> Array:
+        """A lower bound of the finite part, capped as the upper one is."""
+        local = self.profile(right_of(alphas)) - self.local_delta
+        return np.asarray(np.minimum(lower, self.rate * np.maximum(local, 0.0) * LOWER_SLACK))
 
 
 class Curve(ABC):
@@ -104,12 +111,17 @@ class Curve(ABC):
     def lower(self, step: float, points: int) -> Array:
         """Lower bounds of the finite part at the same places."""
 
+    def lower_backward(self, step: float, points: int) -> Array | None:
+        """The same for the swapped pair; None if it is the same."""
+        return None
+
 
 class LocalCurve(Curve):
     """Nothing but the local profile, at the rate of reporting: exact, in closed form."""
 
-    def __init__(self, local: Unshuffled, largest_loss: float) -> None:
-        self._local, self._largest = local, largest_loss
+    def __init__(self, local: Unshuffled, largest_loss: float, real: RealPair | None) -> None:
+        """`real` is a pair of laws where the profile, the larger of two directions, is none."""
+        self._local, self._largest, self._real = local, largest_loss, real
         top = min(largest_loss, 40.0)
         losses = np.linspace(0.0, top, 2000)
         # variance of the loss from the profile: 2 * integral of loss-weighted tail (a guide)
@@ -136,9 +148,17 @@ class LocalCurve(Curve):
         return self._local.rate * self._local.profile(left_of(alphas)) * UPPER_SLACK
 
     def lower(self, step: float, points: int) -> Array:
-        alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
-        finite = self._local.profile(right_of(alphas)) - self._local.local_delta
+        alphas = right_of(np.exp(np.minimum(np.arange(points) * step, 700.0)))
+        if self._real is not None:
+            return np.asarray(self._local.rate * self._real.above(alphas) * LOWER_SLACK)
+        finite = self._local.profile(alphas) - self._local.local_delta
         return np.asarray(self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK)
+
+    def lower_backward(self, step: float, points: int) -> Array | None:
+        if self._real is None:
+            return None
+        alphas = right_of(np.exp(np.minimum(np.arange(points) * step, 700.0)))
+        return np.asarray(self._local.rate * alphas * self._real.below(1.0 / alphas) * LOWER_SLACK)
 
 
 class FunctionCurve(Curve):
@@ -185,6 +205,9 @@ class FunctionCurve(Curve):
 
     def reach(self, tolerance: float) -> float:
         return self.largest_loss
+
+    def lower_backward(self, step: float, points: int) -> Array | None:
+        return None if self.symmetric else self.swapped().lower(step, points)
 
     def area(self, points: FloatArray) -> float:
         """Integral of the upper curve over alpha, from chords between the points."""
@@ -248,44 +271,6 @@ class _NoLoss(Curve):
         return np.zeros(points)
 
 
-S = TypeVar("S", bound=Law)
-
-
-def reseated(parts: Mixture[Law], law: S) -> list[tuple[float, Seats[S]]]:
-    """The same seats, taken by reports of another law."""
-    return [
-        (
-            weight,
-            Seats(
-                s.count, law, s.empty, s.population, s.participation, s.absent, s.revealed, s.shares
-            ),
-        )
-        for weight, s in parts
-    ]
-
-
-def fewer(parts: Mixture[S], most: int = 6) -> Mixture[S]:
-    """Neighbouring parts of a mixture counted as the one with the most reports.
-
-    The curve grows with the number of reports: one more replaces an empty seat by a report of the
-    same mean.
-    """
-    if len(parts) <= most:
-        return parts
-    ordered = sorted(parts, key=lambda part: part[1].count)
-    merged: list[tuple[float, Seats[S]]] = []
-    total, weight, seen = sum(w for w, _ in ordered), 0.0, 0.0
-    for here, seats in ordered:
-        weight += here
-        seen += here
-        if seen >= total * (len(merged) + 1) / most:
-            merged.append((weight, seats))
-            weight = 0.0
-    if weight > 0.0:
-        merged.append((weight, ordered[-1][1]))
-    return merged
-
-
 def crossing(curve: Callable[[float], float], delta: float, most: float, *, up: bool) -> float:
     """Where a falling curve passes delta, rounded up or down; `most` if it is the end of it."""
     curve = cache(curve)  # asked again, a bound may come out as another, and as good a one
@@ -293,9 +278,9 @@ def crossing(curve: Callable[[float], float], delta: float, most: float, *, up: 
         return 0.0
     high = min(1.0, most)
     while curve(high) > delta:
-        if high >= most or high >= 600.0:
+        if high >= most or high >= FURTHEST:
             return most if up else min(high, most)
-        high = min(2 * high, most)
+        high = min(2 * high, most, FURTHEST)
     from scipy import optimize  # slow to load, and only single rounds need it
 
     root = float(optimize.brentq(lambda e: curve(e) - delta, 0.0, high, xtol=1e-300, rtol=1e-9))

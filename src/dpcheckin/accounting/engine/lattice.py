@@ -28,7 +28,7 @@ from dpcheckin.accounting.engine.lattice_sums import (
     Tilt,
     useful_reach,
 )
-from dpcheckin.accounting.engine.seats import Law, Profile, Seats
+from dpcheckin.accounting.engine.seats import Law, Profile, RealPair, Seats
 from dpcheckin.errors import NumericalFailure
 
 # nodes for the largest report (times four), and for twenty deviations of the sum
@@ -206,8 +206,8 @@ class LowerLattice:
     lower bound on what any guarantee can claim, and never a guarantee.
     """
 
-    def __init__(self, seats: Seats[Law]) -> None:
-        self._model = ReportLaw(seats)
+    def __init__(self, seats: Seats[Law], pair: RealPair) -> None:
+        self._model, self._pair = ReportLaw(seats), pair
         self._choose()
         law = self._lattice_law()
         self._laws = {True: law, False: law[::-1].copy()}
@@ -247,20 +247,19 @@ class LowerLattice:
         reach = useful_reach(m)
         step = max(min(0.03 * reach.deviation, 0.02), 1 / LARGEST_LOWER)
         # the smallest ratio of a pure randomizer becomes a node
-        lowest = 1 - 1 / m.largest_ratio
+        lowest = 1 - self._pair.smallest_ratio
+        if lowest <= 0.0:
+            raise NumericalFailure("reports that say nothing have no lattice")
         self._step = step = lowest / max(round(lowest / step), 1)
         self._top = min(max(math.ceil(reach.top / step - 1e-9), 1), LARGEST_LOWER)
         self._bottom = math.ceil(lowest / step - 1e-9) + 1
 
     def _potential(self, nodes: Array, contraction: float) -> Array:
         """E(X - x)+ right of zero and E(x - X)+ left of it, for X = contraction * (W - 1)."""
-        c, h = contraction, self._model.finite_profile
-        right = nodes >= 0
+        c, right = contraction, nodes >= 0
         out = np.empty_like(nodes)
-        out[right] = c * h(1 + nodes[right] / c)
-        a = 1 + nodes[~right] / c
-        inside = np.maximum(a, 1e-300)
-        out[~right] = np.where(a > 0, c * inside * h(1 / inside), 0.0)
+        out[right] = c * self._pair.above(1 + nodes[right] / c)
+        out[~right] = c * self._pair.below(1 + nodes[~right] / c)
         return out
 
     def _lattice_law(self) -> Array:

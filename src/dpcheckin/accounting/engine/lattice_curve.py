@@ -18,13 +18,11 @@ from dpcheckin.accounting.engine.curves import (
     UPPER_SLACK,
     Curve,
     Unshuffled,
-    fewer,
     no_loss,
-    reseated,
 )
 from dpcheckin.accounting.engine.lattice import LowerLattice, UpperLattice
-from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Seats, Shares
-from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
+from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, RealPair, Seats, Shares
+from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, fewer, reseated
 from dpcheckin.errors import NumericalFailure
 
 _PATIENCE = 3  # points at which a lattice may be of no use
@@ -91,7 +89,7 @@ class LatticeCurve(Curve):
         self._known: dict[float, float] = {}  # what the lattice gave
         self._too_far = math.inf  # where it gives up
         self._useless = 0
-        self.spread = min(_spread(parts), _finite_or_one(self._largest))
+        self.spread = min(_spread(parts, self._law), _finite_or_one(self._largest))
 
     @cached_property
     def _simple(self) -> ThreeAtomCurve | None:
@@ -103,15 +101,15 @@ class LatticeCurve(Curve):
         """
         law = self._law.simplified(self._smallest / 4)
         even = [(weight, *even_shares(s, self._smallest / 4)) for weight, s in self._unmerged]
-        simpler = reseated([(weight, seats) for weight, seats, _ in even], law)
+        seats = [(weight, s) for weight, s, _ in even]
         fine = not self._coarse and all(lattice.fine for _, lattice in self._lattices)
-        if fine and _spread(simpler) > 1.02 * self.spread:
+        if fine and _spread(seats, law) > 1.02 * self.spread:
             return None
         unlucky = math.fsum(weight * chance for weight, _, chance in even)
         local = Unshuffled(
             law.profile, self._local.unprotected + unlucky, self._local.rate, law.local_delta
         )
-        return ThreeAtomCurve(simpler, local).coarser()
+        return ThreeAtomCurve(reseated(seats, law), local).coarser()
 
     def coarser(self) -> LatticeCurve:
         parts = [(w, replace(s, shares=_fewer_shares(s.shares))) for w, s in fewer(self._parts)]
@@ -161,7 +159,7 @@ class LatticeCurve(Curve):
         return self._at(epsilon) + self._local.rate * self._local.local_delta
 
     def lower_at(self, epsilon: float) -> float:
-        return min(float(self._bad_case.curves(epsilon, 2)[0][1]), self.upper_at(epsilon))
+        return min(float(self.lower(epsilon, 2)[1]), self.upper_at(epsilon))
 
     def upper(self, step: float, points: int) -> Array:
         chosen = (
@@ -179,12 +177,13 @@ class LatticeCurve(Curve):
         return whole
 
     def lower(self, step: float, points: int) -> Array:
-        return self._bad_case.curves(step, points)[0]
+        bad_case = self._bad_case.curves(step, points)[0]
+        return self._local.capped(bad_case, np.exp(np.arange(points) * step))
 
     @cached_property
     def _bad_case(self) -> HomogeneousCurve:
         weight, seats = max(self._parts, key=lambda part: part[0])
-        return HomogeneousCurve(seats, self._smallest, weight)
+        return HomogeneousCurve(seats, self._law.directions[0], self._smallest, min(weight, 1.0))
 
 
 class HomogeneousCurve:
@@ -192,17 +191,22 @@ class HomogeneousCurve:
 
     Args:
         seats: Who sits where.
+        pair: What a report gives away, as a pair of laws.
         smallest: A delta that is negligible.
         weight: Probability of these seats.
     """
 
-    def __init__(self, seats: Seats[Law], smallest: float, weight: float = 1.0) -> None:
-        self._seats, self._weight, self._negligible = seats, weight, 100 * smallest
-        self.spread = min(_spread([(1.0, seats)]), _finite_or_one(seats.law.local_epsilon))
+    def __init__(
+        self, seats: Seats[Law], pair: RealPair, smallest: float, weight: float = 1.0
+    ) -> None:
+        self._seats, self._pair = seats, pair
+        self._weight, self._negligible = weight, 100 * smallest
+        law = seats.law
+        self.spread = min(_spread([(1.0, seats)], law), _finite_or_one(law.local_epsilon))
 
     @cached_property
     def _lattice(self) -> LowerLattice:
-        return LowerLattice(_mean_shares(self._seats))
+        return LowerLattice(_mean_shares(self._seats), self._pair)
 
     def curves(self, step: float, points: int) -> tuple[Array, Array]:
         """Lower bounds at 0, step, 2 step, …, forward and backward."""
@@ -232,18 +236,14 @@ def _contracted(seats: Seats[Law], share: float) -> Seats[Law]:
     return replace(seats, population=population, empty=population - seats.count, shares=WHOLE)
 
 
-def _spread(parts: Mixture[Law]) -> float:
-    """Standard deviation of one round's loss among many (a guide)."""
-    return math.sqrt(
-        sum(
-            w * s.count * s.participation * 2 * min(_moment(s), s.population**2) / s.population**2
-            for w, s in parts
-        )
-    )
-
-
-def _moment(seats: Seats[Law]) -> float:
-    return seats.law.second_moment * sum(p * w * w for w, p in seats.shares)
+def _spread(parts: Mixture[Law], law: Law) -> float:
+    """Standard deviation of one round's loss among many such reports (a guide)."""
+    variance, moment = 0.0, law.second_moment
+    for weight, s in parts:
+        shared = moment * sum(p * w * w for w, p in s.shares)
+        part = weight * s.count * s.participation * 2 * min(shared, s.population**2)
+        variance += part / s.population**2
+    return math.sqrt(variance)
 
 
 def _finite_or_one(loss: float) -> float:

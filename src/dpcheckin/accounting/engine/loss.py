@@ -88,7 +88,7 @@ def dominating(step: float, forward: Array, backward: Array | None = None) -> Lo
     if backward is None:
         # No symmetric pair falls faster at zero loss than with half of what is left on each side:
         # where rounding says otherwise the bound is raised, so that masses add up to one.
-        finite = float(forward[0] - forward[-1])
+        finite = min(float(forward[0] - forward[-1]), 1.0)
         forward = np.maximum(forward, forward[0] - rises * (1 - finite) / 2)
     if backward is None:
         fp, fq, infinite = _halves(step, convex_minorant(rises, forward))
@@ -121,18 +121,21 @@ def _lowered(step: float, fine: Array) -> Array:
 
 
 def dominated(step: float, forward: Array, backward: Array | None = None) -> LossDistribution:
-    """A pair whose profile lies below the given lower bounds at every *half* step.
+    """A pair of laws whose profile lies below that of any pair with at least these curves.
 
-    The part of the curve past the last point is dropped: nothing goes to infinite loss.
+    The curves are known at every *half* step; the part past the last point is dropped. What comes
+    out are two probability laws, so by Blackwell's theorem a profile below another's, at every
+    alpha, makes them a coarsening of it, and their compositions stay below (docs/theory.md).
     """
     below = [
         _lowered(step, fine) for fine in ((forward,) if backward is None else (forward, backward))
     ]
     # bring the curves down to zero at the last point, keeping them convex and below
     ahead, behind = (np.maximum(v - v[-1], 0.0) for v in (below[0], below[-1]))
-    # A pair's two curves begin at one value. Where the backward one was lowered further the forward
-    # one follows: the other law would be short of mass, the profile too high below zero loss.
+    # Two laws have curves that begin at one value, their total variation: otherwise one of them
+    # would not have mass one. The higher curve is lowered to where the other begins.
     ahead = np.maximum(ahead - max(float(ahead[0] - behind[0]), 0.0), 0.0)
+    behind = np.maximum(behind - max(float(behind[0] - ahead[0]), 0.0), 0.0)
     positive, negative = _halves(step, ahead)[0], _halves(step, behind)[1]
     # shrinking all masses alike lowers the profile: make room if lowering overdrew the middle
     total = max(math.fsum(positive) + math.fsum(negative), 1.0)
@@ -159,8 +162,9 @@ class Tail:
         return Tail(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2), infinite)
 
     @property
-    def size(self) -> int:
-        return self._epsilons.size
+    def infinite(self) -> float:
+        """Mass without bound, part of every upper bound."""
+        return self._infinite
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Bound on delta(epsilon). Between grid points the curve is linear in exp(epsilon)."""

@@ -30,15 +30,19 @@ def gaussian_profile(distance: float, alpha: FloatArray) -> FloatArray:
     """
     out = np.asarray(1.0 - alpha, np.float64)
     inside = alpha > 0.0
-    logs = np.log(alpha[inside])
+    out[inside] = gaussian_profile_at(distance, np.log(alpha[inside]))
+    return out
+
+
+def gaussian_profile_at(distance: float, logs: FloatArray) -> FloatArray:
+    """The same at alpha = exp(logs), which may be far too large for a double."""
     first = log_ndtr(distance / 2 - logs / distance)
     gap = logs + log_ndtr(-distance / 2 - logs / distance) - first
     if distance < _CLOSE:
         near = np.abs(logs) < _NEAR * distance
         gap[near] = _close_gap(distance, logs[near], first[near])
     # exp(first) - exp(first + gap) without losing the digits of a small difference
-    out[inside] = np.exp(first) * -np.expm1(np.minimum(gap, 0.0))
-    return out
+    return np.asarray(np.exp(first) * -np.expm1(np.minimum(gap, 0.0)))
 
 
 def _close_gap(distance: float, logs: FloatArray, first: FloatArray) -> FloatArray:

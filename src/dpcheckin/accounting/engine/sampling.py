@@ -9,14 +9,16 @@ independent of the data, so the curves are averaged over k ~ Bin(n, rate).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.engine.compose import compose
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.accounting.engine.loss import dominated, dominating
+from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 TAIL = 1e-20
 BINS = 192
@@ -63,7 +65,10 @@ def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleC
     from scipy.stats import binom  # slow to load, and only sums need it
 
     edges = np.unique(np.clip(np.rint(knots), first - 1, last).astype(np.int64))
-    probability = np.diff(binom.cdf(edges, population, rate))
+    # differences of the nearer tail: those of the other one would lose the digits far out
+    below = np.diff(binom.cdf(edges, population, rate))
+    above = -np.diff(binom.sf(edges, population, rate))
+    probability = np.where(edges[1:] < mean, below, above)
     return VisibleCounts(
         low=(edges[:-1] + 1).astype(np.float64),
         high=edges[1:].astype(np.float64),
@@ -142,3 +147,77 @@ def reach(curve: CurveFunction, negligible: float, largest: float = LARGEST_LOSS
             return high
         low, high = float(losses[last]), float(losses[last + 1])
     return high
+
+
+# Curves given as functions are cheap: their grid is refined until the bracket is narrow.
+LARGEST_GRID = 400_000
+FunctionParts = Sequence[tuple[FunctionCurve, int]]
+
+
+def refined(
+    parts: FunctionParts, delta: float, *, both_orders: bool = True, may_be_infinite: bool = False
+) -> tuple[float, float]:
+    """Bounds on the composed epsilon of curves given as functions: (lower, upper).
+
+    Args:
+        parts: Curves, and how many rounds have each.
+        delta: At which epsilon is asked for.
+        both_orders: Take the larger of both orders of an asymmetric pair.
+        may_be_infinite: Return an infinite upper bound instead of raising; lower bounds need none.
+    """
+    parts = [(curve, count) for curve, count in parts if count > 0 and curve.largest_loss > 0.0]
+    if not parts:
+        return 0.0, 0.0
+    orders = [parts]
+    if both_orders and not all(curve.symmetric for curve, _ in parts):
+        orders.append([(curve.swapped(), count) for curve, count in parts])
+    found = [_narrowed(order, delta) for order in orders]
+    lower, upper = max(low for low, _ in found), max(high for _, high in found)
+    if math.isinf(upper) and not may_be_infinite:
+        raise NumericalFailure(
+            f"delta = {delta:g} is below the mass of unbounded loss of these rounds; "
+            "no finite epsilon can be stated"
+        )
+    return lower, upper
+
+
+def _narrowed(parts: FunctionParts, delta: float) -> tuple[float, float]:
+    reach = max(curve.largest_loss for curve, _ in parts)
+    accuracy = max(curve.accuracy for curve, _ in parts)
+    step = _first_step(parts, reach)
+    lower, upper = _at_step(parts, delta, step)
+    for _ in range(5):
+        gap = upper - lower
+        if gap <= accuracy * max(upper, 1e-4) or reach / (step / 2) > LARGEST_GRID:
+            break
+        step /= 2
+        low, high = _at_step(parts, delta, step)
+        lower, upper = max(lower, low), min(upper, high)
+        if upper - lower > 0.7 * gap:
+            break  # the curves themselves, not the grid, leave the rest of the gap
+    return lower, upper
+
+
+def _first_step(parts: FunctionParts, reach: float) -> float:
+    """A step that resolves both one round and the composed standard deviation."""
+    points = np.expm1(np.geomspace(reach * 1e-6, reach, 400)) + 1.0
+    # E_Q[(W - 1)_+^2] = 2 * integral of H_alpha; twice that for a symmetric pair.
+    variance = sum(4.0 * count * curve.area(points) for curve, count in parts)
+    deviation = math.sqrt(max(variance, 1e-24))
+    return float(np.clip(deviation / 800.0, reach / (LARGEST_GRID / 8), reach / 60.0))
+
+
+def _at_step(parts: FunctionParts, delta: float, step: float) -> tuple[float, float]:
+    above, below = [], []
+    alone = sum(count for _, count in parts) == 1  # then only the forward curve counts
+    for curve, count in parts:
+        points = math.ceil(curve.largest_loss / step) + 2
+        fine = 2 * points - 1
+        other = None if curve.symmetric else curve.swapped()
+        backward = None if other is None else other.upper(step, points)
+        above.append((dominating(step, curve.upper(step, points), backward), count))
+        backward = None if other is None or alone else other.lower(step / 2, fine)
+        below.append((dominated(step, curve.lower(step / 2, fine), backward), count))
+    upper = compose(above, delta=delta).epsilon(delta, upper=True)
+    lower = compose(below, delta=delta).epsilon(delta, upper=False)
+    return min(lower, upper), upper

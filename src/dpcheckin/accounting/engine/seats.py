@@ -38,6 +38,10 @@ class Law(Protocol):
     def profile(self, alpha: Array) -> Array:
         """E(W - alpha)+ for alpha >= 0, local_delta included."""
 
+    @property
+    def directions(self) -> tuple[RealPair, ...]:
+        """Pairs of laws at most as revealing, for lower bounds."""
+
     def simplified(self, local_delta: float) -> ThreeAtomLaw:
         """A law of at most three ratios, nowhere more private but for `local_delta`."""
 
@@ -56,6 +60,30 @@ class ThreeAtomLaw(Law, Protocol):
     @property
     def rest_weight(self) -> float:
         """What such a report weighs beside an empty seat: 0 in the theorem."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealPair:
+    """One direction of a pair of laws: the law of W = dP/dQ under Q, with mean one.
+
+    A profile that takes the larger of both directions belongs to no pair of laws; lower bounds
+    need one that does.
+
+    Args:
+        above: E(W - alpha)+ for alpha >= 1.
+        below: E(alpha - W)+ for alpha < 1.
+        largest_ratio: W never exceeds this; may be infinite.
+        smallest_ratio: W is never less.
+        second_moment: E[(W - 1)+^2]; guides the choice of grids only.
+        atoms: The ratios and their masses under Q, if they are finitely many.
+    """
+
+    above: Profile
+    below: Profile
+    largest_ratio: float
+    smallest_ratio: float
+    second_moment: float
+    atoms: tuple[Array, Array] | None = None
 
 
 L_co = TypeVar("L_co", bound=Law, covariant=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +31,9 @@ from dpcheckin.accounting.engine.curves import (
     UPPER_SLACK,
     Curve,
     Unshuffled,
-    fewer,
 )
 from dpcheckin.accounting.engine.loss import NO_ATOMS, Atoms
-from dpcheckin.accounting.engine.seats import Mixture, Seats, ThreeAtomLaw
+from dpcheckin.accounting.engine.seats import Law, Mixture, Seats, ThreeAtomLaw
 from dpcheckin.accounting.engine.three_atoms_fourier import (
     Densities,
     Inverted,
@@ -232,6 +232,11 @@ class ThreeAtomCurve(Curve):
         return [(weight, *atoms(seats, self._effort)) for weight, seats in self._parts]
 
     @property
+    def unprotected(self) -> float:
+        """Probability of a round about which nothing better than the local profile is proved."""
+        return self._local.unprotected
+
+    @property
     def upper_atoms(self) -> list[tuple[float, Atoms]]:
         """The split atoms with their weights (for Renyi moments)."""
         return [(weight, above) for weight, above, _ in self._atoms]
@@ -258,7 +263,10 @@ class ThreeAtomCurve(Curve):
         return float(whole[0])
 
     def lower_at(self, epsilon: float) -> float:
-        return sum(w * below.excess(epsilon) * LOWER_SLACK for w, _, below in self._atoms)
+        lower = sum(
+            min(w, 1.0) * below.excess(epsilon) * LOWER_SLACK for w, _, below in self._atoms
+        )
+        return float(self._local.capped(np.array([lower]), np.array([math.exp(epsilon)]))[0])
 
     def upper(self, step: float, points: int) -> Array:
         total = np.zeros(points)
@@ -270,5 +278,43 @@ class ThreeAtomCurve(Curve):
     def lower(self, step: float, points: int) -> Array:
         total = np.zeros(points)
         for weight, _, below in self._atoms:
-            total += weight * LOWER_SLACK * below.curve(step, points)
-        return total
+            total += min(weight, 1.0) * LOWER_SLACK * below.curve(step, points)
+        return self._local.capped(total, np.exp(np.arange(points) * step))
+
+
+S = TypeVar("S", bound=Law)
+
+
+def reseated(parts: Mixture[Law], law: S) -> list[tuple[float, Seats[S]]]:
+    """The same seats, taken by reports of another law."""
+    return [
+        (
+            weight,
+            Seats(
+                s.count, law, s.empty, s.population, s.participation, s.absent, s.revealed, s.shares
+            ),
+        )
+        for weight, s in parts
+    ]
+
+
+def fewer(parts: Mixture[S], most: int = 6) -> Mixture[S]:
+    """Neighbouring parts of a mixture counted as the one with the most reports.
+
+    The curve grows with the number of reports: one more replaces an empty seat by a report of the
+    same mean.
+    """
+    if len(parts) <= most:
+        return parts
+    ordered = sorted(parts, key=lambda part: part[1].count)
+    merged: list[tuple[float, Seats[S]]] = []
+    total, weight, seen = sum(w for w, _ in ordered), 0.0, 0.0
+    for here, seats in ordered:
+        weight += here
+        seen += here
+        if seen >= total * (len(merged) + 1) / most:
+            merged.append((weight, seats))
+            weight = 0.0
+    if weight > 0.0:
+        merged.append((weight, ordered[-1][1]))
+    return merged

@@ -11,10 +11,9 @@ from functools import partial
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.compose import refined
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.sampling import sampled, visible_counts
+from dpcheckin.accounting.engine.sampling import refined, sampled, visible_counts
 from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.statements import Bracket
 

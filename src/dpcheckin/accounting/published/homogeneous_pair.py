@@ -21,10 +21,10 @@ import numpy as np
 from scipy import fft as sfft
 
 from dpcheckin.accounting.engine.arrays import UNIT, FloatArray
-from dpcheckin.accounting.engine.compose import refined
 from dpcheckin.accounting.engine.curves import FunctionCurve
 from dpcheckin.accounting.engine.loss import convex_minorant
 from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 

@@ -19,9 +19,8 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.compose import refined
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
-from dpcheckin.accounting.engine.sampling import visible_counts
+from dpcheckin.accounting.engine.sampling import refined, visible_counts
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter
 

@@ -26,6 +26,9 @@ DEFAULT_ORDERS = tuple(
     )
 )
 
+# what the weights of a mixture may be too large by, in all: each is rounded up
+_WEIGHTS_ROUNDING = 1e-13
+
 
 def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
     """Upper bounds of the Renyi divergence of one round at the given orders (> 1)."""
@@ -51,6 +54,11 @@ def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
             # what was left out loses at most the local epsilon
             lost = math.log(2 * max(atoms.corner, 1e-300))
             terms.append(scale + lost + (order - 1) * pair.local_epsilon)
+        # rounds in which no honest client reports say nothing: moment one
+        silent = max(1.0 - math.fsum(w for w, _ in curve.upper_atoms), 0.0) + _WEIGHTS_ROUNDING
+        terms.append(math.log(silent))
+        if curve.unprotected > 0.0:
+            terms.append(math.log(curve.unprotected) + (order - 1) * pair.local_epsilon)
         out.append(max(float(special.logsumexp(terms)), 0.0) / (order - 1))
     return np.array(out)
 
