@@ -1,4 +1,4 @@
-"""Puts measured audits into the documentation: stored results, tables and picture of docs/audit.md.
+"""Puts measured audits into the documentation: stored results, tables and picture.
 
 `dpcheckin audit --tightness` leaves cells.json in its --out folder, `dpcheckin audit --mutants`
 mutants.json. Both are copied to docs/results, and the page gets exactly what the commands print of
@@ -16,7 +16,7 @@ from pathlib import Path
 from dpcheckin.audit.tables import mutant_table, tightness
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, RESULTS = ROOT / "docs" / "audit.md", ROOT / "docs" / "results"
+PAGE, RESULTS = ROOT / "docs" / "audit-tables.md", ROOT / "docs" / "results"
 
 
 def main() -> None:

@@ -1,7 +1,9 @@
-"""docs/audit.md does not lie: its example runs, its options exist, its tables hold."""
+"""docs/audit.md and docs/audit-tables.md do not lie: example, options and tables hold."""
 
 import json
+import math
 import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +11,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+PAGE, TABLES = (
+    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("audit.md", "audit-tables.md")
+)
 
 
 def test_every_option_on_the_page_exists() -> None:
     source = (ROOT / "src" / "dpcheckin" / "cli" / "audit.py").read_text(encoding="utf-8")
     known = set(re.findall(r"^    (\w+): Annotated", source, re.M))
-    named = {o.replace("-", "_") for o in re.findall(r"--([a-z][a-z-]+)", PAGE)}
+    named = {o.replace("-", "_") for o in re.findall(r"--([a-z][a-z-]+)", PAGE + TABLES)}
     assert named <= known
 
 
@@ -36,7 +40,7 @@ def test_the_mutant_table_is_the_one_that_the_command_prints_of_the_stored_resul
     from dpcheckin.audit.tables.mutant_table import load, markdown
 
     rows = load(stored("audit-mutants.json"))
-    assert f"<!-- mutants -->\n{markdown(list(rows.values()))}<!-- /mutants -->" in PAGE
+    assert f"<!-- mutants -->\n{markdown(list(rows.values()))}<!-- /mutants -->" in TABLES
 
 
 def test_every_mutant_was_caught_every_time_and_no_honest_system_was_flagged() -> None:
@@ -62,7 +66,7 @@ def test_the_tightness_tables_are_those_that_the_command_prints_of_the_stored_re
     from dpcheckin.audit.tables.tightness import tables
 
     done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8"))
-    assert f"<!-- tightness -->\n{tables(done)}<!-- /tightness -->" in PAGE
+    assert f"<!-- tightness -->\n{tables(done)}<!-- /tightness -->" in TABLES
 
 
 def test_the_tightness_tables_show_what_they_must() -> None:
@@ -83,3 +87,45 @@ def test_the_tightness_tables_show_what_they_must() -> None:
         assert result["cpu_seconds"] <= 1200  # ten minutes on two cores
         assert not result["refuted"]
     assert not short
+
+
+def ratios(response: str, rounds: int) -> list[float]:
+    """Audited over certified, of the cells with an aim."""
+    done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8")).values()
+    return [
+        result["lower_bound"] / result["claimed_epsilon"]
+        for result in done
+        if result["cell"]["randomizer"] == response
+        and result["cell"]["rounds"] == rounds
+        and result["cell"]["local_epsilon"] in (2.0, 4.0)
+    ]
+
+
+@pytest.mark.parametrize("rounds", [1, 100])
+@pytest.mark.parametrize(("shown", "response"), [("binary", "binary"), ("3-ary", "dary:3")])
+def test_the_summary_of_tightness_is_that_of_the_cells(
+    shown: str, response: str, rounds: int
+) -> None:
+    found = ratios(response, rounds)
+    least, median = (
+        math.floor(100 * x + 1e-9) / 100 for x in (min(found), statistics.median(found))
+    )
+    assert f"| {shown} | {rounds} | {least:.2f} | {median:.2f} |" in PAGE
+
+
+def test_the_summary_of_the_mutants_is_that_of_the_table() -> None:
+    from dpcheckin.audit.tables.mutant_table import load
+
+    rows = load(stored("audit-mutants.json")).values()
+    assert len(rows) == 11
+    assert {(row.caught, row.repetitions) for row in rows} == {(300, 300)}
+    honest = sum(row.honest_repetitions for row in rows)
+    text = " ".join(PAGE.split())
+    assert "caught in 300 of 300 audits" in text
+    assert f"flagged honest systems in 0 of {honest:,} audits" in text
+    assert min(row.detection for row in rows) >= 0.99
+
+
+def test_the_page_is_short() -> None:
+    """It was 4,000 words; the long tables have a page of their own."""
+    assert len(PAGE.split()) <= 2000

@@ -14,6 +14,7 @@ from runpy import run_path
 import pytest
 import typer.main
 
+import dpcheckin
 from documentation.blocks import PAGES, ROOT, blocks, name_of
 from documentation.session import LOOSE
 from dpcheckin.accounting.published import catalogue
@@ -116,6 +117,37 @@ def test_every_command_that_is_only_mentioned_exists_with_its_options(page: Path
         assert used <= known[path], command
 
 
+# --- files and modules in running text --------------------------------------------------------
+
+
+def outside_blocks(page: Path) -> str:
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_that_is_mentioned_exists(page: Path) -> None:
+    named = re.findall(
+        r"`(?:python )?((?:tests|benchmarks|tools|examples)/[\w/.-]+)", page.read_text()
+    )
+    for name in named:
+        assert (ROOT / name).exists(), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_module_and_function_that_is_mentioned_exists(page: Path) -> None:
+    for name in set(re.findall(r"`(dpcheckin(?:\.\w+)+)`", outside_blocks(page))):
+        assert resolved(name) is not None, name
+
+
+def resolved(name: str) -> object:
+    """The module, or what a module holds under the rest of the name."""
+    module, _, last = name.rpartition(".")
+    try:
+        return import_module(name)
+    except ImportError:
+        return getattr(import_module(module), last, None)
+
+
 # --- the interface --------------------------------------------------------------------------
 
 LAYERS = ("accounting", "randomizers", "protocols", "learning", "audit")
@@ -130,6 +162,12 @@ def test_every_public_name_of_the_layer_is_in_the_reference(layer: str) -> None:
     assert set(package.__all__) - raised <= listed
     for name in package.__all__:
         assert getattr(package, name).__doc__, f"dpcheckin.{layer}.{name} says nothing of itself"
+
+
+def test_every_name_of_the_front_door_is_on_its_page() -> None:
+    page = (ROOT / "docs" / "api" / "front-door.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", page)) - {"dpcheckin"}
+    assert named == set(dpcheckin.__all__) - {"__version__"}
 
 
 WITH_EXAMPLES = sorted(

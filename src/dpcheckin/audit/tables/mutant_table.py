@@ -141,7 +141,7 @@ def _save(path: Path | None, rows: dict[str, Row]) -> None:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The table as it stands in docs/audit.md, and what the honest systems did in all."""
+    """The table as it stands in docs/audit-tables.md, and what the honest systems did in all."""
     head = (
         "| mutant | what is wrong | seen in | δ | claimed ε | audited ε ≥ (least) | "
         "budget, pairs | caught | detected | honest ε | honest audited ≥ (most) | "

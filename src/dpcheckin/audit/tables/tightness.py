@@ -145,7 +145,7 @@ def _save(path: Path | None, done: dict[str, Any]) -> None:
 
 
 def markdown(results: Sequence[dict[str, Any]]) -> str:
-    """The table as it stands in docs/audit.md."""
+    """The table as it stands in docs/audit-tables.md."""
     lines = [
         "| response | n | γ | ε₀ | rounds | δ | certified ε ≤ | audited ε ≥ | ratio | plays "
         "| CPU seconds |\n",
