@@ -12,7 +12,7 @@ from dp_accounting.pld import privacy_loss_distribution
 from dpcheckin.accounting import (
     Bracket,
 )
-from dpcheckin.accounting.engine.compose import refined
+from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.engine.curves import FunctionCurve
 from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.engine.sampling import sampled
