@@ -11,7 +11,8 @@ compares the two.
 A *guarantee* is proved and may be charged; a *lower bound* says what no guarantee can undercut; a
 *conjecture* is unproved, or proves something else than epsilon, and is not refuted; a *refuted
 claim* is computed as its paper computed it. Neither can ever become a guarantee. The
-[errata](errata.md) have counterexamples, the [paper map](paper-map.md) says which function computes what.
+[errata](errata.md) have counterexamples, the [paper map](paper-map.md) says which function
+computes what.
 """
 
 

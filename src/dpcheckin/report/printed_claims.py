@@ -66,9 +66,9 @@ def _p0() -> Panel:
             f"P0 says ε ≃ 1, by its upper bound (Equation 18). As printed that bound gives "
             f"{figure('P0 Equation 18'):.2f}; the lower bound on moments (Equation 8), converted, "
             f"gives {figure('P0 Equation 8, converted'):.2f}.",
-            f"The paper does not state δ for this run; 1/n is assumed here. With it the proved "
-            f"value is {rounded_up(figure('empty-seat guarantee'))}, and for every ε0-LDP randomizer "
-            f"at once nothing below {rounded_down(figure('3-ary lower bound'))} can be proved. "
+            "The paper does not state δ for this run; 1/n is assumed here. With it the proved "
+            f"value is {rounded_up(figure('empty-seat guarantee'))}, and no statement about every "
+            f"ε0-LDP randomizer can be below {rounded_down(figure('3-ary lower bound'))}. "
             "That does not refute ≃ 1 for the paper's own randomizer or for another δ.",
         ]
 
@@ -115,10 +115,11 @@ def _p3() -> Panel:
         unshuffled = cells[(rows[1].label, "clones, Kairouz et al.")] or 0.0
         return [
             "5.8 is what Theorem 1 gives, and 3 what it gives after 50 epochs: valid and loose.",
-            f"18.3, the comparator's ε at 89.7%, could not be reproduced: the closed form gives "
+            "18.3, the comparator's ε at 89.7%, could not be reproduced: the closed form gives "
             f"{loose:.1f} where its condition is ignored and, where it is not, no gain from the "
-            f"shuffler ({rounded_up(unshuffled)}); the exact clones pair {rounded_up(exact, 3)}. As an upper bound it is valid; evaluated exactly "
-            "the comparator is closer to 5.8 than printed.",
+            f"shuffler ({rounded_up(unshuffled)}); the exact clones pair gives "
+            f"{rounded_up(exact, 3)}. As an upper bound 18.3 is valid; evaluated exactly, the "
+            "comparator is closer to 5.8 than printed.",
             f"76.46% is the comparator's accuracy at ε = 3, an experiment: only training shows it. "
             f"With the exact clones pair ε = 3 lasts for {_rounds_within(3.0, run):,} rounds.",
         ]
