@@ -9,9 +9,10 @@ _HEAD = """# Every published bound, and what it is worth
 `./dev docs` writes this page from the catalogue in `dpcheckin.accounting.published`; a test
 compares the two.
 A *guarantee* is proved and may be charged; a *lower bound* says what no guarantee can undercut; a
-*conjecture* is neither proved nor refuted; a *refuted claim* is computed as its paper computed it
-and can never become a guarantee. The [errata](errata.md) have counterexamples, the
-[paper map](paper-map.md) says which function computes what.
+*conjecture* is unproved, or proves something else than epsilon, and is not refuted; a *refuted
+claim* is computed as its paper computed it. Neither can ever become a guarantee. The
+[errata](errata.md) have counterexamples, the [paper map](paper-map.md) says which function
+computes what.
 """
 
 

@@ -75,7 +75,7 @@ def _report(results: Sequence[Reproduced]) -> str:
     head = (
         f"# Tables and figures of the papers, reproduced (dpcheckin {__version__})\n\n"
         "Black: our guarantee. Green: other guarantees. Blue: lower bounds (nothing below them can "
-        "be true). Red: claims that are refuted, recomputed as their papers computed them. See "
-        "docs/errata.md for why.\n\n"
+        "be true). Orange: unproved. Red: claims that are refuted. Both are recomputed as their "
+        "papers computed them. See docs/errata.md for why.\n\n"
     )
     return head + "\n".join(markdown(r.panel, r.cells) for r in results)

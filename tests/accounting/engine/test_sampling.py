@@ -12,10 +12,9 @@ from dp_accounting.pld import privacy_loss_distribution
 from dpcheckin.accounting import (
     Bracket,
 )
-from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.engine.curves import FunctionCurve
 from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.sampling import sampled
+from dpcheckin.accounting.engine.sampling import refined, sampled
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.05, 0.1])

@@ -7,6 +7,7 @@ Refuted entries compute what the paper printed; :meth:`BoundValue.guaranteed_eps
 
 from __future__ import annotations
 
+from dpcheckin.accounting.published.entries_check_in import ENTRIES as _CHECK_IN
 from dpcheckin.accounting.published.entries_random import ENTRIES as _RANDOM
 from dpcheckin.accounting.published.entries_shuffled import ENTRIES as _SHUFFLED
 from dpcheckin.accounting.published.entries_sums import ENTRIES as _SUMS
@@ -33,7 +34,7 @@ __all__ = [
 
 def catalogue() -> tuple[PublishedBound, ...]:
     """Every entry, in the order of the papers' protocols."""
-    return _SHUFFLED + _SUMS + _RANDOM
+    return _SHUFFLED + _CHECK_IN + _SUMS + _RANDOM
 
 
 def evaluate(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[BoundValue]:

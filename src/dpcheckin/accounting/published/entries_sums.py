@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dpcheckin.accounting.account import Composition, compose
 from dpcheckin.accounting.lower_bounds import lower_bound
-from dpcheckin.accounting.published import check_in_alone, clones, homogeneous_pair, p0, p1, p4
+from dpcheckin.accounting.published import (
+    check_in_alone,
+    clones,
+    homogeneous_pair,
+    p0,
+    p1,
+    p4,
+    removal_sum,
+)
 from dpcheckin.accounting.published.entries_shuffled import CHECK_IN, SHUFFLE, SUBSAMPLE
 from dpcheckin.accounting.published.entry import PublishedBound, Setting
 from dpcheckin.accounting.statements import Kind
@@ -15,8 +23,15 @@ REMOVAL = "distributed-check-in-removal"
 
 _G, _L, _C, _R = Kind.GUARANTEE, Kind.LOWER_BOUND, Kind.CONJECTURE, Kind.REFUTED
 _HOMOGENEOUS = (
-    "exact for one pair of datasets, at distance 1 in a ball of diameter 2; P4 calls it the worst "
-    "case, P1 (later, same authors) a lower bound"
+    "exact for one pair of datasets (everybody else at 0, the target at 0 or 1), not the worst "
+    "case: 1.303 at order 2 for n = 20, noise 1 in the ball, 0.0961 at distance 1 with the target "
+    "at two unit vectors 60 degrees apart, printed 0.0824; P1 (later, same authors) calls it a "
+    "lower bound"
+)
+_ON_TOP = (
+    "unproved: the theorem on sampling needs an upper bound and is given the homogeneous pair, "
+    "which is a lower bound. Wrong for data of norm at most 1, where two values can be 2 apart; "
+    "for data of diameter 1 no counterexample is known"
 )
 
 
@@ -77,7 +92,9 @@ ENTRIES = (
         _R,
         (CHECK_IN,),
         lambda s: p4.theorem_3(*_run(s)),
-        _HOMOGENEOUS + "; Eq. 17 keeps the rate where k/n belongs and drops k = 0",
+        "keeps the rate where k/n belongs (Eq. 17, which also drops k = 0), so it fails for its "
+        "own pair: n = 5, rate 0.1, noise 0.5, order 4: 5.36, truly 5.62; Thm 1 beneath it is "
+        + _HOMOGENEOUS,
     ),
     PublishedBound(
         "P4 shuffle Gaussian",
@@ -93,11 +110,11 @@ ENTRIES = (
         "subsampled shuffle Gaussian",
         "P1",
         "Thm 5 (P4 Thm 2)",
-        "Rényi amplification by sampling on top of the homogeneous pair",
-        _R,
+        "Rényi amplification by sampling on top of the homogeneous pair at distance 1",
+        _C,
         (SUBSAMPLE,),
         _p4_theorem_2,
-        _HOMOGENEOUS,
+        _ON_TOP,
     ),
     PublishedBound(
         "homogeneous Gaussian pair",
@@ -141,10 +158,21 @@ ENTRIES = (
         lambda s: lower_bound(_distributed(s).rounds, s.delta).epsilon.lower,
     ),
     PublishedBound(
+        "sum and number, removal",
+        "P0",
+        "Thm 5's setting, the number of reports seen too",
+        "any dimension, data of norm at most 1; the average with the number hidden costs no more",
+        _G,
+        (REMOVAL,),
+        lambda s: removal_sum.epsilon(*_run(s)).upper,
+        "replaces the theorem, which is wrong as printed; proof in docs/errata.md",
+    ),
+    PublishedBound(
         "average of hidden size, removal",
         "P0",
-        "Thm 5, by loss distribution",
-        "one-dimensional average, number of reports hidden, removal adjacency",
+        "Thm 5's pair, by loss distribution",
+        "one dimension, distance 1, number of reports hidden; computed on a grid that is not "
+        "certified",
         _C,
         (REMOVAL,),
         lambda s: p0.epsilon(*_run(s)).upper,
@@ -173,10 +201,11 @@ ENTRIES = (
         "removal average, Rényi",
         "P0",
         "Thm 5 as printed",
-        "Equations 12 and 13",
+        "Equations 12 and 13, the sign of the logarithm's factor mended",
         _R,
         (REMOVAL,),
-        None,
-        "see the entry by loss distribution",
+        lambda s: p0.printed_epsilon(*_run(s)),
+        "moments below 1 (n = 100, rate 0.5, noise 1, order 2: 0.985), which no moment is; see the "
+        "guarantee beside it. Eq. 14 and 15 apply Lemma 4 to a function that grows",
     ),
 )

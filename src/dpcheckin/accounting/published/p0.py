@@ -6,10 +6,13 @@ P0 (arXiv 2206.03151v1, below Eq. 13) is wrong; :func:`moment` is right.  In the
 theorem uses it is infinite from order k + 1 on, which is why the answer here is a loss
 distribution: the ratio itself is bounded, p/q <= 1/(1 - rate).
 
-What it is worth: exact for the paper's pair of datasets once the number of the others is revealed
-(an upper bound for that pair); that no other pair is worse is not proved, so this is a conjecture
-as a statement about the mechanism.  With nobody present there is nothing to average and nothing is
-released.
+What it is worth: exact for the paper's pair of datasets once the number of the others is revealed.
+No data is worse given that number, in any dimension: with p = N(0, a I), q = N(v, b I) and b < a
+the set where p > alpha q is the outside of a ball whose centre is beyond v, seen from 0, so moving
+v away from 0 (the set held fixed) moves q towards the middle of the ball and p - alpha q grows; the
+same ball serves H(q || p).  But :func:`epsilon` integrates on a grid, groups the numbers by their
+middles and knows one dimension only: it is not certified, and no guarantee.  The guarantee, for
+any dimension, is `published.removal_sum`.  With nobody present nothing is released.
 """
 
 from __future__ import annotations
@@ -17,12 +20,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import comb
+from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.sampling import refined, visible_counts
+from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.statements import Bracket
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 _POINTS = 4001
 
@@ -55,6 +62,56 @@ def printed_moment(others: int, order: float, noise: float) -> float:
     k, a = others, order
     root = math.sqrt((k + 1) ** a / ((k + a) * k ** (a - 1)))
     return root * math.exp(-(a + 1) / (noise**2 * (k + 1)))
+
+
+def printed_braces(population: int, rate: float, noise: float, order: int) -> float:
+    """The moment between the braces of Eq. 12 and 13, as printed.  Refuted.
+
+    >>> round(printed_braces(100, 0.5, 1.0, 2), 3)  # no moment is below 1
+    0.985
+    """
+    n, g, a = population, rate, order
+    others = np.arange(1, n)
+    chance = binom.pmf(others, n - 1, g)
+    alone = (1.0 - g) ** (n - 1)
+    total = (1.0 - g) ** (a - 1) * (a * g - g + 1.0)
+    mixed = alone * math.exp(1.0 / noise**2) + _printed_mean(chance, others, 2, noise)
+    total += float(comb(a, 2)) * g**2 * (1.0 - g) ** (a - 2) * mixed
+    for j in range(3, a + 1):
+        mixed = alone * math.exp(j * (j - 1) / (2.0 * noise**2))
+        mixed += _printed_mean(chance, others, j, noise)
+        total += 3.0 * float(comb(a, j)) * g ** (a - j) * (1.0 - g) ** j * mixed
+    return total
+
+
+def printed_line_12(population: int, rate: float, noise: float, kept: int) -> tuple[float, float]:
+    """E[printed moment of order 2; k >= 1] in Eq. 12, and what Eq. 14 puts in its place.
+
+    ``kept`` is (1 - Delta)(n - 1) rate.  Lemma 4 needs a function that never grows; this one does.
+    """
+    others = np.arange(1, population)
+    mean = (population - 1) * rate
+    exact = _printed_mean(binom.pmf(others, population - 1, rate), others, 2, noise)
+    few = math.exp(-((mean - kept) ** 2) / (2.0 * mean))
+    return exact, printed_moment(1, 2, noise) * few + printed_moment(kept + 1, 2, noise)
+
+
+def _printed_mean(chance: FloatArray, others: NDArray[np.int64], order: int, noise: float) -> float:
+    k = others.astype(np.float64)
+    logs = 0.5 * (order * np.log(k + 1.0) - np.log(k + order) - (order - 1.0) * np.log(k))
+    return float(np.dot(chance, np.exp(logs - (order + 1.0) / (noise**2 * (k + 1.0)))))
+
+
+def printed_epsilon(population: int, rate: float, noise: float, rounds: int, delta: float) -> float:
+    """Epsilon by Eq. 12 and 13, 1/(order - 1) for the printed 1/(1 - order).  Refuted."""
+    orders = np.arange(2, 33)
+    logs = np.array([math.log(printed_braces(population, rate, noise, int(a))) for a in orders])
+    possible = logs >= 0.0
+    if not possible.any():
+        raise OutsideTheorem("prints moments below 1 for every order up to 32: no epsilon follows")
+    kept = orders[possible].astype(np.float64)
+    curve = RenyiCurve(kept, logs[possible] / (kept - 1.0))
+    return curve.times(rounds).epsilon(delta).epsilon
 
 
 def epsilon(

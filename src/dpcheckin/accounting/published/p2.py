@@ -95,8 +95,21 @@ def repeated_fixed_window(
 ) -> Statement:
     """Corollary 3.3 with its constants: n/m windows of m slots, check-in probability m/n.
 
-    ``window_delta`` is the paper's beta.  The printed conditions do not imply epsilon_1 <= 1/2,
-    which the proof uses, once log(1/beta) exceeds 2; here that step is checked itself.
+    ``window_delta`` is the paper's beta.  Write x = (e^eps0 - 1) e^{eps0/2} sqrt(m) / n and
+    L = log(1/beta), so that one window has eps_1 = x sqrt(2 L) + x^2 / 2 (Theorem 3.2).  The first
+    condition, e^{1.5 eps0} <= n / (8 sqrt m), gives x <= (1 - e^-eps0) / 8; the second says
+    x^2 L <= sqrt(m) / n, which by the first is at most e^{-1.5 eps0} / 8.  Together
+    eps_1 <= e^{-0.75 eps0} / 2 + (1 - e^-eps0)^2 / 128 <= 1/2, which the proof uses.
+
+    Args:
+        population: Number of clients, n.
+        slots: Slots of one window, m.
+        local_epsilon: Of one report, in nats.
+        window_delta: Delta spent on each window.
+        delta: Delta spent on the composition; the statement's delta is the sum.
+
+    >>> round(repeated_fixed_window(147, 100, 0.405, math.exp(-30), 1e-6).epsilon, 4)
+    5.0217
     """
     _positive("slots", slots)
     _local(local_epsilon, delta)
@@ -105,24 +118,51 @@ def repeated_fixed_window(
         raise InvalidParameter("population", population, f"at least the {slots} slots")
     n, m, e0 = population, slots, math.exp(local_epsilon)
     log_beta = math.log(1.0 / window_delta)
-    one = 2.0 * math.expm1(local_epsilon) * math.sqrt(2.0 * m * e0 * log_beta) / n
-    if one > 0.5:
+    widest = 2.0 * math.log(n / (8.0 * math.sqrt(m))) / 3.0
+    if local_epsilon > widest:
         raise OutsideTheorem(
-            f"P2 Cor. 3.3 needs one window's epsilon <= 0.5, got {one:.3g}; "
-            "compose the windows numerically (dpcheckin.accounting.slots)"
+            f"P2 Cor. 3.3 needs a local epsilon of at most {widest:.4g} here, got "
+            f"{local_epsilon:g}; compose the windows numerically (p2.composed_epsilon)"
         )
     need = math.expm1(local_epsilon) ** 2 * e0 * math.sqrt(m) * log_beta
     if n < need:
         raise OutsideTheorem(f"P2 Cor. 3.3 needs a population of at least {need:.4g}, got {n}")
+    # Inequality 6 doubles the first term of eps_1 to be rid of the second.
+    if math.expm1(local_epsilon) * math.sqrt(e0 * m) / n > 2.0 * math.sqrt(2.0 * log_beta):
+        raise OutsideTheorem(f"P2 Cor. 3.3 needs a smaller window_delta than {window_delta:g}")
     spread = 4.0 * math.expm1(local_epsilon)
     spread *= math.sqrt(e0 * log_beta * math.log(1.0 / delta) / n)
     drift = 12.0 * math.expm1(local_epsilon) ** 2 * e0 * log_beta / n
     return Statement(spread + drift, n * window_delta / m + delta)
 
 
+def repeated_window_ceiling(local_epsilon: float) -> float:
+    """The largest epsilon of one window that the two conditions of Corollary 3.3 allow.
+
+    >>> repeated_window_ceiling(1e-9) <= 0.5 and repeated_window_ceiling(0.405) < 0.37
+    True
+    """
+    positive("local_epsilon", local_epsilon)
+    return 0.5 * math.exp(-0.75 * local_epsilon) + math.expm1(-local_epsilon) ** 2 / 128.0
+
+
+LARGEST_PURE_DELTA = 2.0 / math.e
+"""Lemma A.3 rejects T times, and T must be whole: up to this delta_1 rounding up costs nothing."""
+
+
 def largest_local_delta(local_epsilon: float, pure_delta: float) -> float:
-    """Lemma A.3: the largest delta_0 for which an 8 eps_0 pure randomizer is pure_delta away."""
+    """Lemma A.3: the largest delta_0 for which an 8 eps_0 pure randomizer is pure_delta away.
+
+    The number of rejections T = ln(2/delta_1) / ln(1/(1 - e^{-5 eps0})) need not be whole.  With
+    T + x, 0 <= x < 1, the distance is delta_1/2 (e^{-a x} + 1 + x/(T + 2)), a = ln(2/delta_1)/T:
+    convex in x, delta_1 at x = 0, and at most delta_1 at x = 1 if ln(2/delta_1) >= 1.
+    """
     _local(local_epsilon, pure_delta)
+    if pure_delta > LARGEST_PURE_DELTA:
+        raise OutsideTheorem(
+            f"P2 Lemma A.3 is used up to pure_delta = 2/e, got {pure_delta:g}: beyond, a whole "
+            "number of rejections may cost more"
+        )
     # -log(1 - e^{-5 eps0}); the lemma's proof prints e^{5 eps0}, its statement has it right.
     rejections = math.log(2.0 / pure_delta) / -math.log1p(-math.exp(-5.0 * local_epsilon))
     return (
@@ -135,12 +175,12 @@ def largest_local_delta(local_epsilon: float, pure_delta: float) -> float:
 
 def smallest_pure_delta(local_epsilon: float, local_delta: float) -> float:
     """The least distance to a pure randomizer that Lemma A.3 gives for this local delta."""
-    if largest_local_delta(local_epsilon, 1.0 - 1e-12) < local_delta:
+    if largest_local_delta(local_epsilon, LARGEST_PURE_DELTA) < local_delta:
         raise OutsideTheorem(
             f"P2 Lemma A.3 does not cover local_delta = {local_delta:g} at local_epsilon = "
             f"{local_epsilon:g}; for Gaussian reports use random allocation"
         )
-    low, high = math.log(1e-300), math.log(1.0 - 1e-12)
+    low, high = math.log(1e-300), math.log(LARGEST_PURE_DELTA)
     for _ in range(200):
         middle = (low + high) / 2.0
         if largest_local_delta(local_epsilon, math.exp(middle)) >= local_delta:

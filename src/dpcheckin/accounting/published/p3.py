@@ -48,6 +48,13 @@ def printed_log_moments(
     rate: float, cohort: int, local_epsilon: float, max_order: int
 ) -> FloatArray:
     """The logarithm's argument in Theorem 1 with the rate left free, orders 2..``max_order``."""
+    return np.logaddexp(0.0, printed_log_excess(rate, cohort, local_epsilon, max_order))
+
+
+def printed_log_excess(
+    rate: float, cohort: int, local_epsilon: float, max_order: int
+) -> FloatArray:
+    """Logarithm of what Theorem 1 adds to 1, the rate left free, orders 2..``max_order``."""
     e0 = math.exp(local_epsilon)
     stretch = e0 - 1.0 / e0  # (e^{2 eps0} - 1) / e^{eps0}
     effective = math.floor((cohort - 1) / (2.0 * e0)) + 1
@@ -60,9 +67,10 @@ def printed_log_moments(
     # (1 + x)^a - 1 - a x >= 0; for large a the first term dominates and may overflow: use logs.
     power = orders * math.log1p(step)
     rest = np.expm1(np.minimum(power, 600.0)) - orders * step
-    log_rest = np.where(power < 600.0, np.log(np.maximum(rest, np.finfo(float).tiny)), power)
-    log_rest -= (cohort - 1.0) / (8.0 * e0)
-    return np.asarray(np.logaddexp(np.log1p(second), np.logaddexp(higher, log_rest)))
+    # a (a-1)/2 x^2 is below the difference and keeps its digits where the difference loses them
+    rest = np.maximum(rest, pairs * step**2)
+    log_rest = np.where(power < 600.0, np.log(rest), power) - (cohort - 1.0) / (8.0 * e0)
+    return np.asarray(np.logaddexp(np.log(second), np.logaddexp(higher, log_rest)))
 
 
 @lru_cache(maxsize=1024)

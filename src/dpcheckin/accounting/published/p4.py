@@ -25,6 +25,7 @@ import math
 
 import numpy as np
 from scipy.special import gammaln
+from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
@@ -185,23 +186,49 @@ def _curve(log_excess: FloatArray) -> RenyiCurve:
 
 
 def subsampled_rdp(rate: float, reports: int, noise_multiplier: float) -> RenyiCurve:
-    """P4 Theorem 2 / P1 Theorem 5: Wang et al. on the homogeneous pair at distance 1.  Refuted."""
+    """P4 Theorem 2 / P1 Theorem 5: Wang et al. on the homogeneous pair at distance 1.
+
+    Unproved (the pair is a lower bound); wrong for data of norm at most 1, where two values can be
+    2 apart; no counterexample is known for data of diameter 1.
+    """
     base = full_shuffle_rdp(reports, noise_multiplier, SUBSAMPLED_ORDERS, sensitivity=1.0)
     return wang_subsampled(base, rate, math.inf)
+
+
+def equation_17_moment(population: int, rate: float, noise_multiplier: float, order: int) -> float:
+    """The sum of P4 Equation 17 as printed: k from 1, the rate in the place of k/n.  Refuted.
+
+    >>> equation_17_moment(10, 0.01, 1.0, 2) < 0.1  # no moment is below 1
+    True
+    """
+    total = 0.0
+    for k in range(1, population + 1):
+        chance = float(binom.pmf(k, population, rate))
+        curve = subsampled_rdp(rate, k, noise_multiplier)
+        total += chance * math.exp((order - 1.0) * float(curve.epsilons[order - 2]))
+    return total
+
+
+def theorem_3_rdp(population: int, rate: float, noise_multiplier: float, kept: int) -> RenyiCurve:
+    """P4 Theorem 3 (Eq. 18) with (1 - Delta) n rate = ``kept``.  Refuted."""
+    mean = population * rate
+    one = subsampled_rdp(rate, 1, noise_multiplier)
+    many = subsampled_rdp(rate, kept + 1, noise_multiplier)
+    few = (one.orders - 1.0) * one.epsilons - (mean - kept) ** 2 / (2.0 * mean)
+    log_moment = np.logaddexp(few, (many.orders - 1.0) * many.epsilons)
+    return RenyiCurve(many.orders, np.maximum(log_moment, 0.0) / (many.orders - 1.0))
 
 
 def theorem_3(
     population: int, rate: float, noise_multiplier: float, rounds: int, delta: float
 ) -> float:
-    """P4 Theorem 3 at the best of 20 splitting points.  Refuted."""
-    mean = population * rate
-    one = subsampled_rdp(rate, 1, noise_multiplier)
-    best = math.inf
-    for split in np.linspace(0.05, 0.95, 19):
-        kept = math.floor((1.0 - split) * mean) + 1
-        many = subsampled_rdp(rate, kept, noise_multiplier)
-        few = (one.orders - 1.0) * one.epsilons - split**2 * mean / 2.0
-        log_moment = np.logaddexp(few, (many.orders - 1.0) * many.epsilons)
-        curve = RenyiCurve(many.orders, np.maximum(log_moment, 0.0) / (many.orders - 1.0))
-        best = min(best, curve.times(rounds).epsilon(delta).epsilon)
-    return best
+    """Epsilon by P4 Theorem 3 at the best of 20 splitting points.  Refuted."""
+    whole = math.floor(population * rate)
+    points = np.unique(np.rint(np.linspace(0.0, whole, 20)).astype(int))
+    return min(
+        theorem_3_rdp(population, rate, noise_multiplier, int(kept))
+        .times(rounds)
+        .epsilon(delta)
+        .epsilon
+        for kept in points
+    )
