@@ -90,7 +90,7 @@ def main() -> int:
         kind, index = kinds[number % len(kinds)], number // len(kinds)
         number += 1
         rare = _RARE.get(kind.rpartition("/")[2], 1) if len(kinds) > 20 else 1
-        if index % rare:
+        if index % rare != rare - 1:
             continue
         start = time.perf_counter()
         report = examine(
