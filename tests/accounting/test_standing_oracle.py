@@ -23,15 +23,16 @@ SEED = 20_000
 QUICK = [kind for kind in KINDS if not kind.endswith("/gaussian")]  # these take seconds each
 
 
-def _told(reports: list[Report]) -> str:
-    return "\n".join(str(crossing) for report in reports for crossing in report.crossings)
+def _no_crossing(*reports: Report) -> None:
+    told = [str(crossing) for report in reports for crossing in report.crossings]
+    if told:
+        pytest.fail("\n".join(told), pytrace=False)
 
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_no_answer_crosses_the_truth(kind: str) -> None:
     """One run of every kind."""
-    reports = [examine(draw(kind, SEED, 0))]
-    assert not _told(reports), _told(reports)
+    _no_crossing(examine(draw(kind, SEED, 0)))
 
 
 @pytest.mark.slow
@@ -39,7 +40,7 @@ def test_no_answer_crosses_the_truth(kind: str) -> None:
 def test_no_answer_crosses_the_truth_in_many_runs(kind: str) -> None:
     """More of the same, with each check reached by some of them."""
     reports = [examine(draw(kind, SEED, i)) for i in range(1, 4 if "gaussian" in kind else 16)]
-    assert not _told(reports), _told(reports)
+    _no_crossing(*reports)
     assert sum(report.checked for report in reports) > len(reports)
 
 
@@ -117,8 +118,7 @@ NAMED = [
 
 @pytest.mark.parametrize("named", NAMED, ids=lambda f: f.__name__.strip("_"))
 def test_runs_that_were_once_answered_wrongly(named) -> None:
-    report = examine(named())
-    assert not _told([report]), _told([report])
+    _no_crossing(examine(named()))
 
 
 def test_the_examination_sees_what_is_wrong() -> None:

@@ -42,7 +42,12 @@ class Case:
     @property
     def source(self) -> str:
         """How to get this very case again."""
-        return f"draw({self.kind!r}, seed={self.seed}, index={self.index})"
+        if self.kind not in KINDS:
+            return self.kind
+        return (
+            "from oracles.standing import cases, checks; "
+            f"checks.examine(cases.draw({self.kind!r}, seed={self.seed}, index={self.index}))"
+        )
 
     @property
     def length(self) -> int:
