@@ -19,7 +19,7 @@ from oracles.exact.families import (
     hockey_stick,
 )
 from oracles.exact.shuffles import check_in, local, shuffle, subsample
-from oracles.exact.windows import window
+from oracles.exact.windows import adaptive_window_delta, window
 
 ABSENT = -1
 
@@ -207,6 +207,19 @@ def _plain_window(matrix: Array, data: tuple[int, ...], dummy: int, p: float, sl
             rows = [matrix[dummy if who is None else data[who]] for who in accepted]
             law += chance * share * np.multiply.outer(rows[0], rows[1])
     return law
+
+
+def test_slots_that_see_the_past_reveal_at_least_as_much() -> None:
+    """One slot has no past; more slots only gain; part of a window is part of it."""
+    matrix = _matrix(np.random.default_rng(4), 3, 3, zeros=True)
+    for alpha in (0.7, 1.0, 1.4):
+        blind = [window(matrix, m, 0, 0.6).profile(np.array([alpha]))[0] for m in (1, 2, 3)]
+        seeing = [adaptive_window_delta(matrix, m, 0.6, alpha) for m in (1, 2, 3)]
+        assert seeing[0] == pytest.approx(blind[0], rel=1e-12)
+        assert all(s >= b - 1e-14 for s, b in zip(seeing, blind, strict=True))
+        assert adaptive_window_delta(matrix, 3, 0.6, alpha, 1) == pytest.approx(
+            window(matrix, 3, 0, 0.6, 1).profile(np.array([alpha]))[0], rel=1e-12
+        )
 
 
 def test_moments_of_binary_response() -> None:

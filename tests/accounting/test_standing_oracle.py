@@ -10,14 +10,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dpcheckin.accounting as accounting
 from oracles.exact import randomizers
 from oracles.exact.families import Array, Family
 from oracles.exact.shuffles import check_in, local, subsample
-from oracles.exact.windows import window
+from oracles.exact.windows import adaptive_window_delta, window
 from oracles.standing.cases import KINDS, Case, draw
 from oracles.standing.checks import Report, examine
 from oracles.standing.protocols import DrawnRound
-from oracles.standing.randomizers import spelled
+from oracles.standing.randomizers import RANDOMIZERS, spelled
 
 SEED = 20_000
 QUICK = [kind for kind in KINDS if not kind.endswith("/gaussian")]  # these take seconds each
@@ -119,6 +120,24 @@ NAMED = [
 @pytest.mark.parametrize("named", NAMED, ids=lambda f: f.__name__.strip("_"))
 def test_runs_that_were_once_answered_wrongly(named) -> None:
     _no_crossing(examine(named()))
+
+
+@pytest.mark.parametrize("randomizer", ["binary", "dary", "any", "atoms", "symmetric"])
+def test_a_window_may_learn_as_it_goes(randomizer: str) -> None:
+    """The upper end covers slots whose contents depend on what was published before."""
+    for index in range(3):
+        rng = np.random.default_rng([SEED, index])
+        drawn = RANDOMIZERS[randomizer](rng, True)
+        slots, p = int(rng.integers(1, 4)), round(float(rng.uniform(0.1, 1.0)), 2)
+        elapsed = int(rng.integers(1, slots + 1))
+        epsilon = round(float(rng.uniform(0.0, 0.5)), 2)
+        pair = eval(drawn.text, vars(accounting))  # our own text
+        one = accounting.WindowRound(slots, pair, p, elapsed=elapsed)
+        said = accounting.compose([(one, 1)]).delta(epsilon).upper
+        true = max(
+            adaptive_window_delta(m, slots, p, np.exp(epsilon), elapsed) for m in drawn.covered
+        )
+        assert true <= said * (1 + 1e-9) + 1e-14, (drawn.text, slots, p, elapsed, epsilon)
 
 
 def test_the_examination_sees_what_is_wrong() -> None:

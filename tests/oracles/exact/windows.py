@@ -85,3 +85,35 @@ def _with_target(
         laws[:, s] = (total[:, s] + law) / (count[:, s] + 1)
         out = out + (probability / slots) * _sequences(laws[:, :seen])
     return out
+
+
+def adaptive_window_delta(
+    matrix: Array, slots: int, probability: float, alpha: float, elapsed: int | None = None
+) -> float:
+    """The true delta of one window whose slots see what was published before.
+
+    What a slot would hold without the target is chosen by the adversary with the past before its
+    eyes. Nobody else is relied on.
+    """
+    pairs = [(a, b) for a in matrix for b in matrix if a is not b]
+    seen = slots if elapsed is None else elapsed
+    share = probability / slots
+
+    def value(left: int, free: float, used: tuple[float, float], a: Array, b: Array) -> float:
+        """`free`: the chance of the past if the target did not report in it; `used`: if it did."""
+        if not left:
+            still = (1.0 - share * seen) * free
+            return max(still + used[0] - alpha * (still + used[1]), 0.0)
+        best = 0.0
+        for row in matrix:
+            total = 0.0
+            for y, chance in enumerate(row):
+                told = (
+                    used[0] * chance + free * share * a[y],
+                    used[1] * chance + free * share * b[y],
+                )
+                total += value(left - 1, free * chance, told, a, b)
+            best = max(best, total)
+        return best
+
+    return max(value(seen, 1.0, (0.0, 0.0), a, b) for a, b in pairs)
