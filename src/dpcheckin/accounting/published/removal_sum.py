@@ -31,10 +31,9 @@ import numpy as np
 from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.compose import refined
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.sampling import reach
+from dpcheckin.accounting.engine.sampling import reach, refined
 from dpcheckin.accounting.parameters import count, positive
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
