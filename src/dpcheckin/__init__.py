@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from dpcheckin.protocols import RandomCheckIns as RandomCheckIns
     from dpcheckin.protocols import ShuffledCheckIn as ShuffledCheckIn
     from dpcheckin.protocols import SubsampledShuffle as SubsampledShuffle
-    from dpcheckin.protocols.names import RunQuestion as RunQuestion
+    from dpcheckin.protocols.questions import RunQuestion as RunQuestion
 
 _ROOMS = {
     "accounting": (
@@ -73,7 +73,7 @@ _ROOMS = {
         "CentralDpSgd DistributedCheckIn FullShuffle LocalOnly RandomCheckIns ShuffledCheckIn "
         "SubsampledShuffle"
     ),
-    "protocols.names": "RunQuestion",
+    "protocols.questions": "RunQuestion",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = ["__version__", *_HOME]

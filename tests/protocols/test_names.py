@@ -10,12 +10,11 @@ from dpcheckin.protocols.names import (
     PLANNED,
     PROTOCOLS,
     RANDOMIZERS,
-    RunQuestion,
-    pair_named,
     protocol_name,
     spelling,
     spellings,
 )
+from dpcheckin.protocols.questions import RunQuestion, pair_named
 
 ARGUMENTS = {"dary": ":5", "privunit": ":50", "gaussian": ":3"}
 NUMBERS = {

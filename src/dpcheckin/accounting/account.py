@@ -67,7 +67,7 @@ class CurveComposition:
         """Smallest epsilon for this delta, between certified bounds (upper may be infinite)."""
         # the products inside are small: more threads would only wait for each other
         with threadpool_limits(1):
-            if self.total == 1:
+            if self.total == 1:  # only rounds with one curve come here alone
                 return self._single_epsilon(delta)
             above, below = self._distributions(delta)
             upper = engine.compose(above, delta=delta).epsilon(delta, upper=True)
@@ -88,20 +88,34 @@ class CurveComposition:
         if epsilon >= self._most:
             return Bracket(0.0, 0.0)
         with threadpool_limits(1):
-            if self.total == 1:
-                curve = self._curves(SMALLEST_DELTA)[0][0]
+            curves = self._curves(SMALLEST_DELTA)
+            if not curves:
+                return Bracket(0.0, 0.0)
+            if sum(n for _, n in curves) == 1:
+                curve = curves[0][0]
                 lower = max(curve.lower_at(epsilon), curve.swapped().lower_at(epsilon))
                 upper = max(curve.upper_at(epsilon), curve.swapped().upper_at(epsilon))
                 return Bracket(lower, max(upper, lower))
-            magnitude = 1e-9
-            for _ in range(12):
-                above, below = self._distributions(magnitude)
-                upper = engine.compose(above, epsilon=epsilon).delta(epsilon, upper=True)
-                # the tails cut off must not be what the answer consists of
-                if upper >= magnitude or magnitude <= 1e-30:
-                    break
-                magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
-            lower = engine.compose(below, epsilon=epsilon).delta(epsilon, upper=False)
+            found = self._composed_delta(epsilon)
+            if all(curve.symmetric for curve, _ in curves):
+                return found
+            other = CurveComposition(self._make_swapped, self.total, self._most)
+            turned = other._composed_delta(epsilon)
+        return Bracket(max(found.lower, turned.lower), max(found.upper, turned.upper))
+
+    def _make_swapped(self, smallest: float) -> Curves:
+        return [(curve.swapped(), n) for curve, n in self._make(smallest)]
+
+    def _composed_delta(self, epsilon: float) -> Bracket:
+        magnitude = 1e-9
+        for _ in range(12):
+            above, below = self._distributions(magnitude)
+            upper = engine.compose(above, epsilon=epsilon).delta(epsilon, upper=True)
+            # the tails cut off must not be what the answer consists of
+            if upper >= magnitude or magnitude <= 1e-30:
+                break
+            magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
+        lower = engine.compose(below, epsilon=epsilon).delta(epsilon, upper=False)
         return Bracket(lower, upper)
 
     def _curves(self, smallest: float) -> Curves:
@@ -128,7 +142,7 @@ class CurveComposition:
     def _discretised(self, delta: float) -> tuple[engine.Parts, engine.Parts]:
         tolerance = TAIL_SHARE * delta / self.total
         curves = self._curves(tolerance)
-        if len(curves) == 1 and self.total > LONG_RUN:
+        if len(curves) == 1 and curves[0][1] == self.total > LONG_RUN:
             (curve, _), *_ = curves
             stage = math.ceil(self.total / STAGES)
             (above, _), (below, _) = (part[0] for part in engine.gridded(curves, tolerance, stage))
@@ -137,7 +151,7 @@ class CurveComposition:
             # a last stage that is not full counts as one from above, and not from below
             full = self.total // stage
             return [(above_all[0][0], math.ceil(self.total / stage))], [(below_all[0][0], full)]
-        return engine.gridded(curves, tolerance, self.total)
+        return engine.gridded(curves, tolerance, sum(n for _, n in curves))
 
 
 class Composition:

@@ -58,6 +58,9 @@ def lower_bound(rounds: Run, delta: float) -> LowerBound:
     0.0689
     """
     delta = open_probability("delta", delta)
+    for one, _ in rounds:
+        if one.pair is None:
+            raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")
     if any(isinstance(one, DistributedRound) for one, _ in rounds):
         return _stated(_summed(rounds, delta), delta, OthersData.ONE_OF_TWO)
     candidates: list[tuple[float, str]] = []

@@ -59,7 +59,7 @@ class SummedRound(Round):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            f"{self.population} clients flip their own secret coins",
+            f"{self.population} clients flip their own secret coins, independent of their data",
             "secure aggregation shows nothing but the sum and the number of reports",
             "every client adds its share of the noise",
         )
@@ -213,8 +213,12 @@ class SkellamRound(SkellamSide, SummedRound):
 
     @cached_property
     def pair(self) -> LocalPair:  # type: ignore[override]
-        report = skellam_report(self.variance, self.l1, self.l2)
-        return ProfilePair("Skellam noise", lambda a: report.profile(np.asarray(a, np.float64)))
+        report, error = skellam_report(self.variance, self.l1, self.l2), self.drawing_error
+
+        def profile(alpha: Array) -> Array:
+            return report.profile(np.asarray(alpha, np.float64)) + (1.0 + alpha) * error
+
+        return ProfilePair("Skellam noise", profile)
 
     def basis(self) -> tuple[str, ...]:
         return (

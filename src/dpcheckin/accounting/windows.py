@@ -18,7 +18,7 @@ from dpcheckin.accounting.engine.curves import Curve, FunctionCurve
 from dpcheckin.accounting.engine.lattice_curve import even_shares
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Seats, Shares
 from dpcheckin.accounting.pairs import LocalPair
-from dpcheckin.accounting.parameters import positive
+from dpcheckin.accounting.parameters import count, positive
 from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -296,8 +296,8 @@ def typical_averaged_posteriors(
     posterior grows with the slot's own load and shrinks with the loads after it.
     """
     positive("local_epsilon", local_epsilon)
-    if not (population >= 1 and slots >= 1):
-        raise InvalidParameter("population, slots", (population, slots), "at least 1")
+    count("population", population)
+    count("slots", slots)
     if not 0.0 < load_delta < 1.0:
         raise InvalidParameter("load_delta", load_delta, "a number strictly between 0 and 1")
     from scipy.stats import binom  # slow to load, and only averaged windows need it

@@ -59,7 +59,7 @@ def epsilon(
     json: Json = False,
 ) -> None:
     """Certified epsilon of a run at the given delta."""
-    from dpcheckin.protocols.names import RunQuestion
+    from dpcheckin.protocols.questions import RunQuestion
 
     question = RunQuestion(
         protocol, needed("population", population), needed("rounds", rounds), randomizer, rate,
@@ -93,7 +93,7 @@ def delta_(
     """Certified delta of a run at the given epsilon."""
     from dpcheckin.accounting import Kind, compose
     from dpcheckin.accounting.statements import rounded_down, rounded_up
-    from dpcheckin.protocols.names import RunQuestion
+    from dpcheckin.protocols.questions import RunQuestion
 
     question = RunQuestion(
         protocol, needed("population", population), needed("rounds", rounds), randomizer, rate,
@@ -144,7 +144,7 @@ def plan(
     """Solve for the one parameter left out, so that the run meets the target epsilon."""
     from dpcheckin.accounting import guarantee
     from dpcheckin.accounting.solve import solve as answer
-    from dpcheckin.protocols.names import RunQuestion
+    from dpcheckin.protocols.questions import RunQuestion
 
     given: dict[str, float | None] = {"population": population, "rounds": rounds}
     if protocol == "shuffled-check-in":
@@ -157,7 +157,7 @@ def plan(
         chosen = {**given, free: value}
         question = RunQuestion(
             protocol, int(chosen["population"] or 0), int(chosen["rounds"] or 0), randomizer,
-            chosen.get("rate"), cohort, chosen.get("local_epsilon"), colluding=colluding,
+            chosen.get("rate", rate), cohort, chosen.get("local_epsilon"), colluding=colluding,
             dropout=dropout,
         )  # fmt: skip
         return question.round(delta), question.rounds

@@ -15,7 +15,8 @@ from typing import Any
 from dpcheckin.accounting import LocalPair, Round
 from dpcheckin.accounting.published import Setting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols.names import PLANNED, PROTOCOLS, RANDOMIZERS, Protocol, RunQuestion
+from dpcheckin.protocols.names import PLANNED, PROTOCOLS, RANDOMIZERS, Protocol
+from dpcheckin.protocols.questions import RunQuestion
 
 MOST_ROUNDS = 10**7
 WHOLE = ("population", "cohort", "slots", "symbols", "dimension", "rounds")

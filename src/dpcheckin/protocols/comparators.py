@@ -11,9 +11,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import dp_accounting
 import numpy as np
-from dp_accounting.pld import pld_pmf
 
 from dpcheckin.accounting import (
     Adjacency,
@@ -21,8 +19,10 @@ from dpcheckin.accounting import (
     GaussianPair,
     Guarantee,
     LocalPair,
+    LocalRound,
     SampledGaussianRound,
     ThreeAtoms,
+    guarantee,
 )
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import (
@@ -52,6 +52,9 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
     >>> round(local_epsilon(any_pure(0.1), 1, 1e-9).upper, 6)
     0.1
     """
+    import dp_accounting  # slow to load, and only this comparator needs it
+    from dp_accounting.pld import pld_pmf
+
     _refuse_tiny(delta)
     if isinstance(pair, GaussianPair):
         # reports about two points of the ball, 2 clips apart: one normal pair for all of them
@@ -71,6 +74,8 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
 
 def local_only_guarantee(pair: LocalPair, reports: int, delta: float) -> Guarantee:
     """What many reports with their sender's name on them guarantee, and why."""
+    if not isinstance(pair, GaussianPair | ThreeAtoms) or pair.local_delta > 0:
+        return guarantee([(LocalRound(pair), reports)], delta)
     return Guarantee(
         local_epsilon(pair, reports, delta) if reports else Bracket(0.0, 0.0),
         delta,

@@ -31,7 +31,7 @@ from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 
 _SLOTS, _QUERY = 21, 22
-_LOAD_SHARE = 0.5  # part of delta that pays for unlucky loads, as in the catalogue of bounds
+LOAD_SHARE = 0.5  # part of delta that pays for unlucky loads, as in the catalogue of bounds
 
 
 class Window(Enum):
@@ -165,9 +165,10 @@ def averaged_guarantee(
         delta: Of the statement.
         elapsed: Slots that have passed; None for all.
     """
-    steps = averaged_window(population, slots, pair, _LOAD_SHARE * delta / windows, elapsed)
+    unlucky = LOAD_SHARE * delta / max(windows, 1)
+    steps = averaged_window(population, slots, pair, unlucky, elapsed)
     stated = accounting.guarantee([(steps, windows)], delta)
-    if windows > 1:
+    if windows != 1:
         return stated
     from dpcheckin.accounting.published import clones  # brings the whole catalogue along
 

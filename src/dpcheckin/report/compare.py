@@ -13,7 +13,8 @@ from typing import Any
 from dpcheckin.accounting import Kind, WindowRound, compose
 from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.protocols.names import PLANNED, RunQuestion, protocol_name
+from dpcheckin.protocols.names import PLANNED, protocol_name
+from dpcheckin.protocols.questions import RunQuestion
 from dpcheckin.report.panel import Column, Panel, Row
 
 # bounds about the removal of a client are published, but no protocol of its own

@@ -14,7 +14,7 @@ from dpcheckin.accounting.published import (
     evaluate,
     published_bounds,
 )
-from dpcheckin.accounting.published.entry import PAPERS
+from dpcheckin.accounting.published.catalogue.entry import PAPERS
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.report.compare import compare

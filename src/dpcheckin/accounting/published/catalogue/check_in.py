@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpcheckin.accounting.published import p0_shuffled, p1_coupling
-from dpcheckin.accounting.published.entries_shuffled import CHECK_IN, CONVERTED
-from dpcheckin.accounting.published.entry import PublishedBound, Setting
+from dpcheckin.accounting.published.catalogue.entry import PublishedBound, Setting
+from dpcheckin.accounting.published.catalogue.shuffled import CHECK_IN, CONVERTED
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import OutsideTheorem
 

@@ -13,8 +13,8 @@ from dpcheckin.accounting.published import (
     p4,
     removal_sum,
 )
-from dpcheckin.accounting.published.entries_shuffled import CHECK_IN, SHUFFLE, SUBSAMPLE
-from dpcheckin.accounting.published.entry import PublishedBound, Setting
+from dpcheckin.accounting.published.catalogue.entry import PublishedBound, Setting
+from dpcheckin.accounting.published.catalogue.shuffled import CHECK_IN, SHUFFLE, SUBSAMPLE
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.accounting.sums import DistributedRound
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dpcheckin.accounting import windows
 from dpcheckin.accounting.published import clones, p2
-from dpcheckin.accounting.published.entries_shuffled import SHUFFLE
-from dpcheckin.accounting.published.entry import PublishedBound, Setting
+from dpcheckin.accounting.published.catalogue.entry import PublishedBound, Setting
+from dpcheckin.accounting.published.catalogue.shuffled import SHUFFLE
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import OutsideTheorem
 

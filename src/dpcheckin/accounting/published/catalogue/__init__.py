@@ -1,0 +1,1 @@
+"""The catalogue: one entry per published bound, by what it is about."""
