@@ -209,7 +209,9 @@ def test_newcomers_are_told_the_two_commands() -> None:
 
 def test_ci_runs_what_contributors_run() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
-    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().endswith("./dev test")
+    commands = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert commands.rstrip().endswith("exec ./dev test")
+    assert "\n./dev test-elsewhere --quick\n" in commands  # one other processor, imitated
 
 
 def test_dev_refuses_an_unknown_command_in_one_line() -> None:

@@ -1,0 +1,27 @@
+"""The command line in this process: what it prints, and the exit code it should end with."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from unittest import mock
+
+from dpcheckin.cli import main
+
+
+def run_cli(*arguments: str, code: int = 0) -> str:
+    """Standard output, or standard error if the command is to end with another code."""
+    out, err = io.StringIO(), io.StringIO()
+    ended: object = 0
+    with (
+        mock.patch.object(sys, "argv", ["dpcheckin", *arguments]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            ended = end.code or 0
+    assert ended == code, err.getvalue()
+    return out.getvalue() if code == 0 else err.getvalue()
