@@ -137,6 +137,8 @@ def _in_either_order(sides: Sequence[tuple[_Side, int]], delta: float) -> float:
     total = sum(n for _, n in sides)
     variance = sum(n * side.spread**2 for side, n in sides) / total
     reach = max(side.reach for side, _ in sides)
+    if reach == 0.0:  # reports that say nothing
+        return 0.0
     resolution, longest = (400, 40_000) if all(s.explicit for s, _ in sides) else (40, 4000)
     fine = max(math.sqrt(variance) / resolution, reach / longest)
     # the two datasets in either order: which of the two is told from the other more surely depends
@@ -243,10 +245,11 @@ def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float
         share = min(chance / max(float(chances[i:].sum()), 1e-300), 1.0)
         base = base[rows] * binomial.pmf(counts, left[rows], share)
         total, left = total[rows] + weight * counts, left[rows] - counts
-    p, q = base * (total + left) / seats.population, base
+    there = base > 0.0
+    p, q = (base * (total + left))[there] / seats.population, base[there]
     with np.errstate(divide="ignore"):
         losses = np.log(p) - np.log(q)
-    ahead, behind = (q > 0) & (losses > 0), (q > 0) & (losses < 0)
+    ahead, behind = losses > 0, losses < 0
     forward = Atoms(p[ahead], losses[ahead], 0.0)
     backward = Atoms(q[behind], -losses[behind], 0.0)
 

@@ -218,7 +218,10 @@ class SubsampleRound(ShuffledRound):
 
         draw = stats.hypergeom(self.population, n, k)
         low, high = max(0, k - (self.population - n)), min(k, n)
-        mean, deviation = float(draw.mean()), max(float(draw.std()), 1e-9)
+        people = self.population
+        mean = k * n / people
+        variance = mean * (people - n) / people * (people - k) / max(people - 1, 1)
+        deviation = max(math.sqrt(variance), 1e-9)
         low = max(low, math.floor(mean - 40 * deviation - 60))
         high = min(high, math.ceil(mean + 40 * deviation + 60))
         edges = sorted(
