@@ -94,7 +94,7 @@ class _Examination:
                 self.cross(what, f"{warning.category.__name__}: {warning.message}")
             return answer
         except _REFUSALS as refusal:
-            self.report.refusals.append(f"{what}: {type(refusal).__name__}: {refusal}"[:160])
+            self.report.refusals.append(f"{what}: {type(refusal).__name__}: {refusal}")
         except Exception as fault:
             self.cross(what, f"{type(fault).__name__}: {fault}")
         finally:
@@ -167,7 +167,7 @@ def examine(case: Case, bridge: bool = True, renyi: bool = True) -> Report:
     try:
         one = _Examination(case)
     except _REFUSALS as refusal:
-        return Report(refusals=[f"the run: {type(refusal).__name__}: {refusal}"[:160]])
+        return Report(refusals=[f"the run: {type(refusal).__name__}: {refusal}"])
     composed = _composition(one)
     _statements(one, composed)
     if bridge and not case.continuous and case.index % 2 == 0:
