@@ -10,6 +10,8 @@ is printed with what reproduces it. Exit code 1 if there was any.
 from __future__ import annotations
 
 import argparse
+import re
+import signal
 import sys
 import time
 from collections import Counter, defaultdict
@@ -63,8 +65,11 @@ class Tally:
 
 
 def _refusal(text: str) -> str:
-    """A refusal without its numbers, so that equal ones are counted together."""
-    return "".join("#" if c.isdigit() else c for c in text)[:90].replace("##", "#")
+    """A refusal without its arguments and numbers, so that equal ones are counted together."""
+    question, _, reason = text.partition(": ")
+    return (
+        f"{question.partition('(')[0]}: {re.sub(r'[-+]?[0-9.]+(e[-+]?[0-9]+)?', '#', reason)[:80]}"
+    )
 
 
 def main() -> int:
@@ -86,7 +91,10 @@ def main() -> int:
         parser.error(f"no kind matches {options.kinds}; there are: {', '.join(KINDS)}")
     tally, told = Tally(), time.monotonic()
     number = options.start
-    while number < options.cases and time.process_time() < options.seconds:
+    stopped: list[int] = []  # told to stop, it still says what it found so far
+    for sent in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sent, lambda which, _: stopped.append(which))
+    while number < options.cases and time.process_time() < options.seconds and not stopped:
         kind, index = kinds[number % len(kinds)], number // len(kinds)
         number += 1
         rare = _RARE.get(kind.rpartition("/")[2], 1) if len(kinds) > 20 else 1

@@ -65,7 +65,7 @@ class Report:
     refusals: list[str] = field(default_factory=list)
     checked: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
-    closest: float = 0.0  # largest true delta / claimed delta of an upper claim
+    closest: float = 0.0  # largest true delta / claimed delta of an upper claim that holds
     empty_lower: bool = False  # a lower bound of 0 where the truth is not
 
 
@@ -94,7 +94,7 @@ class _Examination:
                 self.cross(what, f"{warning.category.__name__}: {warning.message}")
             return answer
         except _REFUSALS as refusal:
-            self.report.refusals.append(f"{what}: {type(refusal).__name__}: {refusal}"[:160])
+            self.report.refusals.append(f"{what}: {type(refusal).__name__}: {refusal}")
         except Exception as fault:
             self.cross(what, f"{type(fault).__name__}: {fault}")
         finally:
@@ -121,8 +121,6 @@ class _Examination:
         if isinf(epsilon):
             return  # nothing is claimed
         true = float(adaptive_delta(self.covered, [exp(min(epsilon, 700.0))])[0])
-        if delta > 0:
-            self.report.closest = max(self.report.closest, true / delta)
         if true > delta * (1 + RELATIVE) + absolute:
             true_epsilon = adaptive_epsilon(self.covered, delta)
             self.cross(
@@ -130,6 +128,8 @@ class _Examination:
                 f"said epsilon <= {epsilon:.10g} at delta {delta:.10g}; "
                 f"true epsilon {true_epsilon:.10g}, true delta there {true:.10g}",
             )
+        elif delta > 1e-9:  # below that the quotient is the oracle's own rounding
+            self.report.closest = max(self.report.closest, true / delta)
 
     def at_least(self, what: str, epsilon: float, delta: float) -> None:
         """The claim that the run is (epsilon', delta)-DP for no epsilon' < epsilon."""
@@ -167,7 +167,7 @@ def examine(case: Case, bridge: bool = True, renyi: bool = True) -> Report:
     try:
         one = _Examination(case)
     except _REFUSALS as refusal:
-        return Report(refusals=[f"the run: {type(refusal).__name__}: {refusal}"[:160]])
+        return Report(refusals=[f"the run: {type(refusal).__name__}: {refusal}"])
     composed = _composition(one)
     _statements(one, composed)
     if bridge and not case.continuous and case.index % 2 == 0:
