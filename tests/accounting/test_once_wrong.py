@@ -31,7 +31,7 @@ from dpcheckin.accounting.bridge import event_distribution
 from dpcheckin.accounting.engine.loss import dominated
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.renyi.theorem import epsilon_by_renyi
-from dpcheckin.accounting.windows import PosteriorRound, poisson_others
+from dpcheckin.accounting.windows import PosteriorRound, poisson_load
 from dpcheckin.errors import Unreachable
 
 
@@ -167,7 +167,7 @@ def test_the_window_says_how_surely_others_choose_a_slot() -> None:
 @pytest.mark.parametrize("count", [1, 2, 7, 99, 10**4, 10**9])
 def test_poisson_loads_pay_for_the_crowd_they_assume(count: int) -> None:
     """The factor is at least one over the probability that a Poisson crowd is not larger."""
-    mean, factor = poisson_others(count)
+    mean, factor = poisson_load(count, 1.0)  # all of them choose the one slot
     assert 0 < mean <= count
     with mpmath.workdps(30):
         below = mpmath.gammainc(count + 1, mean, regularized=True) if count < 10**5 else None

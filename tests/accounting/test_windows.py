@@ -161,10 +161,7 @@ def test_a_crowd_helps_and_stays_above_the_lower_bound() -> None:
         WindowRound(5, any_pure(1.0), others=-1)
 
 
-ONE_STEP = pytest.mark.xfail(raises=AssertionError, reason="delta of one window: of one step only")
-
-
-@pytest.mark.parametrize("windows", [pytest.param(1, marks=ONE_STEP), 2])
+@pytest.mark.parametrize("windows", [1, 2])
 def test_epsilon_and_delta_of_averaged_windows_are_one_curve(windows: int) -> None:
     """At an epsilon below the certified one delta is larger than asked for."""
     run = compose([(PosteriorRound((0.001,) * 1000, any_pure(1.0)), windows)])

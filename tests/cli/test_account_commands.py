@@ -147,7 +147,7 @@ def test_bounds() -> None:
         (["epsilon", "--rate", "0.1", "--local-epsilon", "1"], "population"),
         (["epsilon", *RUN, "--delta", "0"], "delta"),
         (["epsilon", *RUN, "--delta", "1"], "delta"),
-        (["epsilon", *RUN, "--rounds", "-1"], "count"),
+        (["epsilon", *RUN, "--rounds", "-1"], "rounds"),
         (["epsilon", *RUN, "--cohort", "5"], "cohort"),
         (["epsilon", *RUN, "--protocol", "pigeon"], "protocol"),
         (["epsilon", *RUN, "--randomizer", "pigeon"], "randomizer"),

@@ -72,7 +72,7 @@ class CurveComposition:
             above, below = self._distributions(delta)
             upper = engine.compose(above, delta=delta).epsilon(delta, upper=True)
             lower = engine.compose(below, delta=delta).epsilon(delta, upper=False)
-        return Bracket(lower, min(upper, self._most))
+        return _bracket(min(lower, self._most), min(upper, self._most))
 
     def refined_epsilon(self, delta: float) -> Bracket:
         """The same for curves given as functions, on a grid refined until the bracket is narrow."""
@@ -154,6 +154,13 @@ class CurveComposition:
         return engine.gridded(curves, tolerance, sum(n for _, n in curves))
 
 
+def _bracket(lower: float, upper: float) -> Bracket:
+    """The bracket; ends that differ by rounding alone are one."""
+    if upper < lower <= upper + 1e-12 + 1e-9 * upper:
+        lower = upper
+    return Bracket(lower, upper)
+
+
 class Composition:
     """Answers questions about a sequence of rounds."""
 
@@ -196,9 +203,9 @@ class Composition:
         found = self._composed.epsilon(delta)
         if len(self.rounds) == 1 and isinstance(one, LocalRound):
             seen = every_report_seen(one.pair, repeats, delta)
-            return Bracket(found.lower, min(found.upper, seen))
+            return _bracket(found.lower, min(found.upper, seen))
         if len(self.rounds) == 1 and found.upper > 2 * found.lower:  # the grids may be to blame
-            return Bracket(found.lower, min(found.upper, coarser_epsilon(one, repeats, delta)))
+            return _bracket(found.lower, min(found.upper, coarser_epsilon(one, repeats, delta)))
         return found
 
     def delta(self, epsilon: float) -> Bracket:

@@ -52,7 +52,9 @@ class ProfilePair(LocalPair):
         from scipy import integrate  # slow to load, and few pairs need it
 
         value = integrate.quad(
-            lambda x: math.exp(x) * float(self.profile(math.exp(x)) - self.local_delta),
+            lambda x: (
+                math.exp(x) * float(self.profile(np.array([math.exp(x)]))[0] - self.local_delta)
+            ),
             0.0,
             math.log(top),
             limit=400,
@@ -155,6 +157,7 @@ def from_atoms(
         raise InvalidParameter("ratios", w.tolist(), "finite numbers, 0 or more")
     if not (np.all(m >= 0) and abs(float(m.sum()) - 1) < 1e-9):
         raise InvalidParameter("masses", m.tolist(), "probabilities that add up to 1")
+    w = np.where(np.abs(w - 1.0) < 8 * UNIT, 1.0, w)  # the rounding of a quotient is no loss
     kept = w[(m > 0) & (w > 0)]
     if kept.size == 0:
         raise InvalidParameter("ratios", w.tolist(), "at least one positive ratio with mass")

@@ -131,8 +131,8 @@ class WindowRound(Round):
         n, seen = self.equivalent_population, self.elapsed or self.slots
         shares, factor = WHOLE, 1.0
         if self.others:
-            others, factor = poisson_others(self.others)
-            shares = _shares(others * self.check_in_probability / self.slots)
+            load, factor = poisson_load(self.others, self.check_in_probability / self.slots)
+            shares = _shares(load)
         return factor, Seats(seen, self.pair, float(n - seen), float(n), shares=shares)
 
 
@@ -147,22 +147,32 @@ class _EvenWindow(WindowRound):
         return [(self.pair.curve(parts, self.standing_so_far, smallest, factor * unlucky), 1)]
 
 
-def poisson_others(count: int) -> tuple[float, float]:
-    """The mean of a Poisson number of clients that may stand for `count`, and the price of it.
+def poisson_load(others: int, rate: float) -> tuple[float, float]:
+    """Independent Poisson loads that may stand for the slots' own, and the price of it.
 
     The loads of the slots are multinomial: independent Poisson numbers, given their sum. What is
-    lost falls in every load, so with S the sum the expected loss given S = count is at most that of
-    the independent loads divided by P(S <= count). A smaller mean costs more crowd, a larger one a
-    larger factor; the variance of the loss falls about with the square of the mean.
+    lost falls in every load, so with S the sum the expected loss given S = others is at most that
+    of the independent loads divided by P(S <= others). The mean with the least variance is taken.
+
+    Args:
+        others: Clients who choose a slot likewise.
+        rate: Probability that one of them chooses a given slot.
+
+    Returns:
+        The mean load of a slot, zero if others are of no use, and the factor.
     """
     from scipy.special import pdtr  # slow to load, and only windows need it
 
-    means = count - np.linspace(0.0, 4.0, 81) * math.sqrt(count)
-    means = means[means > 0.05 * count]
+    near = others - np.linspace(0.0, 4.0, 81) * math.sqrt(others)
+    means = np.concatenate([near[near > 0.0], others * np.geomspace(1e-3, 1.0, 30)])
     # a bound from below on the probability, a little more than its rounding
-    factors = (1.0 + 1e-9) / pdtr(count, means)
-    best = int(np.argmin(factors / means**2))
-    return float(means[best]), float(factors[best])
+    factors = (1.0 + 1e-9) / pdtr(others, means)
+    loads = means * rate
+    variances = factors / (1.0 + 0.75 * loads + loads**2)  # about E 1/(1 + load)^2
+    best = int(np.argmin(variances))
+    if variances[best] >= 1.0:
+        return 0.0, 1.0
+    return float(loads[best]), float(factors[best])
 
 
 def _shares(load: float) -> Shares:

@@ -41,7 +41,9 @@ def pair_named(text: str, local_epsilon: float | None, local_delta: float = 0.0)
     maker = _MAKERS.get(kind)
     whole = number is not None and number.is_integer()
     if maker is not None and whole == (RANDOMIZERS[kind].argument is not None):
-        made: LocalPair = getattr(a, maker)(local_epsilon, *([int(number)] if number else []))
+        made: LocalPair = getattr(a, maker)(
+            local_epsilon, *([] if number is None else [int(number)])
+        )
         return made
     raise InvalidParameter("randomizer", text, allowed)
 
