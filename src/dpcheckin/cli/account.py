@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json as json_format
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +13,7 @@ from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from dpcheckin.accounting import Round
+    from dpcheckin.protocols.questions import RunQuestion
 
 Population = Annotated[int | None, typer.Option(help="Number of clients.")]
 Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
@@ -40,32 +43,61 @@ CheckIn = Annotated[float | None, typer.Option(help="Probability to check in to 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def epsilon(
-    population: Population = None,
-    rate: Rate = None,
-    local_epsilon: LocalEpsilon = None,
-    rounds: Rounds = 1,
-    delta: Delta = 1e-6,
-    randomizer: Randomizer = "any",
-    protocol: Protocol = "shuffled-check-in",
-    cohort: Cohort = None,
-    colluding: Colluding = 0.0,
-    dropout: Dropout = 0.0,
-    lowest_rate: LowestRate = None,
-    local_delta: LocalDelta = 0.0,
-    noise_multiplier: Noise = None,
-    slots: Slots = None,
-    check_in_probability: CheckIn = None,
-    json: Json = False,
-) -> None:
-    """Certified epsilon of a run at the given delta."""
+# the options of a run, with what they are when they are left out
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "population": (Population, None),
+    "rate": (Rate, None),
+    "local_epsilon": (LocalEpsilon, None),
+    "rounds": (Rounds, 1),
+    "delta": (Delta, 1e-6),
+    "randomizer": (Randomizer, "any"),
+    "protocol": (Protocol, "shuffled-check-in"),
+    "cohort": (Cohort, None),
+    "colluding": (Colluding, 0.0),
+    "dropout": (Dropout, 0.0),
+    "lowest_rate": (LowestRate, None),
+    "local_delta": (LocalDelta, 0.0),
+    "noise_multiplier": (Noise, None),
+    "slots": (Slots, None),
+    "check_in_probability": (CheckIn, None),
+}
+Command = Callable[..., None]
+
+
+def _takes(*names: str, **defaults: Any) -> Callable[[Command], Command]:
+    """Let a command take these options of the table, after its own first and before its last."""
+
+    def decorate(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        shared = []
+        for name in names:
+            annotation, default = _OPTIONS[name]
+            default = defaults.get(name, default)
+            kind = inspect.Parameter.KEYWORD_ONLY
+            shared.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
+        first = [p for p in own if p.default is p.empty]
+        last = [p for p in own if p.default is not p.empty]
+        parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*first, *shared, *last)]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return decorate
+
+
+def _question(given: dict[str, Any]) -> RunQuestion:
     from dpcheckin.protocols.questions import RunQuestion
 
-    question = RunQuestion(
-        protocol, needed("population", population), needed("rounds", rounds), randomizer, rate,
-        cohort, local_epsilon, local_delta, noise_multiplier, slots, check_in_probability,
-        colluding, dropout, lowest_rate,
-    )  # fmt: skip
+    people, rounds = needed("population", given["population"]), needed("rounds", given["rounds"])
+    return RunQuestion(**{**given, "population": people, "rounds": rounds})
+
+
+@_takes(*_OPTIONS)
+def epsilon(json: Json = False, **given: Any) -> None:
+    """Certified epsilon of a run at the given delta."""
+    delta = given.pop("delta")
+    question = _question(given)
     stated = question.guarantee(delta)
     data = stated.to_json()
     if question.has_lower_bound:
@@ -74,32 +106,17 @@ def epsilon(
     _show(data, str(stated), json)
 
 
+@_takes(*(name for name in _OPTIONS if name not in ("delta", "slots", "check_in_probability")))
 def delta_(
     epsilon: Annotated[float, typer.Option(help="Epsilon of the statement.")],
-    population: Population = None,
-    rate: Rate = None,
-    local_epsilon: LocalEpsilon = None,
-    rounds: Rounds = 1,
-    randomizer: Randomizer = "any",
-    protocol: Protocol = "shuffled-check-in",
-    cohort: Cohort = None,
-    colluding: Colluding = 0.0,
-    dropout: Dropout = 0.0,
-    lowest_rate: LowestRate = None,
-    local_delta: LocalDelta = 0.0,
-    noise_multiplier: Noise = None,
     json: Json = False,
+    **given: Any,
 ) -> None:
     """Certified delta of a run at the given epsilon."""
     from dpcheckin.accounting import Kind, compose
     from dpcheckin.accounting.statements import rounded_down, rounded_up
-    from dpcheckin.protocols.questions import RunQuestion
 
-    question = RunQuestion(
-        protocol, needed("population", population), needed("rounds", rounds), randomizer, rate,
-        cohort, local_epsilon, local_delta, noise_multiplier,
-        colluding=colluding, dropout=dropout, lowest_rate=lowest_rate,
-    )  # fmt: skip
+    question = _question(given)
     one = question.round(delta=_AVERAGED_LOADS)
     value = compose([(one, question.rounds)]).delta(epsilon)
     data: dict[str, Any] = {
@@ -124,42 +141,36 @@ delta = delta_
 _AVERAGED_LOADS = 1e-9
 
 
+@_takes(
+    *("delta", "population", "rate", "local_epsilon", "rounds", "randomizer", "protocol"),
+    *("cohort", "colluding", "dropout"),
+    rounds=None,
+)
 def plan(
     epsilon: Annotated[float, typer.Option(help="Target epsilon.")],
-    delta: Delta = 1e-6,
-    population: Population = None,
-    rate: Rate = None,
-    local_epsilon: LocalEpsilon = None,
-    rounds: Rounds = None,
-    randomizer: Randomizer = "any",
-    protocol: Protocol = "shuffled-check-in",
-    cohort: Cohort = None,
-    colluding: Colluding = 0.0,
-    dropout: Dropout = 0.0,
     solve: Annotated[
         str | None, typer.Option(help="What to solve for: the one parameter left out.")
     ] = None,
     json: Json = False,
+    **given: Any,
 ) -> None:
     """Solve for the one parameter left out, so that the run meets the target epsilon."""
     from dpcheckin.accounting import guarantee
     from dpcheckin.accounting.solve import solve as answer
     from dpcheckin.protocols.questions import RunQuestion
 
-    given: dict[str, float | None] = {"population": population, "rounds": rounds}
-    if protocol == "shuffled-check-in":
-        given["rate"] = rate
-    if not randomizer.startswith("gaussian"):
-        given["local_epsilon"] = local_epsilon
-    free = _left_out(given, solve)
+    delta = given.pop("delta")
+    asked = ["population", "rounds"]
+    if given["protocol"] == "shuffled-check-in":
+        asked.append("rate")
+    if not given["randomizer"].startswith("gaussian"):
+        asked.append("local_epsilon")
+    free = _left_out({name: given[name] for name in asked}, solve)
 
     def build(value: float) -> tuple[Round, int]:
         chosen = {**given, free: value}
-        question = RunQuestion(
-            protocol, int(chosen["population"] or 0), int(chosen["rounds"] or 0), randomizer,
-            chosen.get("rate", rate), cohort, chosen.get("local_epsilon"), colluding=colluding,
-            dropout=dropout,
-        )  # fmt: skip
+        whole = {name: int(chosen[name] or 0) for name in ("population", "rounds")}
+        question = RunQuestion(**{**chosen, **whole})
         return question.round(delta), question.rounds
 
     value = answer(free, build, epsilon=epsilon, delta=delta)
@@ -179,30 +190,17 @@ def _left_out(given: dict[str, float | None], solve: str | None) -> str:
     return free
 
 
-def bounds(
-    population: Population = None,
-    rate: Rate = None,
-    local_epsilon: LocalEpsilon = None,
-    rounds: Rounds = 1,
-    delta: Delta = 1e-6,
-    protocol: Protocol = "shuffled-check-in",
-    cohort: Cohort = None,
-    local_delta: LocalDelta = 0.0,
-    noise_multiplier: Noise = None,
-    slots: Slots = None,
-    check_in_probability: CheckIn = None,
-    json: Json = False,
-) -> None:
+@_takes(
+    *("population", "rate", "local_epsilon", "rounds", "delta", "protocol", "cohort"),
+    *("local_delta", "noise_multiplier", "slots", "check_in_probability"),
+)
+def bounds(json: Json = False, **given: Any) -> None:
     """Upper bound, lower bound and every published bound, side by side."""
     from dpcheckin.cli.compare import compare
 
-    compare(
-        population=needed("population", population), rounds=needed("rounds", rounds), delta=delta,
-        protocol=protocol, rate=rate, cohort=cohort, local_epsilon=local_epsilon,
-        local_delta=local_delta, noise_multiplier=noise_multiplier, slots=slots,
-        check_in_probability=check_in_probability, over=None, values=None, out=None, every=True,
-        json=json,
-    )  # fmt: skip
+    people, rounds = needed("population", given["population"]), needed("rounds", given["rounds"])
+    asked = {**given, "population": people, "rounds": rounds}
+    compare(**asked, over=None, values=None, out=None, every=True, json=json)
 
 
 def needed(name: str, value: int | None) -> int:

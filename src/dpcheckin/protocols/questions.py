@@ -93,16 +93,16 @@ class RunQuestion:
     population: int
     rounds: int = 1
     randomizer: str = "any"
-    rate: float | None = None
-    cohort: int | None = None
     local_epsilon: float | None = None
     local_delta: float = 0.0
     noise_multiplier: float | None = None
+    rate: float | None = None
+    lowest_rate: float | None = None
+    dropout: float = 0.0
+    colluding: float = 0.0
+    cohort: int | None = None
     slots: int | None = None
     check_in_probability: float | None = None
-    colluding: float = 0.0
-    dropout: float = 0.0
-    lowest_rate: float | None = None
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOL_OF:

@@ -25,6 +25,8 @@ class ReportLaw:
     """The numbers of a lattice: so many seats, and the profile of what one report gives away."""
 
     def __init__(self, seats: Seats[Law]) -> None:
+        if seats.more:
+            raise NumericalFailure("a lattice holds seats of one law")
         law, self._law = seats.law, seats.law
         self.count, self.empty, self.population = seats.count, seats.empty, seats.population
         self.participation, self.absent = seats.participation, seats.absent

@@ -16,9 +16,9 @@ not. The cost depends neither on the population nor on the number of check-ins.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from dpcheckin.accounting.engine.three_atoms_fourier import (
     Resolution,
     inverted,
 )
+from dpcheckin.errors import NumericalFailure
 
 FINE = Resolution(nodes_per_deviation=100, count_cell=0.25)
 
@@ -65,6 +66,8 @@ class _Model:
     """The numbers of the pair; see the module's first paragraph."""
 
     def __init__(self, seats: Seats[ThreeAtomLaw]) -> None:
+        if seats.more:
+            raise NumericalFailure("three-atom sums hold seats of one law")
         law = seats.law
         self.count, self.empty, self.population = seats.count, seats.empty, seats.population
         self.log_ratio, self.rest_weight = law.local_epsilon, law.rest_weight
@@ -287,15 +290,7 @@ S = TypeVar("S", bound=Law)
 
 def reseated(parts: Mixture[Law], law: S) -> list[tuple[float, Seats[S]]]:
     """The same seats, taken by reports of another law."""
-    return [
-        (
-            weight,
-            Seats(
-                s.count, law, s.empty, s.population, s.participation, s.absent, s.revealed, s.shares
-            ),
-        )
-        for weight, s in parts
-    ]
+    return [(weight, cast("Seats[S]", replace(seats, law=law))) for weight, seats in parts]
 
 
 def fewer(parts: Mixture[S], most: int = 6) -> Mixture[S]:
