@@ -12,6 +12,9 @@ open the one that comes closest to the printed table is taken, and named.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +31,30 @@ _WANG_ORDERS = np.arange(2.0, 257.0)
 _ORDERS = np.unique(np.concatenate([np.arange(2.0, 33.0), np.rint(np.geomspace(33.0, 1e4, 80))]))
 
 
-def baseline(
-    population: int,
-    rate: float,
-    local_epsilon: float,
-    rounds: int,
-    delta: float,
-    local_delta: float | None = None,
-) -> float:
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The parameters of one cell of Table 2; `local_delta` is delta^2 if it is left out."""
+
+    population: int
+    rate: float
+    local_epsilon: float
+    rounds: int
+    delta: float
+    local_delta: float | None = None
+
+
+def _column(compute: Callable[[Cell], float]) -> Callable[..., float]:
+    """A column of the table as a function of the parameters of a cell."""
+
+    @wraps(compute)
+    def column(*parameters: float | None, **named: float | None) -> float:
+        return compute(Cell(*parameters, **named))  # type: ignore[arg-type]
+
+    return column
+
+
+@_column
+def baseline(cell: Cell) -> float:
     """Theorem 1 at l check-ins, Lemma 1, Rényi composition.
 
     P(more than l) is delta / rounds and is left out of delta, the clones formula is used without
@@ -44,54 +63,46 @@ def baseline(
     >>> 0.092 <= baseline(10_000, 1e-2, 2.0, 100, 1e-4) <= 0.096
     True
     """
-    d0 = delta**2 if local_delta is None else local_delta
-    count = min(population, int(binom.isf(delta / rounds, population, rate)) + 1)
-    fraction = count / population
-    shuffled = min(local_epsilon, clones.formula(local_epsilon, count, delta))
+    d0 = cell.delta**2 if cell.local_delta is None else cell.local_delta
+    count = min(
+        cell.population, int(binom.isf(cell.delta / cell.rounds, cell.population, cell.rate)) + 1
+    )
+    fraction = count / cell.population
+    shuffled = min(cell.local_epsilon, clones.formula(cell.local_epsilon, count, cell.delta))
     one, _ = clones.subsampled(shuffled, 0.0, fraction)
     # Eq. 14 puts the subsampled epsilon where the shuffled one belongs; kept as printed.
-    one_delta = fraction * clones.approximate_delta(local_epsilon, d0, count, one, delta)
+    one_delta = fraction * clones.approximate_delta(cell.local_epsilon, d0, count, one, cell.delta)
     curve = smallest_renyi(np.array([one]), np.array([min(one_delta, 0.999)]), _ORDERS)[0]
-    return RenyiCurve(_ORDERS, curve).times(rounds).epsilon(delta).epsilon
+    return RenyiCurve(_ORDERS, curve).times(cell.rounds).epsilon(cell.delta).epsilon
 
 
-def approach_1(
-    population: int,
-    rate: float,
-    local_epsilon: float,
-    rounds: int,
-    delta: float,
-    local_delta: float | None = None,
-) -> float:
+@_column
+def approach_1(cell: Cell) -> float:
     """Shuffled (epsilon, delta) to Rényi by Lemma 1, then Wang et al., then the sum over k."""
-    k, weight = _counts(population, rate)
-    shuffled, shuffled_delta = _shuffled(k, local_epsilon, delta, local_delta)
+    k, weight = _counts(cell.population, cell.rate)
+    shuffled, shuffled_delta = _shuffled(k, cell.local_epsilon, cell.delta, cell.local_delta)
     curves = smallest_renyi(shuffled, shuffled_delta, _WANG_ORDERS)
     log_moments = np.array(
         [
             (_WANG_ORDERS - 1.0)
-            * wang_subsampled(RenyiCurve(_WANG_ORDERS, row), count / population, math.inf).epsilons
+            * wang_subsampled(
+                RenyiCurve(_WANG_ORDERS, row), count / cell.population, math.inf
+            ).epsilons
             for count, row in zip(k, curves, strict=True)
         ]
     )
-    return _mixed(weight, log_moments, _WANG_ORDERS, rounds, delta)
+    return _mixed(weight, log_moments, _WANG_ORDERS, cell.rounds, cell.delta)
 
 
-def approach_2(
-    population: int,
-    rate: float,
-    local_epsilon: float,
-    rounds: int,
-    delta: float,
-    local_delta: float | None = None,
-) -> float:
+@_column
+def approach_2(cell: Cell) -> float:
     """Subsampled and shuffled (epsilon, delta) to Rényi by Lemma 1, then the sum over k."""
-    k, weight = _counts(population, rate)
-    shuffled, shuffled_delta = _shuffled(k, local_epsilon, delta, local_delta)
-    fraction = k / population
+    k, weight = _counts(cell.population, cell.rate)
+    shuffled, shuffled_delta = _shuffled(k, cell.local_epsilon, cell.delta, cell.local_delta)
+    fraction = k / cell.population
     one = np.log1p(fraction * np.expm1(shuffled))
     curves = smallest_renyi(one, fraction * shuffled_delta, _ORDERS)
-    return _mixed(weight, (_ORDERS - 1.0) * curves, _ORDERS, rounds, delta)
+    return _mixed(weight, (_ORDERS - 1.0) * curves, _ORDERS, cell.rounds, cell.delta)
 
 
 def _counts(population: int, rate: float) -> tuple[NDArray[np.int64], FloatArray]:
