@@ -98,7 +98,8 @@ def _ask_command(arguments: list[str]) -> Answer:
         except SystemExit as stop:
             code = stop.code
     if code:
-        return {"exit code": code, "message": err.getvalue().strip()}
+        *_, message = err.getvalue().strip().splitlines()  # before it there may be signs of life
+        return {"exit code": code, "message": message}
     data = json.loads(out.getvalue())
     if isinstance(data, dict):
         local = data.get("local") or {}

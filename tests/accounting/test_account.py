@@ -177,5 +177,5 @@ def test_bad_rounds() -> None:
         compose([])
     with pytest.raises(InvalidParameter, match="count"):
         compose([(ShuffleRound(10, any_pure(1.0)), 2.5)])  # type: ignore[list-item]
-    with pytest.raises(InvalidParameter, match="pairs of a round"):
+    with pytest.raises(InvalidParameter, match="a round and a count"):
         compose([("round", 1)])  # type: ignore[list-item]

@@ -33,6 +33,21 @@ def load() -> ModuleType:
     return dpcheckin.accounting
 
 
+def worst_law(pair: Any) -> Any:
+    """The pair without its types: these references put the worst law into every seat."""
+    from worst_law import worst_law as forgotten
+
+    return forgotten(pair)
+
+
+def any_worst(local: float) -> Any:
+    return worst_law(load().any_pure(local))
+
+
+def dary_worst(local: float, symbols: int) -> Any:
+    return worst_law(load().dary_response(local, symbols))
+
+
 def one_round(one: Any, epsilon: float) -> Any:
     return load().compose([(one, 1)]).delta(epsilon)
 
@@ -54,7 +69,7 @@ def holds(
 
 
 def pure(acc: ModuleType, local: float, symbols: int) -> Any:
-    return acc.any_pure(local) if symbols == 2 else acc.dary_response(local, symbols)
+    return any_worst(local) if symbols == 2 else dary_worst(local, symbols)
 
 
 # --- one round, three atoms -------------------------------------------------------------------
@@ -123,11 +138,11 @@ def test_named_randomizers_are_the_three_atoms_they_claim(name: str) -> None:
     constructor, _, argument = name.partition(":")
     local = 1.5
     if constructor == "dary":
-        pair = acc.dary_response(local, int(argument))
+        pair = dary_worst(local, int(argument))
     elif constructor == "privunit":
         pair = acc.privunit(local, int(argument))
     else:
-        pair = getattr(acc, constructor)(local)
+        pair = worst_law(getattr(acc, constructor)(local))
     e0 = math.exp(pair.local_epsilon)
     assert (e0 + 1.0) * pair.hit + pair.neutral == pytest.approx(1.0, abs=1e-12)
     assert pair.local_epsilon == pytest.approx(local, rel=1e-9)
@@ -213,14 +228,14 @@ def test_gaussian_reports_of_up_to_three_users(sigma: float) -> None:
         # When all check in, the local profile bounds what rate^n alone would charge as 1.
         local = theorem_oracle.gaussian_profile(2.0 / sigma, mpmath.exp(epsilon))
         truth -= mpmath.mpf(rate) ** n * (1 - local)
-        got = one_round(acc.CheckInRound(n, rate, acc.gaussian(sigma)), epsilon)
+        got = one_round(acc.CheckInRound(n, rate, acc.gaussian(sigma).without_types()), epsilon)
         # heavy tails (noise below the clip) are cut coarsely: sound, a little loose
         holds(got, truth, 0.12 if sigma <= 1 else 2e-3, 1e-12, (sigma, n, rate, epsilon))
     for n, epsilon in itertools.product((2, 3, 7), (0.0, 0.2, 1.0)):
         with mpmath.workdps(30):  # one report among n seats is the local profile further out
             ratio = 1 + n * (mpmath.exp(mpmath.mpf(epsilon)) - 1)
             truth = theorem_oracle.gaussian_profile(2.0 / sigma, ratio) / n
-        got = one_round(acc.SubsampleRound(n, 1, acc.gaussian(sigma)), epsilon)
+        got = one_round(acc.SubsampleRound(n, 1, acc.gaussian(sigma).without_types()), epsilon)
         holds(got, truth, 0.12 if sigma <= 1 else 2e-3, 1e-12, (sigma, n, epsilon))
 
 
@@ -235,7 +250,9 @@ def test_gaussian_reports_of_dozens(
     profile = lattice_oracle.gaussian(2.0 / sigma)
     truth = lattice_oracle.check_in_delta(profile, population, rate, epsilon, 300.0, 10)
     truth -= rate**population * (1 - float(profile(np.array(math.exp(epsilon)))))
-    got = one_round(acc.CheckInRound(population, rate, acc.gaussian(sigma)), epsilon)
+    got = one_round(
+        acc.CheckInRound(population, rate, acc.gaussian(sigma).without_types()), epsilon
+    )
     assert got.upper >= truth * (1 - 1e-7), (sigma, population, rate, epsilon, got, truth)
     assert got.lower <= truth * (1 + 1e-7), (sigma, population, rate, epsilon, got, truth)
     assert got.upper <= truth * 1.005, (sigma, population, rate, epsilon, got, truth)
@@ -296,7 +313,7 @@ def test_no_empty_seat_is_refused_unless_pure() -> None:
 
     acc = load()
     own = acc.from_atoms([2.0, 1.0, 0.5], [0.2, 0.4, 0.4])
-    for pair in (acc.gaussian(1.0), own):
+    for pair in (acc.gaussian(1.0).without_types(), own):
         with pytest.raises(OutsideTheorem):
             one_round(acc.ShuffleRound(10, pair), 0.1)
         with pytest.raises(OutsideTheorem):
@@ -305,10 +322,10 @@ def test_no_empty_seat_is_refused_unless_pure() -> None:
             one_round(acc.CheckInRound(10, 1.0, pair), 0.1)
     for bad in (-0.1, 1.1, math.nan):
         with pytest.raises(DpCheckinError):
-            one_round(acc.CheckInRound(10, bad, acc.any_pure(1.0)), 0.1)
+            one_round(acc.CheckInRound(10, bad, any_worst(1.0)), 0.1)
     for bad_epsilon in (-0.5, math.nan):
         with pytest.raises(DpCheckinError):
-            one_round(acc.CheckInRound(10, 0.5, acc.any_pure(1.0)), bad_epsilon)
+            one_round(acc.CheckInRound(10, 0.5, any_worst(1.0)), bad_epsilon)
 
 
 def test_rates_in_an_interval() -> None:
@@ -318,7 +335,7 @@ def test_rates_in_an_interval() -> None:
         (0.02, 0.15), (0.2, 0.7), (0.5, 2.0), (0.0, 0.4, 1.0)
     ):
         law = local_laws.three_atoms(local, *local_laws.dary(local, 3))
-        pair = acc.dary_response(local, 3)
+        pair = dary_worst(local, 3)
         got = one_round(acc.CheckInRound(4, high, pair, lowest_rate=low), epsilon)
         bound = theorem_oracle.interval_rate_delta(law, 4, low, high, epsilon)
         assert got.upper <= bound * 1.03 + 1e-12, (low, high, local, epsilon)
@@ -333,7 +350,7 @@ def test_colluders_leave_the_honest_seats() -> None:
     """Check-in: population shrinks. Fixed cohort: the honest part is hypergeometric."""
     acc = load()
     for local, epsilon in itertools.product((0.5, 2.0), (0.0, 0.3, 1.0)):
-        pair = acc.dary_response(local, 3)
+        pair = dary_worst(local, 3)
         hit, neutral = local_laws.dary(local, 3)
         got = one_round(acc.CheckInRound(10, 0.3, pair, colluding=0.4), epsilon)
         truth = ta.theorem_delta_mp(6, 0.3, local, hit, neutral, epsilon)
@@ -350,7 +367,7 @@ def test_colluders_leave_the_honest_seats() -> None:
 def test_equal_dropout_is_covered() -> None:
     acc = load()
     for drop, epsilon in itertools.product((0.1, 0.6), (0.0, 0.5)):
-        got = one_round(acc.CheckInRound(4, 0.3, acc.dary_response(2.0, 3), dropout=drop), epsilon)
+        got = one_round(acc.CheckInRound(4, 0.3, dary_worst(2.0, 3), dropout=drop), epsilon)
         matrix = local_laws.dary_matrix(2.0, 3)
         for others in itertools.combinations_with_replacement(range(3), 3):
             laws = [bf.check_in_law(matrix, [x, *others], 0.3 * (1 - drop)) for x in (0, 1)]
@@ -366,7 +383,7 @@ def test_random_pure_randomizers_stay_below_the_generic_bound(seed: int) -> None
     matrix = 0.05 / reports + 0.95 * rng.dirichlet(np.ones(reports), size=inputs)
     others = rng.integers(0, inputs, size=int(rng.integers(0, 4))).tolist()
     local = float(np.log(matrix.max(axis=0) / matrix.min(axis=0)).max())
-    n, rate, pair = len(others) + 1, float(rng.choice([0.1, 0.6, 1.0])), acc.any_pure(local)
+    n, rate, pair = len(others) + 1, float(rng.choice([0.1, 0.6, 1.0])), any_worst(local)
     cohort = int(rng.integers(1, n + 1))
     cases = (
         (acc.CheckInRound(n, rate, pair), lambda x: bf.check_in_law(matrix, [x, *others], rate)),
@@ -486,7 +503,7 @@ def test_the_lower_end_is_near_the_truth(rounds: int, delta: float) -> None:
     for n, rate, local in ((2, 0.3, 1.0), (8, 0.1, 2.0), (8, 0.9, 0.5)):
         pair = merged(*ta.three_atom_pair(n, rate, local, *local_laws.worst_pure(local)))
         truth = bf.composed_epsilon(*pair, rounds, delta)
-        plan = acc.CheckInRound(n, rate, acc.any_pure(local))
+        plan = acc.CheckInRound(n, rate, any_worst(local))
         got = acc.compose([(plan, rounds)]).epsilon(delta)
         assert 0.98 * truth <= got.lower <= truth * (1 + ROUNDING), (n, rate, local, got, truth)
 
@@ -499,7 +516,7 @@ def test_the_lower_end_is_near_the_truth(rounds: int, delta: float) -> None:
 def test_one_round_table(population: int, local: float) -> None:
     """Full shuffle, delta = 1e-6, against the exact sums."""
     acc = load()
-    bracket = acc.compose([(acc.ShuffleRound(population, acc.any_pure(local)), 1)]).epsilon(1e-6)
+    bracket = acc.compose([(acc.ShuffleRound(population, any_worst(local)), 1)]).epsilon(1e-6)
     truth = ta.epsilon_of(
         lambda e: ta.generic_shuffle_delta(population, local, e),
         1e-6,
@@ -531,7 +548,7 @@ def test_composed_table(
     allowed: float,
 ) -> None:
     acc = load()
-    plan = acc.CheckInRound(population, rate, acc.any_pure(local))
+    plan = acc.CheckInRound(population, rate, any_worst(local))
     bracket = acc.compose([(plan, rounds)]).epsilon(delta)
     assert bracket.upper == pytest.approx(printed, rel=allowed)
     assert bracket.upper - bracket.lower <= 1e-3 * bracket.upper
@@ -545,7 +562,7 @@ def test_gaussian_table(
     population: int, rate: float, rounds: int, printed: float, allowed: float
 ) -> None:
     acc = load()
-    plan = acc.CheckInRound(population, rate, acc.gaussian(2.0))
+    plan = acc.CheckInRound(population, rate, acc.gaussian(2.0).without_types())
     bracket = acc.compose([(plan, rounds)]).epsilon(1e-5)
     assert bracket.upper == pytest.approx(printed, abs=allowed)
     assert bracket.lower <= bracket.upper
@@ -554,7 +571,7 @@ def test_gaussian_table(
 def test_ten_ary_response_exact_values() -> None:
     """Guarantee 0.08016 by exact sums (n = 1000, full shuffle, delta = 1e-6)."""
     acc = load()
-    bracket = acc.compose([(acc.ShuffleRound(1000, acc.dary_response(1.0, 10)), 1)]).epsilon(1e-6)
+    bracket = acc.compose([(acc.ShuffleRound(1000, dary_worst(1.0, 10)), 1)]).epsilon(1e-6)
     hit, neutral = local_laws.dary(1.0, 10)
     truth = ta.epsilon_of(lambda e: ta.theorem_delta(1000, 1.0, 1.0, hit, neutral, e), 1e-6, 1.0)
     holds(bracket, truth, 1e-3, 0.0, "10-ary")

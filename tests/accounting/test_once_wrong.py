@@ -28,7 +28,9 @@ from dpcheckin.accounting import (
     lower_bound,
 )
 from dpcheckin.accounting.bridge import event_distribution
+from dpcheckin.accounting.engine.lattice import UpperLattice
 from dpcheckin.accounting.engine.loss import dominated
+from dpcheckin.accounting.engine.lower.lattice import LowerLattice
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.renyi.theorem import epsilon_by_renyi
 from dpcheckin.accounting.windows import PosteriorRound, poisson_load
@@ -223,7 +225,7 @@ def test_sums_of_little_noise_have_an_answer() -> None:
 def test_millions_of_rounds_agree_with_fewer_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     one = CheckInRound(10**6, 0.001, any_pure(1.0))
     whole = compose([(one, 10**6)]).epsilon(1e-6)
-    monkeypatch.setattr("dpcheckin.accounting.account.LONG_RUN", 10**5)
+    monkeypatch.setattr("dpcheckin.accounting.curve_composition.LONG_RUN", 10**5)
     staged = compose([(one, 10**6)]).epsilon(1e-6)
     assert max(whole.lower, staged.lower) <= min(whole.upper, staged.upper)
     assert staged.upper < whole.upper * 1.001
@@ -249,3 +251,73 @@ def test_central_rounds_answer_for_delta_in_both_orders() -> None:
     run = compose([(SampledGaussianRound(0.1, 1.0), 20)])
     epsilon = run.epsilon(1e-5)
     assert run.delta(epsilon.upper).lower <= 1e-5 <= run.delta(epsilon.lower).upper * 1.02
+
+
+def test_reports_that_lose_nothing_but_their_delta_need_no_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rounding left a loss of 1e-151 on a lattice, and four minutes of steps up from there."""
+    asked: list[float] = []
+    inner = UpperLattice.upper
+
+    def counted(lattice: UpperLattice, epsilon: float) -> float:
+        asked.append(epsilon)
+        return inner(lattice, epsilon)
+
+    monkeypatch.setattr(UpperLattice, "upper", counted)
+    one = CheckInRound(5, 0.03, from_atoms([0.0, 1.3571428571428572], [0.3, 0.7]))
+    assert event_distribution(one, 5e-3).get_delta_for_epsilon(0.0) == pytest.approx(0.009)
+    # a small loss beside its delta
+    leaking = from_atoms([0.0, 0.9999999, 1.5000001], [0.2, 0.4, 0.4])
+    event_distribution(CheckInRound(5, 0.03, leaking), 5e-3)
+    assert len(asked) < 1000
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 40.0])
+def test_what_has_no_bound_is_part_of_one(epsilon: float) -> None:
+    """Composed on top of one, two reports that leak with 0.2 each leaked with 0.44."""
+    found = compose([(LocalRound(approximate(1.0, 0.2)), 2)]).delta(epsilon).upper
+    losses = {-1: 0.8 / (math.e + 1), 1: 0.8 * math.e / (math.e + 1)}
+    finite = sum(
+        p * q * max(-math.expm1(epsilon - i - j), 0.0)
+        for i, p in losses.items()
+        for j, q in losses.items()
+    )
+    assert found == pytest.approx(1 - 0.8**2 + finite, rel=1e-8)
+    assert found >= 1 - 0.8**2 + finite
+
+
+def test_windows_that_leak_have_a_delta_below_one() -> None:
+    run = compose([(WindowRound(4, from_atoms([0, 1.26], [0.58, 0.42]), 1.0, others=0), 2)])
+    assert run.delta(1.0).upper == pytest.approx(1 - 0.42**2)
+    assert run.epsilon(0.9).upper == 0.0
+    assert math.isinf(run.epsilon(0.8).upper)  # and so is the truth
+
+
+def test_little_noise_among_few_has_a_lower_bound_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heavy tails need long lattices, which are slow and still end too early."""
+
+    def refused(*_: object) -> None:
+        raise AssertionError("no lattice is needed")
+
+    run = [(CheckInRound(3, 0.5, gaussian(1.0)), 2)]
+    most = compose(run).epsilon(1e-3).upper
+    monkeypatch.setattr(LowerLattice, "__init__", refused)
+    assert 8.6 < lower_bound(run, 1e-3).epsilon.lower < most
+    assert lower_bound([(CheckInRound(20, 0.3, gaussian(0.5)), 2)], 1e-3).epsilon.lower > 18
+
+
+def test_merged_gaussian_reports_are_two_laws() -> None:
+    ratios, masses = gaussian(1.0).merged(9)
+    assert math.fsum(masses) == pytest.approx(1.0, rel=1e-14)
+    assert math.fsum(ratios * masses) == pytest.approx(1.0, rel=1e-14)
+    assert np.all(np.diff(ratios) > 0)
+    alphas = np.exp(np.linspace(0.0, 6.0, 50))
+    merged = np.maximum(ratios - alphas[:, None], 0.0) @ masses
+    assert np.all(merged <= gaussian(1.0).profile(alphas) * (1 + 1e-12))
+
+
+def test_heavy_tails_among_few_have_an_answer() -> None:
+    """A tilt that overflows says nothing, and is left out."""
+    run = [(CheckInRound(4, 0.44, gaussian(1.35)), 2)]
+    assert lower_bound(run, 0.24).epsilon.lower <= compose(run).epsilon(0.24).upper < 3

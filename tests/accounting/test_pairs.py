@@ -20,7 +20,7 @@ from dpcheckin.accounting import (
     laplace,
     privunit,
 )
-from dpcheckin.accounting.caps import privunit_parameters
+from dpcheckin.accounting.cap_pairs import privunit_parameters
 from dpcheckin.accounting.engine.curves import UPPER_SLACK
 
 ALL_PAIRS = [

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from worst_law import worst_law
 
 from dpcheckin.accounting import (
     CheckInRound,
@@ -35,7 +36,7 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
-from dpcheckin.accounting.caps import privunit_parameters
+from dpcheckin.accounting.cap_pairs import privunit_parameters
 from dpcheckin.accounting.preview import coarse_epsilon, rough_epsilon
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from oracles import brute_force as bf
@@ -410,7 +411,8 @@ def test_the_curve_grows_with_the_honest_part_of_a_cohort(local: float) -> None:
     law = local_laws.three_atoms(local, *local_laws.worst_pure(local))
     honest, colluders, cohort = 6, 4, 5
     population = honest + colluders
-    one = SubsampleRound(population, cohort, any_pure(local), colluding=colluders / population)
+    pair = worst_law(any_pure(local))
+    one = SubsampleRound(population, cohort, pair, colluding=colluders / population)
     curve = one.simpler(0.1).curve()
     for epsilon in np.linspace(0.0, local, 9):
         curves = [theorem_oracle.subsample_delta(law, honest, k, epsilon) for k in range(honest)]

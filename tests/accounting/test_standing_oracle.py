@@ -40,9 +40,13 @@ def test_no_answer_crosses_the_truth(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_answer_crosses_the_truth_in_many_runs(kind: str) -> None:
     """More of the same, with each check reached by some of them."""
-    reports = [examine(draw(kind, SEED, i)) for i in range(1, 4 if "gaussian" in kind else 16)]
+    reports = [examine(draw(kind, SEED, i)) for i in range(1, 9 if "gaussian" in kind else 16)]
     _no_crossing(*reports)
-    assert sum(report.checked for report in reports) > len(reports)
+    played = [r for r in reports if not any(text.startswith("the run:") for text in r.refusals)]
+    assert played
+    assert all(report.checked for report in played)  # the lower bound, whatever is not proved
+    if not kind.startswith("shuffle"):  # proved for few randomizers only, and refused for the rest
+        assert sum(report.checked for report in played) > len(played)
 
 
 def _case(

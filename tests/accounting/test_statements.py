@@ -37,7 +37,7 @@ from dpcheckin.errors import (
 def test_statement() -> None:
     said = guarantee([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], 1e-4)
     assert said.kind is Kind.GUARANTEE
-    assert "(0.07354, 0.0001)-differentially private" in str(said)
+    assert "(0.0695, 0.0001)-differentially private" in str(said)
     assert "If the shuffler colludes" in str(said) and "2 for a single report" in str(said)
     assert said.local is not None and 2 < said.local.epsilon < 100
     assert said.charge() == said.epsilon.upper

@@ -4,27 +4,36 @@ Rooms: `engine` (numerics, imports nothing above), `pairs` and the rounds (`shuf
 `sums`), `account` and what is built on it, `renyi`, and `published`, what others printed.
 """
 
+from dpcheckin.accounting import lower_bounds as _lower_bounds
 from dpcheckin.accounting.account import Composition, compose, guarantee, local_guarantee
+from dpcheckin.accounting.account import clear_cache as _clear_statements
+from dpcheckin.accounting.brackets import Brackets
+from dpcheckin.accounting.cap_pairs import privunit
+from dpcheckin.accounting.gaussian_pairs import GaussianPair, gaussian
 from dpcheckin.accounting.lower_bounds import lower_bound
 from dpcheckin.accounting.pairs import (
     LocalPair,
     ThreeAtoms,
     any_pure,
-    approximate,
     binary_response,
     dary_response,
     hemisphere,
-    privunit,
 )
 from dpcheckin.accounting.profile_pairs import (
-    GaussianPair,
     ProfilePair,
+    approximate,
     from_atoms,
     from_profile,
-    gaussian,
     laplace,
 )
+from dpcheckin.accounting.response_pairs import (
+    hadamard_response,
+    mixed,
+    subset_selection,
+    unary_encoding,
+)
 from dpcheckin.accounting.rounds import LocalRound, Round
+from dpcheckin.accounting.rounds_sweep import epsilon_by_rounds
 from dpcheckin.accounting.shuffled import CheckInRound, ShuffleRound, SubsampleRound
 from dpcheckin.accounting.statements import (
     Adjacency,
@@ -40,11 +49,13 @@ from dpcheckin.accounting.sums import (
     SampledGaussianRound,
     SkellamRound,
 )
+from dpcheckin.accounting.tradeoff import TradeOff, tradeoff
 from dpcheckin.accounting.windows import WindowRound, averaged_window
 
 __all__ = [
     "Adjacency",
     "Bracket",
+    "Brackets",
     "CheckInRound",
     "Composition",
     "DistributedRound",
@@ -63,20 +74,34 @@ __all__ = [
     "SkellamRound",
     "SubsampleRound",
     "ThreeAtoms",
+    "TradeOff",
     "WindowRound",
     "any_pure",
     "approximate",
     "averaged_window",
     "binary_response",
+    "clear_cache",
     "compose",
     "dary_response",
+    "epsilon_by_rounds",
     "from_atoms",
     "from_profile",
     "gaussian",
     "guarantee",
+    "hadamard_response",
     "hemisphere",
     "laplace",
     "local_guarantee",
     "lower_bound",
+    "mixed",
     "privunit",
+    "subset_selection",
+    "tradeoff",
+    "unary_encoding",
 ]
+
+
+def clear_cache() -> None:
+    """Forget all answers that were given; whoever measures times wants that."""
+    _clear_statements()
+    _lower_bounds.clear_cache()

@@ -7,18 +7,19 @@ from, and rounds of different kinds compose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import overload
 
-from threadpoolctl import threadpool_limits
+import numpy as np
 
-from dpcheckin.accounting.engine import compose as engine
-from dpcheckin.accounting.engine.coarse import StageCurve
-from dpcheckin.accounting.engine.curves import Curve, FunctionCurve, crossing
-from dpcheckin.accounting.engine.sampling import refined
+from dpcheckin.accounting.brackets import Brackets, is_array
+from dpcheckin.accounting.curve_composition import CurveComposition, Curves, Profile, bracket
+from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.pairs import LocalPair
-from dpcheckin.accounting.parameters import count, non_negative, open_probability
+from dpcheckin.accounting.parameters import non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
-from dpcheckin.accounting.rounds import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, LocalRound, Round
+from dpcheckin.accounting.rounds import LocalRound, Round, Rounds, as_run
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
     Adjacency,
@@ -26,154 +27,34 @@ from dpcheckin.accounting.statements import (
     Guarantee,
     LocalGuarantee,
 )
-from dpcheckin.errors import InvalidParameter, Unreachable
+from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
 
-# rounds beyond which a run is composed in two stages, of so many parts
-LONG_RUN, STAGES = 2_000_000, 40_000
-
-Run = Sequence[tuple[Round, int]]
-Curves = list[tuple[Curve, int]]
+KEPT_STATEMENTS = 1024  # how many are remembered
 
 
-def compose(rounds: Run) -> Composition:
+def compose(rounds: Rounds) -> Composition:
     """The composition of (round, how many times) pairs, in any order, adaptively.
 
     Args:
-        rounds: Rounds and how often each takes place.
+        rounds: Rounds and how often each takes place; a round alone takes place once.
 
     >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> run = compose([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)])
     >>> round(run.epsilon(1e-4).upper, 4)
-    0.0735
+    0.0695
     """
     return Composition(rounds)
 
 
-class CurveComposition:
-    """Many one-round curves composed; results are kept between questions.
+class Composition:
+    """Answers questions about a sequence of rounds, and remembers its answers.
 
     Args:
-        make: The curves and their counts, good for deltas down to its argument.
-        total: Number of rounds.
-        most: A loss that all of them together never exceed.
+        rounds: Rounds and how often each takes place; a round alone takes place once.
     """
 
-    def __init__(self, make: Callable[[float], Curves], total: int, most: float) -> None:
-        self._make, self.total, self._most = make, total, most
-        self._kept: dict[float, Curves] = {}
-        self._parts: dict[int, tuple[engine.Parts, engine.Parts]] = {}
-
-    def epsilon(self, delta: float) -> Bracket:
-        """Smallest epsilon for this delta, between certified bounds (upper may be infinite)."""
-        # the products inside are small: more threads would only wait for each other
-        with threadpool_limits(1):
-            if self.total == 1:  # only rounds with one curve come here alone
-                return self._single_epsilon(delta)
-            above, below = self._distributions(delta)
-            upper = engine.compose(above, delta=delta).epsilon(delta, upper=True)
-            lower = engine.compose(below, delta=delta).epsilon(delta, upper=False)
-        return _bracket(min(lower, self._most), min(upper, self._most))
-
-    def refined_epsilon(self, delta: float) -> Bracket:
-        """The same for curves given as functions, on a grid refined until the bracket is narrow."""
-        curves = [
-            (c, n) for c, n in self._curves(delta / self.total) if isinstance(c, FunctionCurve)
-        ]
-        with threadpool_limits(1):
-            lower, upper = refined(curves, delta)
-        return Bracket(min(lower, self._most), min(upper, self._most))
-
-    def delta(self, epsilon: float) -> Bracket:
-        """delta for this epsilon, between certified bounds."""
-        if epsilon >= self._most:
-            return Bracket(0.0, 0.0)
-        with threadpool_limits(1):
-            curves = self._curves(SMALLEST_DELTA)
-            if not curves:
-                return Bracket(0.0, 0.0)
-            if sum(n for _, n in curves) == 1:
-                curve = curves[0][0]
-                lower = max(curve.lower_at(epsilon), curve.swapped().lower_at(epsilon))
-                upper = max(curve.upper_at(epsilon), curve.swapped().upper_at(epsilon))
-                return Bracket(lower, max(upper, lower))
-            found = self._composed_delta(epsilon)
-            if all(curve.symmetric for curve, _ in curves):
-                return found
-            other = CurveComposition(self._make_swapped, self.total, self._most)
-            turned = other._composed_delta(epsilon)
-        return Bracket(max(found.lower, turned.lower), max(found.upper, turned.upper))
-
-    def _make_swapped(self, smallest: float) -> Curves:
-        return [(curve.swapped(), n) for curve, n in self._make(smallest)]
-
-    def _composed_delta(self, epsilon: float) -> Bracket:
-        magnitude = 1e-9
-        for _ in range(12):
-            above, below = self._distributions(magnitude)
-            upper = engine.compose(above, epsilon=epsilon).delta(epsilon, upper=True)
-            # the tails cut off must not be what the answer consists of
-            if upper >= magnitude or magnitude <= 1e-30:
-                break
-            magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
-        lower = engine.compose(below, epsilon=epsilon).delta(epsilon, upper=False)
-        return Bracket(lower, upper)
-
-    def _curves(self, smallest: float) -> Curves:
-        if smallest not in self._kept:
-            self._kept[smallest] = self._make(smallest)
-        return self._kept[smallest]
-
-    def _single_epsilon(self, delta: float) -> Bracket:
-        """One round needs no grid."""
-        smallest = TAIL_SHARE * 10.0 ** math.floor(math.log10(delta))
-        curve = self._curves(smallest)[0][0]
-        sides = [
-            crossing(curve.lower_at, delta, self._most, up=False),
-            crossing(curve.upper_at, delta, self._most, up=True),
-        ]
-        return Bracket(min(sides), sides[1])
-
-    def _distributions(self, delta: float) -> tuple[engine.Parts, engine.Parts]:
-        key = math.floor(math.log10(delta))
-        if key not in self._parts:
-            self._parts[key] = self._discretised(10.0**key)
-        return self._parts[key]
-
-    def _discretised(self, delta: float) -> tuple[engine.Parts, engine.Parts]:
-        tolerance = TAIL_SHARE * delta / self.total
-        curves = self._curves(tolerance)
-        if len(curves) == 1 and curves[0][1] == self.total > LONG_RUN:
-            (curve, _), *_ = curves
-            stage = math.ceil(self.total / STAGES)
-            (above, _), (below, _) = (part[0] for part in engine.gridded(curves, tolerance, stage))
-            first = StageCurve(above, below, stage, curve.spread**2)
-            above_all, below_all = engine.gridded([(first, 1)], tolerance * stage, STAGES)
-            # a last stage that is not full counts as one from above, and not from below
-            full = self.total // stage
-            return [(above_all[0][0], math.ceil(self.total / stage))], [(below_all[0][0], full)]
-        return engine.gridded(curves, tolerance, sum(n for _, n in curves))
-
-
-def _bracket(lower: float, upper: float) -> Bracket:
-    """The bracket; ends that differ by rounding alone are one."""
-    if upper < lower <= upper + 1e-12 + 1e-9 * upper:
-        lower = upper
-    return Bracket(lower, upper)
-
-
-class Composition:
-    """Answers questions about a sequence of rounds."""
-
-    def __init__(self, rounds: Run) -> None:
-        if not rounds:
-            raise InvalidParameter("rounds", [], "at least one round")
-        merged: dict[Round, int] = {}
-        for one, repeats in rounds:
-            if not isinstance(one, Round):
-                raise InvalidParameter("rounds", one, "pairs of a round and a count")
-            repeats = count("count", repeats, 0, MOST_ROUNDS)
-            merged[one] = merged.get(one, 0) + repeats
-        self.rounds = tuple((one, repeats) for one, repeats in merged.items() if repeats)
+    def __init__(self, rounds: Rounds) -> None:
+        self.rounds = tuple((one, repeats) for one, repeats in as_run(rounds) if repeats)
         self.total = sum(repeats for _, repeats in self.rounds)
         kinds = {one.adjacency for one, _ in self.rounds} or {Adjacency.REPLACE_ONE}
         if len(kinds) > 1:
@@ -184,13 +65,50 @@ class Composition:
         most = math.fsum(n * one.largest_loss for one, n in self.rounds)
         self._composed = CurveComposition(self._make, self.total, most)
         self._reserved = math.fsum(n * one.reserved for one, n in self.rounds)
+        self._answers: dict[float, Bracket] = {}
 
     def _make(self, smallest: float) -> Curves:
         return [(c, times * n) for one, n in self.rounds for c, times in one.curves(smallest)]
 
-    def epsilon(self, delta: float) -> Bracket:
-        """Smallest epsilon for this delta, between certified bounds (upper may be infinite)."""
-        delta = open_probability("delta", delta) - self._reserved
+    @overload
+    def epsilon(self, delta: float) -> Bracket: ...
+    @overload
+    def epsilon(self, delta: Sequence[float] | FloatArray) -> Brackets: ...
+    def epsilon(self, delta: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
+        """Smallest epsilon for this delta, between certified bounds (upper may be infinite).
+
+        Args:
+            delta: Of the statement, strictly between 0 and 1; or many of them, which share one
+                composition.
+        """
+        if not is_array(delta):
+            return self._epsilons([open_probability("delta", delta)])[0]
+        deltas = np.asarray(delta)
+        asked = [open_probability("delta", value) for value in deltas.ravel().tolist()]
+        return Brackets.of(self._epsilons(asked), deltas.shape)
+
+    def _epsilons(self, deltas: Sequence[float]) -> list[Bracket]:
+        new = [d for d in dict.fromkeys(deltas) if d not in self._answers]
+        if len(new) > 1 and self._by_one_composition():
+            left = [d - self._reserved for d in new]
+            possible = [d for d in left if d > 0.0]
+            found = dict(zip(possible, self._composed.epsilons(possible), strict=True))
+            for asked, delta in zip(new, left, strict=True):
+                self._answers[asked] = (
+                    self._better(found[delta], delta) if delta > 0.0 else Bracket(0.0, math.inf)
+                )
+        else:
+            self._answers.update((delta, self._epsilon(delta)) for delta in new)
+        return [self._answers[delta] for delta in deltas]
+
+    def _by_one_composition(self) -> bool:
+        """Is epsilon read off one composed distribution, whatever delta is?"""
+        if not self.rounds or (len(self.rounds) == 1 and self.rounds[0][0].renyi is not None):
+            return False
+        return not all(one.is_function for one, _ in self.rounds)
+
+    def _epsilon(self, delta: float) -> Bracket:
+        delta -= self._reserved
         if not self.rounds:
             return Bracket(0.0, 0.0)
         if delta <= 0.0:
@@ -200,37 +118,93 @@ class Composition:
             return one.renyi.epsilon(repeats, delta)
         if all(one.is_function for one, _ in self.rounds):
             return self._composed.refined_epsilon(delta)
-        found = self._composed.epsilon(delta)
-        if len(self.rounds) == 1 and isinstance(one, LocalRound):
-            seen = every_report_seen(one.pair, repeats, delta)
-            return _bracket(found.lower, min(found.upper, seen))
-        if len(self.rounds) == 1 and found.upper > 2 * found.lower:  # the grids may be to blame
-            return _bracket(found.lower, min(found.upper, coarser_epsilon(one, repeats, delta)))
-        return found
+        return self._better(self._composed.epsilon(delta), delta)
 
-    def delta(self, epsilon: float) -> Bracket:
-        """delta for this epsilon, between certified bounds."""
+    def _better(self, found: Bracket, delta: float) -> Bracket:
+        """The smaller of what was composed and of other bounds about equal rounds."""
+        if len(self.rounds) > 1:
+            return found
+        one, repeats = self.rounds[0]
+        return better(found, one, repeats, delta)
+
+    @overload
+    def delta(self, epsilon: float) -> Bracket: ...
+    @overload
+    def delta(self, epsilon: Sequence[float] | FloatArray) -> Brackets: ...
+    def delta(self, epsilon: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
+        """delta for this epsilon, between certified bounds.
+
+        Args:
+            epsilon: Of the statement, 0 or more; or many of them.
+        """
+        if is_array(epsilon):
+            epsilons = np.asarray(epsilon)
+            found = [self.delta(value) for value in epsilons.ravel().tolist()]
+            return Brackets.of(found, epsilons.shape)
         epsilon = non_negative("epsilon", epsilon)
         if not self.rounds:
             return Bracket(0.0, 0.0)
-        found = self._composed.delta(epsilon)
-        return Bracket(found.lower, min(found.upper + self._reserved, 1.0))
+        one = self._composed.delta(epsilon)
+        return Bracket(one.lower, min(one.upper + self._reserved, 1.0))
+
+    def profile(self, smallest: float = 1e-12) -> Profile:
+        """delta(epsilon) as certified upper bounds, from epsilon = 0 to where it is `smallest`.
+
+        Args:
+            smallest: Where the curve may end.
+        """
+        if not self.rounds:
+            return Profile(np.array([0.0, 1.0]), np.zeros(2))
+        if any(one.renyi is not None for one, _ in self.rounds):
+            raise OutsideTheorem(
+                "these rounds are composed by their Rényi curves, one delta at a time: "
+                "there is no whole profile of them"
+            )
+        found = self._composed.profile(open_probability("smallest", smallest))
+        return Profile(found.epsilons, np.minimum(found.deltas + self._reserved, 1.0))
 
 
-def guarantee(rounds: Run | Composition, delta: float) -> Guarantee:
-    """The certified statement for these rounds at this delta.
+def better(found: Bracket, one: Round, repeats: int, delta: float) -> Bracket:
+    """The smaller of what was composed and of other bounds about equal rounds."""
+    if isinstance(one, LocalRound):
+        seen = every_report_seen(one.pair, repeats, delta)
+        return bracket(found.lower, min(found.upper, seen))
+    if found.upper > 2 * found.lower:  # the grids may be to blame
+        return bracket(found.lower, min(found.upper, coarser_epsilon(one, repeats, delta)))
+    return found
+
+
+def guarantee(rounds: Rounds | Composition, delta: float) -> Guarantee:
+    """The certified statement for these rounds at this delta; asked again it is there at once.
 
     Args:
-        rounds: Rounds and how often each takes place, or their composition.
+        rounds: Rounds and how often each takes place, or their composition; a round alone takes
+            place once.
         delta: Of the statement, strictly between 0 and 1.
 
     >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> stated = guarantee([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], delta=1e-4)
-    >>> print(str(stated)[:60])
-    The run is (0.07354, 0.0001)-differentially private (replace
+    >>> print(str(stated)[:59])
+    The run is (0.0695, 0.0001)-differentially private (replace
     """
     delta = open_probability("delta", delta)
-    run = rounds if isinstance(rounds, Composition) else compose(rounds)
+    if isinstance(rounds, Composition):
+        return _stated(rounds, delta)
+    return _remembered(as_run(rounds), delta)
+
+
+@lru_cache(KEPT_STATEMENTS)
+def _remembered(run: tuple[tuple[Round, int], ...], delta: float) -> Guarantee:
+    # a statement, not a composition: figures never depend on what was asked before
+    return _stated(compose(run), delta)
+
+
+def clear_cache() -> None:
+    """Forget all answers; whoever measures times wants that."""
+    _remembered.cache_clear()
+
+
+def _stated(run: Composition, delta: float) -> Guarantee:
     epsilon = run.epsilon(delta)
     if math.isinf(epsilon.upper):
         raise Unreachable(

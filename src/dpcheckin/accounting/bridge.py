@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import attr
-import dp_accounting
-from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
-
 from dpcheckin.accounting.engine.loss import dominating
 from dpcheckin.accounting.rounds import Round
+from dpcheckin.display import needed
+
+needed("dp_accounting", "bridge")  # one line that says what to install
+
+import attr  # noqa: E402
+import dp_accounting  # noqa: E402
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution  # noqa: E402
+from dp_accounting.pld.pld_privacy_accountant import PLDAccountant  # noqa: E402
 
 
 @attr.define(frozen=True, slots=True, auto_attribs=True)
@@ -32,12 +35,8 @@ def event_distribution(
     ((curve, _),) = one.curves(smallest_delta)
     points = math.ceil(curve.reach(smallest_delta) / interval) + 3
     distribution = dominating(interval, curve.upper(interval, points))
-    masses = distribution.masses()
     infinity = min(distribution.infinite, 1.0)
-    # What has no bound is part of one, and so is all the rest: our mass at zero loss is what the
-    # other finite losses leave of one. Only that may be lowered.
-    masses[distribution.reach] = max(masses[distribution.reach] - infinity, 0.0)
-    pmf = pld_pmf.DensePLDPmf(interval, -distribution.reach, masses, infinity, True)
+    pmf = pld_pmf.DensePLDPmf(interval, -distribution.reach, distribution.masses(), infinity, True)
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 

@@ -1,55 +1,64 @@
 """Proven lower bounds: exact divergences of particular bad cases, never guarantees.
 
 The others all hold one value. For k-ary response with k >= 3 a third value is worst, and the pair
-has the form of the theorem's own with a small weight on the rest; for the other randomizers they
-hold one of the two values in question, and the likelihood ratio is an average of i.i.d. terms.
+has the form of the theorem's own with a small weight on the rest; for PrivUnit it is a third
+direction, unless clients are few; for the other randomizers they hold one of the two values in
+question, and the likelihood ratio is an average of i.i.d. terms.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from dpcheckin.accounting.cap_pairs import CapPair
+from dpcheckin.accounting.curve_composition import Profile
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.compose import compose
-from dpcheckin.accounting.engine.curves import LOWER_SLACK
-from dpcheckin.accounting.engine.lattice_curve import HomogeneousCurve
-from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated, single
+from dpcheckin.accounting.engine.curves import LOWER_SLACK, crossing
+from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated
+from dpcheckin.accounting.engine.lower.homogeneous import HomogeneousCurve
+from dpcheckin.accounting.engine.lower.leaning_sums import leaning_atoms
 from dpcheckin.accounting.engine.sampling import refined
-from dpcheckin.accounting.engine.seats import Law, RealPair, Seats
+from dpcheckin.accounting.engine.seats import Law, Seats
+from dpcheckin.accounting.engine.threads import one_thread
 from dpcheckin.accounting.engine.three_atoms import atoms, reseated
+from dpcheckin.accounting.gaussian_pairs import GaussianPair
 from dpcheckin.accounting.pairs import (
     LocalPair,
-    OthersData,
     ThreeAtoms,
     binary_response,
     dary_response,
 )
 from dpcheckin.accounting.parameters import open_probability
-from dpcheckin.accounting.rounds import LocalRound, Round
+from dpcheckin.accounting.rounds import LocalRound, Round, Rounds, Run, as_run
 from dpcheckin.accounting.shuffled import CheckInRound, ShuffleRound, SubsampleRound
 from dpcheckin.accounting.statements import Adjacency, Bracket, LowerBound
 from dpcheckin.accounting.sums import DistributedRound
+from dpcheckin.accounting.types.cases import OthersData, ThirdValue, third_value
 from dpcheckin.accounting.windows import WindowRound
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, NumericalFailure
 
-Run = Sequence[tuple[Round, int]]
 MOST_COMBINATIONS = 200_000
+_THIRD = (OthersData.THIRD_VALUE, OthersData.MERGED_THIRD)
+FEW_ROUNDS = 30
+FEW_SEATS = 100  # among so few, PrivUnit's others may do more harm at one of the two directions
+MOST_MERGED, MOST_OUTPUTS = 60_000, 50  # of a continuous report cut into intervals
 
 
-def lower_bound(rounds: Run, delta: float) -> LowerBound:
-    """The best lower bound known for these rounds.
+def lower_bound(rounds: Rounds, delta: float) -> LowerBound:
+    """The best lower bound known for these rounds; asked again it is there at once.
 
     For "any pure randomizer" it is the larger of binary and 3-ary response: some randomizer of
     that kind loses at least this much.
 
     Args:
-        rounds: Rounds and how often each takes place.
+        rounds: Rounds and how often each takes place; a round alone takes place once.
         delta: Of the statement, strictly between 0 and 1.
 
     >>> from dpcheckin.accounting import any_pure
@@ -57,27 +66,31 @@ def lower_bound(rounds: Run, delta: float) -> LowerBound:
     >>> round(bound.epsilon.lower, 4)
     0.0689
     """
-    delta = open_probability("delta", delta)
+    return _known(as_run(rounds), open_probability("delta", delta))
+
+
+def clear_cache() -> None:
+    """Forget all answers; whoever measures times wants that."""
+    _known.cache_clear()
+
+
+@lru_cache(1024)
+def _known(rounds: tuple[tuple[Round, int], ...], delta: float) -> LowerBound:
     for one, _ in rounds:
         if one.pair is None:
             raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")
     if any(isinstance(one, DistributedRound) for one, _ in rounds):
         return _stated(_summed(rounds, delta), delta, OthersData.ONE_OF_TWO)
     candidates: list[tuple[float, str]] = []
-    tried: list[list[tuple[Round, int, LocalPair | None]]] = []
-    for realise in _CASES:
-        pairs = [
-            (one, n, realise(one.pair))
-            for one, n in rounds
-            if n > 0 and one.participation > 0 and one.pair is not None
-        ]
-        if pairs not in tried:
-            tried.append(pairs)
-            with threadpool_limits(1):
-                value = _composed([(one, n, pair) for one, n, pair in pairs if pair], delta)
-            third = any(pair and _third_value(pair) for _, _, pair in pairs)
-            basis = OthersData.THIRD_VALUE if third else OthersData.ONE_OF_TWO
-            candidates.append((value, basis.value))
+    for parts in _bad_cases(rounds):
+        with one_thread():
+            value = _composed(parts, delta)
+        third = (
+            pair.others_data
+            for _, _, pair in parts
+            if pair.others_data is not OthersData.ONE_OF_TWO
+        )
+        candidates.append((value, next(third, OthersData.ONE_OF_TWO).value))
     value, name = max(candidates)
     return _stated(value, delta, OthersData(name))
 
@@ -96,28 +109,49 @@ def _summed(rounds: Run, delta: float) -> float:
                 "rounds", one, "sums only: no bad case of such a mixture is known"
             )
         curves.append((one.bad_case(delta / total), n))
-    with threadpool_limits(1):
+    with one_thread():
         return refined(curves, delta, may_be_infinite=True)[0]
 
 
-def _third_value(pair: LocalPair) -> LocalPair | None:
+def _third_value(_: Round, pair: LocalPair) -> LocalPair | None:
     if pair.others_data is OthersData.ANY_PURE:
         # in the limit of many clients 3-ary response is worse than binary once e0 > 2
         return dary_response(pair.local_epsilon, 3) if pair.local_epsilon > 0.55 else None
-    return pair if pair.others_data is OthersData.THIRD_VALUE else None
+    if isinstance(pair, CapPair):
+        return pair if pair.third_direction else None
+    return pair if pair.others_data in _THIRD else None
 
 
-def _one_of_the_two(pair: LocalPair) -> LocalPair | None:
+def _one_of_the_two(one: Round, pair: LocalPair) -> LocalPair | None:
     if pair.others_data is OthersData.ANY_PURE:
         return binary_response(pair.local_epsilon) if pair.local_epsilon < 0.85 else None
+    if isinstance(pair, CapPair):
+        if pair.third_direction and _seats(one, pair).count > FEW_SEATS:
+            return None
+        return replace(pair, others_data=OthersData.ONE_OF_TWO)
     return pair
 
 
 # rounds for which a case says nothing take the other: each round may have its own bad data
-_CASES: tuple[Callable[[LocalPair], LocalPair | None], ...] = (
-    lambda pair: _third_value(pair) or _one_of_the_two(pair),
-    lambda pair: _one_of_the_two(pair) or _third_value(pair),
+_CASES: tuple[Callable[[Round, LocalPair], LocalPair | None], ...] = (
+    lambda one, pair: _third_value(one, pair) or _one_of_the_two(one, pair),
+    lambda one, pair: _one_of_the_two(one, pair) or _third_value(one, pair),
 )
+
+
+def _bad_cases(rounds: Run) -> list[list[tuple[Round, int, LocalPair]]]:
+    """The cases that differ, each with the pair that every round has in it."""
+    cases: list[list[tuple[Round, int, LocalPair]]] = []
+    for realise in _CASES:
+        pairs = [
+            (one, n, realise(one, one.pair))
+            for one, n in rounds
+            if n > 0 and one.participation > 0 and one.pair is not None
+        ]
+        case = [(one, n, pair) for one, n, pair in pairs if pair]
+        if case not in cases:
+            cases.append(case)
+    return cases
 
 
 def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> float:
@@ -134,25 +168,67 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
 
 
 def _in_either_order(sides: Sequence[tuple[_Side, int]], delta: float) -> float:
+    if sum(n for _, n in sides) == 1:  # one round needs no grid
+        return max(sides[0][0].epsilon(delta, way) for way in (0, 1))
+    # the two datasets in either order: which of the two is told from the other more surely depends
+    ways = _ways(sides)
+    if all(side.symmetric for side, _ in sides):
+        ways = ways[:1]
+    return max((compose(way, delta=delta).epsilon(delta, upper=False) for way in ways), default=0.0)
+
+
+def _ways(sides: Sequence[tuple[_Side, int]]) -> list[list[tuple[LossDistribution, int]]]:
+    """Both orders of the two datasets as loss distributions; none for reports that say nothing."""
     total = sum(n for _, n in sides)
     variance = sum(n * side.spread**2 for side, n in sides) / total
     reach = max(side.reach for side, _ in sides)
-    if reach == 0.0:  # reports that say nothing
-        return 0.0
-    resolution, longest = (400, 40_000) if all(s.explicit for s, _ in sides) else (40, 4000)
+    if reach == 0.0:
+        return []
+    # few rounds leave room for a finer grid
+    resolution, longest = (400, 40_000) if total > FEW_ROUNDS else (1600, 160_000)
     fine = max(math.sqrt(variance) / resolution, reach / longest)
-    # the two datasets in either order: which of the two is told from the other more surely depends
-    ways: tuple[list[tuple[LossDistribution, int]], ...] = ([], [])
+    ways: list[list[tuple[LossDistribution, int]]] = [[], []]
     for side, n in sides:
         points = 2 * math.ceil((side.reach / fine + 2) / 2) + 1
         forward, backward = side.curves(fine, points)
         for way, one, other in ((ways[0], forward, backward), (ways[1], backward, forward)):
-            # of a single round only the one curve counts
-            way.append((dominated(2 * fine, one, other if total > 1 else None), n))
-    if all(side.symmetric for side, _ in sides):
-        ways = ways[:1]
-    tails = [single(way[0][0]) if total == 1 else compose(way, delta=delta) for way in ways]
-    return max(tail.epsilon(delta, upper=False) for tail in tails)
+            way.append((dominated(2 * fine, one, other), n))
+    return ways
+
+
+def bad_case_profiles(rounds: Rounds, smallest: float) -> tuple[tuple[Profile, Profile], ...]:
+    """For each known bad case lower bounds of its two profiles, one for each order of the datasets.
+
+    Between its places a profile is linear in exp(epsilon); it says nothing beyond the last. Empty
+    where no bad data are known.
+
+    Args:
+        rounds: Rounds and how often each takes place.
+        smallest: Where the curves may end.
+    """
+    run = as_run(rounds)
+    if any(one.pair is None or isinstance(one, DistributedRound) for one, _ in run):
+        return ()
+    found = []
+    with one_thread():
+        for parts in _bad_cases(run):
+            total = sum(n for _, n, _ in parts)
+            for i in range(max((len(pair.directions) for _, _, pair in parts), default=0)):
+                sides = [(_side(one, p, 1e-3 * smallest / total, i), n) for one, n, p in parts]
+                ways = _ways(sides)
+                if ways:
+                    found.append((_profile(ways[0], smallest), _profile(ways[1], smallest)))
+    return tuple(found)
+
+
+def _profile(parts: Sequence[tuple[LossDistribution, int]], smallest: float) -> Profile:
+    tails = [compose(parts, delta=delta) for delta in np.geomspace(0.3, smallest, 4)]
+    step = parts[0][0].step
+    end = max(tail.epsilon(smallest, upper=False) for tail in tails)
+    epsilons = np.asarray(np.arange(max(math.ceil(end / step), 1) + 1) * step, np.float64)
+    deltas = np.max([tail.deltas(epsilons, upper=False) for tail in tails], axis=0)
+    deltas[-1] = 0.0  # nothing is said beyond
+    return Profile(epsilons, np.asarray(deltas, np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,77 +237,80 @@ class _Side:
 
     spread: float
     reach: float
-    explicit: bool  # given by atoms, where every point of the grid is cheap?
     symmetric: bool  # are both orders of the two datasets alike?
     curves: Callable[[float, int], tuple[Array, Array]]
+
+    def epsilon(self, delta: float, way: int) -> float:
+        """A lower bound of one round's epsilon, the two datasets in this order."""
+
+        def curve(epsilon: float) -> float:
+            step, at = (epsilon, 1) if epsilon > 0.0 else (1.0, 0)
+            return float(self.curves(step, 2)[way][at])
+
+        return crossing(curve, delta, self.reach, up=False)
 
 
 def _side(one: Round, pair: LocalPair, smallest: float, direction: int) -> _Side:
     seats = _seats(one, pair)
     real = pair.directions[min(direction, len(pair.directions) - 1)]
-    if isinstance(pair, ThreeAtoms) and pair.others_data is OthersData.THIRD_VALUE:
-        return _third(reseated([(1.0, seats)], _ThirdValue(pair))[0][1], smallest)
+    if isinstance(pair, ThreeAtoms) and pair.others_data in _THIRD:
+        return _symmetric([_merged(seats, third_value(pair, pair.third_hit))], smallest)
+    if isinstance(pair, CapPair) and pair.others_data is OthersData.THIRD_DIRECTION:
+        return _third_direction(seats, pair, smallest)
     if real.atoms is not None and _combinations(seats, real.atoms[0].size) <= MOST_COMBINATIONS:
         return _enumerated(seats, *real.atoms, smallest)
+    if isinstance(pair, GaussianPair) and (outputs := _worth_merging(seats, pair)):
+        return _enumerated(seats, *pair.merged(outputs), smallest)
     curve = HomogeneousCurve(seats, real, smallest)
-    reports = seats.count * seats.participation
-    widest = 12 * curve.spread if reports > 50 else 30 * curve.spread + 1.0
-    return _Side(curve.spread, min(widest, pair.local_epsilon), False, False, curve.curves)
+    reach = min(curve.reach, pair.local_epsilon)
+    return _Side(curve.spread, reach, False, curve.curves)
 
 
-@dataclass(frozen=True, slots=True)
-class _ThirdValue:
-    """k-ary response seen from a third value: it is reported with e0 * hit and weighs 1/e0."""
-
-    pair: ThreeAtoms
-
-    @property
-    def local_epsilon(self) -> float:
-        return self.pair.local_epsilon
-
-    @property
-    def local_delta(self) -> float:
-        return self.pair.local_delta
-
-    @property
-    def second_moment(self) -> float:
-        return self.pair.second_moment
-
-    @property
-    def hit(self) -> float:
-        return self.pair.hit
-
-    @property
-    def rest(self) -> float:
-        return self.pair.hit * math.exp(self.pair.local_epsilon)
-
-    @property
-    def rest_weight(self) -> float:
-        return math.exp(-self.pair.local_epsilon)
-
-    @property
-    def directions(self) -> tuple[RealPair, ...]:
-        return self.pair.directions
-
-    def profile(self, alpha: Array) -> Array:
-        return self.pair.profile(alpha)
-
-    def simplified(self, local_delta: float) -> ThreeAtoms:
-        return self.pair
+def _merged(seats: Seats[Law], law: ThirdValue) -> Atoms:
+    return atoms(reseated([(1.0, seats)], law)[0][1])[1]
 
 
-def _third(seats: Seats[_ThirdValue], smallest: float) -> _Side:
-    _, merged = atoms(seats)
+def _symmetric(views: Sequence[Atoms], smallest: float) -> _Side:
+    """Several statistics of one view: at every epsilon the one that tells most counts."""
 
     def curves(step: float, points: int) -> tuple[Array, Array]:
-        values = LOWER_SLACK * merged.curve(step, points)
+        values = LOWER_SLACK * np.max([view.curve(step, points) for view in views], axis=0)
         return values, values
 
-    return _Side(merged.spread, merged.largest_loss(smallest), True, True, curves)
+    reach = max(view.largest_loss(smallest) for view in views)
+    return _Side(max(view.spread for view in views), reach, True, curves)
+
+
+def _third_direction(seats: Seats[Law], pair: CapPair, smallest: float) -> _Side:
+    """Others between the two directions of PrivUnit, and two statistics of what is seen.
+
+    One looks at reports in two caps at once, the other counts them as saying nothing, but knows how
+    many reports are in no cap: that is better where reports are few, or caps hardly overlap.
+    """
+    third = pair.third_direction
+    if third is None:
+        raise NumericalFailure("no third direction is known for caps of this measure")
+    hit = third.leaning.strong
+    rest = max(1 - 2 * hit - third.neutral, 1e-300)
+    merged = _merged(seats, ThirdValue(pair, hit, rest, third.rest / rest))
+    return _symmetric([leaning_atoms(seats, third.leaning), merged], smallest)
 
 
 def _combinations(seats: Seats[Law], ratios: int) -> int:
     return math.comb(seats.count + ratios, ratios)
+
+
+def _worth_merging(seats: Seats[Law], pair: GaussianPair) -> int:
+    """Into how many outputs to merge Gaussian reports for an enumeration; 0 if a lattice is better.
+
+    It is, unless clients are so few that the outputs are many, or tails so heavy that the lattice
+    is long, slow and still too short.
+    """
+    outputs = MOST_OUTPUTS
+    while _combinations(seats, outputs) > MOST_MERGED:
+        outputs -= 1
+    least = 50 if pair.s < 1.4 else 7 if pair.s < 2.0 else 5
+    return outputs if outputs >= least else 0
 
 
 def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float) -> _Side:
@@ -260,7 +339,7 @@ def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float
         )
 
     reach = max(forward.largest_loss(smallest), backward.largest_loss(smallest))
-    return _Side(max(forward.spread, backward.spread), reach, True, False, curves)
+    return _Side(max(forward.spread, backward.spread), reach, False, curves)
 
 
 def _seats(one: Round, pair: LocalPair) -> Seats[Law]:

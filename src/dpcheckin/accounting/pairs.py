@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcheckin.accounting.caps import privunit_parameters
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import (
     UPPER_SLACK,
@@ -32,17 +30,15 @@ from dpcheckin.accounting.parameters import (
     LARGEST_LOCAL_EPSILON,
     count,
     local_epsilon_in_range,
-    open_probability,
 )
+from dpcheckin.accounting.types.cases import (
+    OthersData,
+    all_at_one_value,
+    all_at_third_value,
+    with_types,
+)
+from dpcheckin.accounting.types.pure import Family, pure_types, third_is_worse
 from dpcheckin.errors import InvalidParameter
-
-
-class OthersData(Enum):
-    """For which data of the other clients a lower bound of the pair is known."""
-
-    ONE_OF_TWO = "all others hold one of the two values"
-    THIRD_VALUE = "k-ary response, all others hold a third value"
-    ANY_PURE = "the worse of binary and 3-ary response"
 
 
 class LocalPair(ABC):
@@ -53,6 +49,16 @@ class LocalPair(ABC):
     local_delta: float
     full_shuffle_proved: bool  # does the theorem hold when no seat is empty?
     others_data: OthersData = OthersData.ONE_OF_TWO
+    family: Family = Family.OTHER
+
+    @property
+    def typed(self) -> bool:
+        """Is it known what a report can look like from another value?"""
+        return self.family is not Family.OTHER
+
+    def without_types(self) -> LocalPair:
+        """The pair as if nothing were known of that."""
+        return self
 
     @abstractmethod
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
@@ -114,11 +120,8 @@ class LocalPair(ABC):
                 return math.inf
             low, high = high, min(2 * high, 700.0)
         for _ in range(40):
-            middle = 0.5 * (low + high)
-            if self._profile_above(middle) > delta:
-                low = middle
-            else:
-                high = middle
+            half = 0.5 * (low + high)
+            low, high = (half, high) if self._profile_above(half) > delta else (low, half)
         return high
 
     def _profile_above(self, epsilon: float) -> float:
@@ -143,12 +146,18 @@ class LocalPair(ABC):
         largest = math.exp(self.local_epsilon) if self.local_epsilon < 700 else math.inf
         return (RealPair(above, below, largest, 1 / largest, self.second_moment),)
 
+    def shuffled_curve(
+        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
+    ) -> Curve:
+        """The same when all seats are taken at once: the others are then of few types, if known."""
+        return self.curve(parts, rate, smallest, unprotected)
+
     def repeated(self, reports: int) -> LocalPair | None:
         """One pair as revealing as so many reports about one value; None if none is known."""
         return None
 
     def local_curve(self, rate: float) -> Curve:
-        """The curve of a round in which the report is seen with its sender, at this rate."""
+        """The curve of a round in which it is seen who reported, at this rate."""
         if rate == 0.0:
             return no_loss()
         local = Unshuffled(self.profile, 0.0, rate, self.local_delta)
@@ -169,6 +178,16 @@ class LocalPair(ABC):
         return lattice_curve(self, parts, rate, smallest, unprotected)
 
 
+def local_pair(name: str, value: object) -> LocalPair:
+    """The value if it is a local pair; a number is a frequent mistake and gets a hint."""
+    if isinstance(value, LocalPair):
+        return value
+    example = value if isinstance(value, int | float) and not isinstance(value, bool) else 2.0
+    raise InvalidParameter(
+        name, value, f"what one report gives away: any_pure({example!r}), gaussian(2.0), ..."
+    )
+
+
 @dataclass(frozen=True)
 class ThreeAtoms(LocalPair):
     """W = e^epsilon w.p. hit, 1 w.p. neutral, e^-epsilon w.p. e^epsilon * hit (delta at infinity).
@@ -185,11 +204,17 @@ class ThreeAtoms(LocalPair):
     full_shuffle_proved: bool = False
     local_delta: float = 0.0
     others_data: OthersData = OthersData.ONE_OF_TWO
+    family: Family = Family.OTHER
+    third_hit: float | None = None
+    """For MERGED_THIRD: how often a third value's report has the largest ratio."""
 
     def __post_init__(self) -> None:
         total = (math.exp(self.local_epsilon) + 1) * self.hit + self.neutral + self.local_delta
         if not (self.hit >= 0 and self.neutral >= 0 and abs(total - 1) < 1e-9):
             raise InvalidParameter("hit", self.hit, "masses that add up to one")
+
+    def without_types(self) -> ThreeAtoms:
+        return replace(self, family=Family.OTHER)
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.asarray(alpha, dtype=np.float64)
@@ -214,6 +239,13 @@ class ThreeAtoms(LocalPair):
     def three_atoms(self) -> bool:
         return True
 
+    @property
+    def directions(self) -> tuple[RealPair, ...]:
+        e0, blank = math.exp(self.local_epsilon), self.neutral + self.local_delta
+        ratios, masses = np.array([e0, 1.0, 1 / e0]), np.array([self.hit, blank, e0 * self.hit])
+        (real,) = super().directions
+        return (replace(real, atoms=(ratios[masses > 0], masses[masses > 0])),)
+
     def simplified(self, local_delta: float) -> ThreeAtoms:
         return self
 
@@ -225,6 +257,23 @@ class ThreeAtoms(LocalPair):
         local = Unshuffled(self.profile, unprotected, rate, self.local_delta)
         return ThreeAtomCurve(reseated(parts, self), local)
 
+    def shuffled_curve(
+        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
+    ) -> Curve:
+        worst = self.curve(parts, rate, smallest, unprotected)
+        symbols = 2 + round(self.neutral / self.hit) if self.hit > 0.0 else 2
+        known = pure_types(self.family, self.local_epsilon, symbols)
+        if known is None:
+            return worst
+        third = self if self.family is Family.SYMBOLS else dary_response(self.local_epsilon, 3)
+        below = (
+            all_at_third_value(parts, third)
+            if third_is_worse(self.family, self.local_epsilon)
+            else all_at_one_value(parts, smallest)
+        )
+        local = Unshuffled(self.profile, unprotected, rate, self.local_delta)
+        return with_types(known, worst, parts, local, below)
+
     @property
     def second_moment(self) -> float:
         return self.hit * math.expm1(self.local_epsilon) ** 2
@@ -235,16 +284,21 @@ class ThreeAtoms(LocalPair):
 
 
 def _two_atoms(
-    name: str, local_epsilon: object, others: OthersData = OthersData.ONE_OF_TWO
+    name: str,
+    local_epsilon: object,
+    family: Family = Family.TWO_VALUES,
+    others: OthersData = OthersData.ONE_OF_TWO,
 ) -> ThreeAtoms:
     epsilon = local_epsilon_in_range(local_epsilon)
     hit = 1 / (math.exp(epsilon) + 1)
-    return ThreeAtoms(name, epsilon, hit, 0.0, full_shuffle_proved=True, others_data=others)
+    return ThreeAtoms(
+        name, epsilon, hit, 0.0, full_shuffle_proved=True, others_data=others, family=family
+    )
 
 
 def any_pure(local_epsilon: float) -> ThreeAtoms:
     """The worst case over all epsilon-LDP randomizers."""
-    return _two_atoms("any pure randomizer", local_epsilon, OthersData.ANY_PURE)
+    return _two_atoms("any pure randomizer", local_epsilon, Family.ANY_PURE, OthersData.ANY_PURE)
 
 
 def binary_response(local_epsilon: float) -> ThreeAtoms:
@@ -258,34 +312,16 @@ def hemisphere(local_epsilon: float) -> ThreeAtoms:
 
 
 def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
-    """k-ary randomized response: the truth with probability e^epsilon / (e^epsilon + k - 1).
-
-    >>> dary_response(1.0, 2).neutral
-    0.0
-    """
+    """k-ary randomized response: the truth with probability e^epsilon / (e^epsilon + k - 1)."""
     epsilon, k = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
     weight = math.exp(epsilon) + k - 1
     others = OthersData.THIRD_VALUE if k > 2 else OthersData.ONE_OF_TWO
     return ThreeAtoms(
-        f"{k}-ary response", epsilon, 1 / weight, (k - 2) / weight, True, others_data=others
+        f"{k}-ary response",
+        epsilon,
+        1 / weight,
+        (k - 2) / weight,
+        True,
+        others_data=others,
+        family=Family.SYMBOLS if k > 2 else Family.TWO_VALUES,
     )
-
-
-def privunit(local_epsilon: float, dimension: int) -> ThreeAtoms:
-    """PrivUnit on unit vectors (or random signs of them) with the cap of least variance."""
-    p, q, _ = privunit_parameters(local_epsilon, dimension)
-    hit = q * (1 - p) / (1 - q)
-    neutral = (1 - p) * (1 - 2 * q) / (1 - q)
-    name = f"PrivUnit in {dimension} dimensions"
-    neutral = max(1 - (math.exp(local_epsilon) + 1) * hit, 0.0) if neutral > 0 else 0.0
-    return ThreeAtoms(name, float(local_epsilon), hit, neutral, True)
-
-
-def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
-    """The worst case over all (epsilon, delta)-LDP randomizers."""
-    epsilon, delta = (
-        local_epsilon_in_range(local_epsilon),
-        open_probability("local_delta", local_delta),
-    )
-    hit = (1 - delta) / (math.exp(epsilon) + 1)
-    return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, False, delta)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 
-from threadpoolctl import threadpool_limits
-
 from dpcheckin.accounting.engine.coarse import CoarseComposition
+from dpcheckin.accounting.engine.threads import one_thread
 from dpcheckin.accounting.parameters import count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, LocalRound, Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure
@@ -34,7 +33,7 @@ class CoarseRounds:
         self._smallest = open_probability("delta", smallest)
         self._most = count("count", most, 1, MOST_ROUNDS)
         tolerance = TAIL_SHARE * smallest / most
-        with threadpool_limits(1):
+        with one_thread():
             ((curve, _),) = one.curves(tolerance)
             self._composed = CoarseComposition(curve.coarser(), tolerance, one.largest_loss)
 

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy import special
 
 from dpcheckin.accounting.engine.arrays import UNIT, Array
-from dpcheckin.accounting.engine.curves import UPPER_SLACK
-from dpcheckin.accounting.engine.noise import gaussian_profile, gaussian_profile_at
 from dpcheckin.accounting.engine.seats import RealPair
-from dpcheckin.accounting.pairs import LocalPair
-from dpcheckin.accounting.parameters import local_epsilon_in_range, number, positive
+from dpcheckin.accounting.pairs import LocalPair, ThreeAtoms
+from dpcheckin.accounting.parameters import (
+    local_epsilon_in_range,
+    number,
+    open_probability,
+)
 from dpcheckin.errors import InvalidParameter
 
 
@@ -61,68 +62,6 @@ class ProfilePair(LocalPair):
             full_output=1,
         )[0]
         return max(2 * float(value), 1e-300)
-
-
-@dataclass(frozen=True)
-class GaussianPair(LocalPair):
-    """Gaussian noise of standard deviation sigma * C on vectors of norm at most C.
-
-    Two points of the ball are at most 2C apart, so W is log-normal with s = 2 / sigma in any
-    dimension.
-    """
-
-    noise_multiplier: float
-    name: str = "Gaussian"
-    local_epsilon: float = math.inf
-    local_delta: float = 0.0
-    full_shuffle_proved: bool = False
-
-    @property
-    def s(self) -> float:
-        """Distance of the two inputs in standard deviations of the noise."""
-        return 2.0 / self.noise_multiplier
-
-    def profile(self, alpha: Array | Sequence[float] | float) -> Array:
-        a = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
-        return gaussian_profile(self.s, a).reshape(np.shape(alpha))
-
-    @property
-    def second_moment(self) -> float:
-        s = self.s
-        if s > 25.0:
-            return math.inf
-        value = math.exp(s * s) * special.ndtr(1.5 * s) - 2 * special.ndtr(s / 2)
-        return float(value + special.ndtr(-s / 2))
-
-    @property
-    def label(self) -> str:
-        return f"Gaussian reports with noise multiplier {self.noise_multiplier:g}"
-
-    def epsilon_within(self, delta: float) -> float:
-        """In closed form and without an end: little noise costs thousands."""
-        low, high = 0.0, 1.0
-        while self._profile_above(high) > delta:
-            low, high = high, 2 * high
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._profile_above(middle) > delta else (low, middle)
-        return high
-
-    def _profile_above(self, epsilon: float) -> float:
-        # a little to the left, where the profile is larger
-        left = np.array([max(epsilon * (1.0 - 1e-15) - 1e-15, 0.0)])
-        return float(gaussian_profile_at(self.s, left)[0]) * UPPER_SLACK
-
-    def repeated(self, reports: int) -> GaussianPair:
-        return GaussianPair(self.noise_multiplier / math.sqrt(reports))
-
-
-def gaussian(noise_multiplier: float) -> GaussianPair:
-    """Gaussian noise of standard deviation noise_multiplier * C on vectors clipped to norm C."""
-    sigma = positive("noise_multiplier", noise_multiplier)
-    if not 0.08 <= sigma <= 1e6:
-        raise InvalidParameter("noise_multiplier", noise_multiplier, "a number in [0.08, 1e6]")
-    return GaussianPair(sigma)
 
 
 def laplace(local_epsilon: float) -> ProfilePair:
@@ -266,3 +205,11 @@ def from_profile(
     if np.any(np.diff(slopes) < -1e-7) or np.any(slopes > 1e-9):
         raise InvalidParameter("function", "h(alpha)", "a decreasing convex function of alpha")
     return pair
+
+
+def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
+    """The worst case over all (epsilon, delta)-LDP randomizers."""
+    epsilon = local_epsilon_in_range(local_epsilon)
+    delta = open_probability("local_delta", local_delta)
+    hit = (1 - delta) / (math.exp(epsilon) + 1)
+    return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, False, delta)

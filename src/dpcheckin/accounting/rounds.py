@@ -13,13 +13,14 @@ from typing import ClassVar, Protocol
 
 from dpcheckin.accounting import parameters
 from dpcheckin.accounting.engine.curves import Curve
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs import LocalPair, local_pair
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
     Adjacency,
     Bracket,
     LocalGuarantee,
 )
+from dpcheckin.errors import InvalidParameter
 
 MOST_ROUNDS = 10**9
 SMALLEST_DELTA = 1e-30
@@ -85,6 +86,45 @@ class Round(ABC):
         return self
 
 
+Run = Sequence[tuple[Round, int]]
+Rounds = Round | tuple[Round, int] | Run
+
+
+def as_run(rounds: object) -> tuple[tuple[Round, int], ...]:
+    """Rounds and how often each takes place, from all that may stand for it.
+
+    Args:
+        rounds: A round, which takes place once; a round and a count; or several of these.
+
+    >>> from dpcheckin.accounting import CheckInRound, any_pure
+    >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
+    >>> as_run(one) == as_run((one, 1)) == as_run([one]) == as_run([(one, 1)])
+    True
+    """
+    allowed = "a round, a round and a count, or several of them: [(round, 100)]"
+    if isinstance(rounds, Round):
+        return ((rounds, 1),)
+    if not isinstance(rounds, Sequence) or isinstance(rounds, str):
+        raise InvalidParameter("rounds", rounds, allowed)
+    if not rounds:
+        raise InvalidParameter("rounds", [], "at least one round")
+    first, *others = rounds
+    if (
+        isinstance(first, Round)
+        and len(others) == 1
+        and not isinstance(others[0], Round | Sequence)
+    ):
+        rounds = [rounds]  # a round and a count
+    merged: dict[Round, int] = {}
+    for item in rounds:
+        one, repeats = item if isinstance(item, Sequence) and len(item) == 2 else (item, 1)
+        if not isinstance(one, Round):
+            raise InvalidParameter("rounds", item, allowed)
+        repeats = parameters.count("count", repeats, 0, MOST_ROUNDS)
+        merged[one] = merged.get(one, 0) + repeats
+    return tuple(merged.items())
+
+
 @dataclass(frozen=True, slots=True)
 class LocalRound(Round):
     """A round in which it is seen who reported what: the shuffler colludes, or there is none.
@@ -98,6 +138,7 @@ class LocalRound(Round):
     rate: float = 1.0
 
     def __post_init__(self) -> None:
+        local_pair("pair", self.pair)
         parameters.probability("rate", self.rate)
 
     @property

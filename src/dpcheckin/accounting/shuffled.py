@@ -18,7 +18,7 @@ from dpcheckin.accounting import parameters
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs import LocalPair, local_pair
 from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
@@ -27,6 +27,7 @@ BLANKET = (
     "no empty seat needed for this randomizer: privacy blanket "
     "(Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3)"
 )
+TYPES = "types of the other clients' reports (docs/theory.md)"
 _CELLS = np.concatenate(
     [[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]]
 )
@@ -61,12 +62,21 @@ class ShuffledRound(Round):
         return self.pair.largest_loss
 
     def basis(self) -> tuple[str, ...]:
-        return (EMPTY_SEAT, BLANKET) if self.participation == 1.0 else (EMPTY_SEAT,)
+        if self.participation == 1.0:
+            return (EMPTY_SEAT, BLANKET)
+        known = self.even and self.pair.typed
+        return (EMPTY_SEAT, TYPES) if known else (EMPTY_SEAT,)
+
+    @property
+    def even(self) -> bool:
+        """Does every client report with one and the same probability?"""
+        return True
 
     def simpler(self, local_delta: float) -> ShuffledRound:
         return replace(self, pair=self.pair.simplified(local_delta))  # type: ignore[type-var]
 
     def _check_crowd(self) -> None:
+        local_pair("pair", self.pair)
         parameters.count("population", self.population)
         parameters.fraction_below_one("colluding", self.colluding)
         if self.honest < 1:
@@ -79,10 +89,15 @@ class ShuffledRound(Round):
 class CheckInRound(ShuffledRound):
     """Shuffled check-in: every client flips its own coin with the given rate.
 
-    `lowest_rate` is given when rates differ between clients: they then lie anywhere in
-    [lowest_rate, rate]. `dropout` is the largest probability with which a client that decided to
-    check in fails to (possibly different for every client). `colluding` is the fraction of the
-    population that works with the analyzer.
+    Args:
+        population: Number of clients.
+        rate: Probability that a client checks in to a round.
+        pair: What one report gives away, as `any_pure(2.0)` or `gaussian(2.0)` say it.
+        colluding: Fraction of the population that works with the analyzer.
+        dropout: Largest probability with which a client that decided to check in fails to
+            (possibly different for every client).
+        lowest_rate: Given when rates differ between clients: they then lie anywhere in
+            [lowest_rate, rate].
     """
 
     population: int
@@ -104,6 +119,10 @@ class CheckInRound(ShuffledRound):
     @property
     def participation(self) -> float:
         return self.rate
+
+    @property
+    def even(self) -> bool:
+        return self._lowest == self.rate
 
     @property
     def _lowest(self) -> float:
@@ -135,7 +154,7 @@ class CheckInRound(ShuffledRound):
             return self._uneven(n, low, high, smallest)
         parts = [(1.0, Seats(n, self.pair, 0.0, float(n), high, 1.0 - high))]
         if self.pair.full_shuffle_proved:
-            return self.pair.curve(parts, high, smallest)
+            return self.pair.shuffled_curve(parts, high, smallest)
         if high == 1.0:
             raise OutsideTheorem(_full_shuffle_advice(self.pair, n))
         nobody_absent = math.exp(n * math.log(high))
@@ -146,7 +165,7 @@ class CheckInRound(ShuffledRound):
                 (float(chances[k]), Seats(k, self.pair, float(n - k), float(n)))
                 for k in range(1, n)
             ]
-        return self.pair.curve(parts, high, smallest, nobody_absent)
+        return self.pair.shuffled_curve(parts, high, smallest, nobody_absent)
 
     def _uneven(self, n: int, low: float, high: float, smallest: float) -> Curve:
         """Rates in an interval: some absences are told to the adversary, the rest are equal."""
@@ -158,12 +177,20 @@ class CheckInRound(ShuffledRound):
         q = low / high
         parts = [(1.0, Seats(n, self.pair, 0.0, n * q, low, q * (1 - high), 1 - q))]
         nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
+        # among different rates a crowd of different types may be worse than a part of it
         return self.pair.curve(parts, high, smallest, nobody_absent)
 
 
 @dataclass(frozen=True, slots=True)
 class SubsampleRound(ShuffledRound):
-    """Subsampled shuffle: a uniformly random cohort of fixed size reports."""
+    """Subsampled shuffle: a uniformly random cohort of fixed size reports.
+
+    Args:
+        population: Number of clients.
+        cohort: How many of them are drawn in a round.
+        pair: What one report gives away.
+        colluding: Fraction of the population that works with the analyzer.
+    """
 
     population: int
     cohort: int
@@ -205,7 +232,7 @@ class SubsampleRound(ShuffledRound):
             return ShuffleRound(n, self.pair).curve(smallest)
         if n == self.population:
             parts = [(1.0, Seats(k, self.pair, float(n - k), float(n)))]
-            return self.pair.curve(parts, rate, smallest)
+            return self.pair.shuffled_curve(parts, rate, smallest)
         return self._with_colluders(n, k, rate, smallest)
 
     def _with_colluders(self, n: int, k: int, rate: float, smallest: float) -> Curve:
@@ -246,12 +273,18 @@ class SubsampleRound(ShuffledRound):
         unprotected = min(full + lost, 1.0)
         if not parts:
             raise OutsideTheorem("no honest client stays absent: lower the cohort")
-        return self.pair.curve(parts, rate, smallest, unprotected)
+        return self.pair.shuffled_curve(parts, rate, smallest, unprotected)
 
 
 @dataclass(frozen=True, slots=True)
 class ShuffleRound(ShuffledRound):
-    """Full shuffle: every client reports."""
+    """Full shuffle: every client reports.
+
+    Args:
+        population: Number of clients.
+        pair: What one report gives away.
+        colluding: Fraction of the population that works with the analyzer.
+    """
 
     population: int
     pair: LocalPair

@@ -15,6 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dpcheckin.display import frame, html_facts
 from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure
 
 # when nothing but the noise of each report protects a client
@@ -158,8 +159,28 @@ class Guarantee:
         """The epsilon to enter in a ledger."""
         return self.epsilon.upper
 
+    def __float__(self) -> float:
+        return self.epsilon.upper
+
     def __str__(self) -> str:
         return " ".join(filter(None, self.sentences()))
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "ε (certified)": rounded_up(self.epsilon.upper),
+            "numerically at least": rounded_down(self.epsilon.lower),
+            "δ": rounded_up(self.delta),
+        }
+        if self.local is not None:
+            finite = math.isfinite(self.local.epsilon)
+            left = rounded_up(self.local.epsilon) if finite else "nothing is left"
+            facts[f"ε if {self.local.when}"] = left
+        facts |= {"adjacency": self.adjacency.value, "basis": "; ".join(self.basis)}
+        return html_facts(facts, str(self))
+
+    def to_frame(self) -> Any:
+        """One row of a pandas DataFrame, with every digit."""
+        return frame([_flat(self, local=self.local)])
 
     def sentences(self) -> tuple[str, str | None]:
         """What holds, and what is left of it when it is seen who reported what."""
@@ -178,7 +199,7 @@ class Guarantee:
             spent = rounded_up(self.local.epsilon)
             left = (
                 f"If {self.local.when}, what is left is ({spent}, {delta}) "
-                f"over {_rounds(self.local.rounds)}"
+                f"over {rounds_in_words(self.local.rounds)}"
             )
         if math.isfinite(self.local.report_epsilon):
             left += f" ({rounded_up(self.local.report_epsilon)} for a single report)"
@@ -247,6 +268,22 @@ class LowerBound:
             f"at delta = {rounded_down(self.delta)}."
         )
 
+    def __float__(self) -> float:
+        return self.epsilon.lower
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "ε (proven lower bound)": rounded_down(self.epsilon.lower),
+            "δ": rounded_down(self.delta),
+            "adjacency": self.adjacency.value,
+            "bad case": "; ".join(self.basis),
+        }
+        return html_facts(facts, str(self))
+
+    def to_frame(self) -> Any:
+        """One row of a pandas DataFrame, with every digit."""
+        return frame([_flat(self)])
+
     def to_json(self) -> dict[str, Any]:
         """A plain object for JSON."""
         return _common_json(self)
@@ -257,7 +294,8 @@ class LowerBound:
             raise NotAGuarantee("a lower bound is not a guarantee: it cannot be charged")
 
 
-def _rounds(count: int) -> str:
+def rounds_in_words(count: int) -> str:
+    """How many rounds, as it is said."""
     return "1 round" if count == 1 else f"{count:,} rounds"
 
 
@@ -271,6 +309,21 @@ def _common_json(statement: Guarantee | LowerBound) -> dict[str, Any]:
         "delta": statement.delta,
         "adjacency": statement.adjacency.value,
         "basis": list(statement.basis),
+    }
+
+
+def _flat(
+    statement: Guarantee | LowerBound, local: LocalGuarantee | None = None
+) -> dict[str, object]:
+    return {
+        "kind": statement.kind.value,
+        "epsilon": statement.epsilon.upper
+        if statement.kind is Kind.GUARANTEE
+        else statement.epsilon.lower,
+        "delta": statement.delta,
+        "local_epsilon": None if local is None else local.epsilon,
+        "adjacency": statement.adjacency.value,
+        "basis": "; ".join(statement.basis),
     }
 
 

@@ -31,9 +31,10 @@ from dpcheckin.accounting.engine.sampling import (
     sampled_backward,
     visible_counts,
 )
+from dpcheckin.accounting.gaussian_pairs import GaussianPair
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import count, positive, probability
-from dpcheckin.accounting.profile_pairs import GaussianPair, ProfilePair
+from dpcheckin.accounting.profile_pairs import ProfilePair
 from dpcheckin.accounting.renyi.sums import SkellamSide, skellam_report
 from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Adjacency

@@ -17,7 +17,7 @@ from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import Curve, FunctionCurve
 from dpcheckin.accounting.engine.lattice_curve import even_shares
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Seats, Shares
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs import LocalPair, local_pair
 from dpcheckin.accounting.parameters import count, positive
 from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
@@ -56,6 +56,7 @@ class WindowRound(Round):
     others: int | None = None
 
     def __post_init__(self) -> None:
+        local_pair("pair", self.pair)
         if not self.slots >= 1:
             raise InvalidParameter("slots", self.slots, "at least 1")
         if not 0.0 < self.check_in_probability <= 1.0:
@@ -222,6 +223,7 @@ class PosteriorRound(Round):
     stated_assumptions: tuple[str, ...] = ("which step a report is part of stays secret",)
 
     def __post_init__(self) -> None:
+        local_pair("pair", self.pair)
         if not self.pair.pure:
             raise OutsideTheorem(
                 f"posterior bounds need a pure local epsilon, not {self.pair.label}"

@@ -10,8 +10,9 @@ import importlib
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import exp, inf, isinf, isnan
 from typing import TypeVar
 
@@ -101,6 +102,11 @@ class _Examination:
             self.report.seconds[what] = time.process_time() - start
         return None
 
+    @cached_property
+    def composed(self) -> accounting.Composition | None:
+        """The composition, which several questions share."""
+        return self.ask("compose(run)", lambda: accounting.compose(self.run))
+
     def cross(self, what: str, finding: str) -> None:
         """Note a crossing, with all that is needed to see it again."""
         case = self.case
@@ -162,26 +168,10 @@ class _Examination:
             self.cross(what, f"ends crossed: {bracket}")
 
 
-def examine(case: Case, bridge: bool = True, renyi: bool = True) -> Report:
-    """Hold all answers about a case against its exact loss."""
-    try:
-        one = _Examination(case)
-    except _REFUSALS as refusal:
-        return Report(refusals=[f"the run: {type(refusal).__name__}: {refusal}"])
-    composed = _composition(one)
-    _statements(one, composed)
-    if bridge and not case.continuous and case.index % 2 == 0:
-        _bridge(one)
-    if renyi:
-        _renyi(one)
-    return one.report
-
-
-def _composition(one: _Examination) -> accounting.Composition | None:
-    case = one.case
-    composed = one.ask("compose(run)", lambda: accounting.compose(one.run))
+def _composition(one: _Examination) -> None:
+    case, composed = one.case, one.composed
     if composed is None:
-        return None
+        return
     is_local = all(r.is_local for r, _ in case.rounds)
     by_delta = one.ask("compose(run).epsilon(delta)", lambda: composed.epsilon(case.delta))
     if by_delta is not None:
@@ -197,15 +187,19 @@ def _composition(one: _Examination) -> accounting.Composition | None:
             one.at_most(f"{what}.upper", epsilon, found.upper)
             if is_local and found.lower > 0:
                 one.at_least(f"{what}.lower", epsilon, found.lower)
-    return composed
 
 
-def _statements(one: _Examination, composed: accounting.Composition | None) -> None:
+def _guarantee(one: _Examination) -> None:
     case = one.case
-    run = one.run if case.index % 3 == 0 or composed is None else composed  # the rarer costs more
+    # the rarer costs more where the composition has been asked for its epsilon already
+    run = one.run if case.index % 3 == 0 or one.composed is None else one.composed
     said = one.ask("guarantee(run, delta)", lambda: accounting.guarantee(run, case.delta))
     if said is not None:
         one.at_most("guarantee(run, delta).epsilon.upper", said.epsilon.upper, case.delta)
+
+
+def _lower_bound(one: _Examination) -> None:
+    case = one.case
     bound = one.ask("lower_bound(run, delta)", lambda: accounting.lower_bound(one.run, case.delta))
     if bound is not None:
         one.at_least("lower_bound(run, delta).epsilon.lower", bound.epsilon.lower, case.delta)
@@ -258,3 +252,38 @@ def _renyi(one: _Examination) -> None:
     )
     if found is not None:
         one.at_most("epsilon_by_renyi(run, delta)", found, case.delta)
+
+
+# Groups of questions about a run. An exploration may ask one of them at a time.
+QUESTIONS: dict[str, Callable[[_Examination], None]] = {
+    "composition": _composition,
+    "guarantee": _guarantee,
+    "lower bound": _lower_bound,
+    "bridge": _bridge,
+    "renyi": _renyi,
+}
+
+
+def questions(case: Case) -> tuple[str, ...]:
+    """The groups that have an answer within milliseconds: the bridge takes long over noise."""
+    return tuple(name for name in QUESTIONS if name != "bridge" or not case.continuous)
+
+
+def examine(case: Case, asked: Collection[str] | None = None) -> Report:
+    """Hold the answers about a case against its exact loss.
+
+    Args:
+        case: The run.
+        asked: The groups of questions; if not given, all that the case has quick answers to, the
+            bridge in every other case.
+    """
+    if asked is None:
+        asked = [name for name in questions(case) if name != "bridge" or case.index % 2 == 0]
+    try:
+        one = _Examination(case)
+    except _REFUSALS as refusal:
+        return Report(refusals=[f"the run: {type(refusal).__name__}: {refusal}"])
+    for name, ask in QUESTIONS.items():
+        if name in asked:
+            ask(one)
+    return one.report

@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from dpcheckin.accounting.engine.arrays import Array
 
@@ -83,7 +83,8 @@ def _stirling_error(x: Array) -> Array:
     small = x < _SERIES_FROM
     few = x[small]
     if few.size:
-        series[small] = gammaln(few + 1) - (few + 0.5) * np.log(few) + few - _HALF_LOG_TWO_PI
+        logs = scipy.special.gammaln(few + 1)
+        series[small] = logs - (few + 0.5) * np.log(few) + few - _HALF_LOG_TWO_PI
     return series
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.compose import WindowTooLong, compose
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.loss import LossDistribution, Tail, dominating
+from dpcheckin.accounting.engine.threads import one_thread
 
 RESOLUTION = 12  # grid points per standard deviation of one round's loss
 LONGEST_GRID = 4_000
@@ -33,7 +33,7 @@ class CoarseComposition:
     """
 
     def __init__(self, curve: Curve, tolerance: float, largest_loss: float = math.inf) -> None:
-        with threadpool_limits(1):
+        with one_thread():
             self._curve, self._spread = curve, curve.spread
             self._reach = curve.reach(tolerance)
         self._largest_loss = largest_loss
@@ -43,7 +43,7 @@ class CoarseComposition:
         """An upper bound of epsilon after so many rounds; infinite if delta is out of reach."""
         if count == 0:
             return 0.0
-        with threadpool_limits(1):
+        with one_thread():
             tail = self._composed(count, delta)
             return min(tail.epsilon(delta, upper=True), count * self._largest_loss)
 

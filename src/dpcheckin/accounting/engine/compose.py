@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
-from scipy import fft as sfft
+import scipy  # its parts load when they are first touched
 
-from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array
+from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.loss import (
     LossDistribution,
@@ -32,7 +33,7 @@ Parts = Sequence[tuple[LossDistribution, int]]
 Curves = Sequence[tuple[Curve, int]]
 
 
-class _Cumulant:
+class Cumulant:
     """log E exp(theta * loss) of a composition, and its first two derivatives."""
 
     def __init__(self, parts: Parts) -> None:
@@ -61,20 +62,20 @@ class _Cumulant:
         return sum(count * float(losses[-1]) for _, losses, count in self._parts)
 
 
-def _log_delta_guess(cumulant: _Cumulant, theta: float) -> float:
+def log_delta_guess(cumulant: Cumulant, theta: float) -> float:
     """Saddle-point estimate of log delta at the epsilon whose tilt is theta (a guide only)."""
     value, mean, variance = cumulant(theta)
     spread = math.sqrt(2 * math.pi * variance) * theta * (theta + 1)
     return value - theta * mean - math.log(max(spread, 1.0))
 
 
-def _tilt(cumulant: _Cumulant, *, delta: float | None, epsilon: float | None) -> float:
+def tilt_for(cumulant: Cumulant, *, delta: float | None, epsilon: float | None) -> float:
     """The tilt that moves the composed distribution to where the question is asked."""
     low, high = 0.0, 1.0
 
     def beyond(theta: float) -> bool:
         if delta is not None:
-            return _log_delta_guess(cumulant, theta) < math.log(delta)
+            return log_delta_guess(cumulant, theta) < math.log(delta)
         assert epsilon is not None
         return cumulant(theta)[1] > epsilon
 
@@ -93,7 +94,7 @@ def _tilt(cumulant: _Cumulant, *, delta: float | None, epsilon: float | None) ->
     return low
 
 
-def _window(cumulant: _Cumulant, theta: float) -> tuple[float, float]:
+def _window(cumulant: Cumulant, theta: float) -> tuple[float, float]:
     """Ends outside which the tilted composition has mass at most 2 exp(-WINDOW_EXPONENT)."""
     value, mean, variance = cumulant(theta)
     ends = []
@@ -106,6 +107,35 @@ def _window(cumulant: _Cumulant, theta: float) -> tuple[float, float]:
             best = min(best, (shifted - value - sign * s * mean + WINDOW_EXPONENT) / s)
         ends.append(mean + sign * best)
     return ends[0], ends[1]
+
+
+class Mass(NamedTuple):
+    """What one round's distribution holds in all: with a bound, and without."""
+
+    whole: float
+    lost: float
+
+    @staticmethod
+    def of(distribution: LossDistribution) -> Mass:
+        lost = distribution.infinite
+        return Mass(max(math.fsum(distribution.masses()), 1.0 - lost), lost)
+
+
+def unbounded(parts: Sequence[tuple[Mass, int]]) -> tuple[float, bool]:
+    """Mass without bound after all rounds, and whether anything worth telling has one.
+
+    It is (whole + lost)^n - whole^n, where both together are one or slightly more. Where next to
+    nothing is left that has a bound, that is charged too.
+    """
+    logs = math.fsum(n * math.log(mass.whole + mass.lost) for mass, n in parts)
+    most = math.exp(min(logs, 700.0))
+    log_odds = math.fsum(
+        n * (math.log1p(mass.lost / mass.whole) if mass.whole > 0.0 else math.inf)
+        for mass, n in parts
+    )
+    if log_odds > 100.0:
+        return most, False
+    return most * -math.expm1(-log_odds), True
 
 
 class WindowTooLong(NumericalFailure):
@@ -131,13 +161,11 @@ def compose(
     if len(parts) == 1 and parts[0][1] == 1:
         return single(parts[0][0])
     step = parts[0][0].step
-    cumulant = _Cumulant(parts)
-    # (finite + infinite)^n - finite^n, the finite part being one or slightly more
-    wholes = [(max(math.fsum(d.masses()), 1.0), d.infinite, n) for d, n in parts]
-    log_all = math.fsum(n * math.log1p(lost / whole) for whole, lost, n in wholes)
-    infinite = math.expm1(min(log_all, 700.0))  # far above one already: nothing is left
-    infinite *= math.exp(min(math.fsum(n * math.log(whole) for whole, _, n in wholes), 700.0))
-    theta = _tilt(cumulant, delta=delta, epsilon=epsilon)
+    infinite, bounded = unbounded([(Mass.of(d), n) for d, n in parts])
+    if not bounded:
+        return Tail.without_loss(infinite)
+    cumulant = Cumulant(parts)
+    theta = tilt_for(cumulant, delta=delta, epsilon=epsilon)
     value, mean, variance = cumulant(theta)
     if variance == 0.0:
         return Tail.without_loss(infinite)
@@ -145,47 +173,76 @@ def compose(
     first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
     if last - first > longest:
         raise WindowTooLong(last - first)
-    size = sfft.next_fast_len(max(last - first + 1, 2 * max(d.reach for d, _ in parts) + 2), True)
+    least = max(last - first + 1, 2 * max(d.reach for d, _ in parts) + 2)
+    size = scipy.fft.next_fast_len(least, True)
     first -= (size - (last - first + 1)) // 2
 
     log_spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
     log_bound = np.zeros(size // 2 + 1)
     offset = 0
     for distribution, count in parts:
+        factor = Factor.of(distribution, theta, size)
+        log_spectrum += count * factor.logs
+        log_bound += count * factor.log_bound
+        offset += count * factor.centre
+    pmf, per_bin = inverted(log_spectrum, log_bound, size)
+    pmf = np.roll(pmf, -((first - offset) % size))
+    return untilted(pmf, per_bin, step, first, theta, value, mean, infinite)
+
+
+class Factor(NamedTuple):
+    """The transform of one round's tilted losses, in logarithms, and what it may be wrong by.
+
+    Attributes:
+        logs: Of the transform of the centred losses.
+        log_bound: Of its modulus, rounding included.
+        centre: By how many grid points the losses were moved.
+    """
+
+    logs: Complex
+    log_bound: Array
+    centre: int
+
+    @staticmethod
+    def of(distribution: LossDistribution, theta: float, size: int) -> Factor:
+        """The factor of one round, on so many grid points."""
         indices = np.arange(-distribution.reach, distribution.reach + 1)
         with np.errstate(divide="ignore"):
-            exponent = np.log(distribution.masses()) + theta * step * indices
+            exponent = np.log(distribution.masses()) + theta * distribution.step * indices
         tilted = np.exp(exponent - exponent.max())
         tilted /= tilted.sum()
         # centre the factor, so that its spectrum has almost no phase to multiply by the count
         centre = round(float(tilted @ indices))
-        offset += count * centre
         # the mass at zero loss may dwarf the rest: its transform is exact without the FFT
         zero = float(tilted[distribution.reach])
         tilted[distribution.reach] = 0.0
         signal = np.zeros(size)
         signal[(indices - centre) % size] = tilted
         turns = 2j * math.pi / size * ((centre * np.arange(size // 2 + 1)) % size)
-        spectrum = sfft.rfft(signal) + zero * np.exp(turns)
+        spectrum = scipy.fft.rfft(signal) + zero * np.exp(turns)
         modulus = np.abs(spectrum)
         logs = np.log(np.where(modulus > 1e-300, spectrum, 1e-300))
-        log_spectrum += count * logs
         error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
         error_here = error + 4 * UNIT * modulus * (1 + np.abs(logs))
-        log_bound += count * np.log(modulus + error_here)
-    # |product of (factor + error) - product of factors| <= product of (|factor| + |error|) - ...
+        return Factor(logs, np.log(modulus + error_here), centre)
+
+
+def inverted(log_spectrum: Complex, log_bound: Array, size: int) -> tuple[Array, float]:
+    """The masses of a product of transforms, and what each of them may be wrong by.
+
+    |product of (factor + error) - product of factors| <= product of (|factor| + |error|) - ...
+    """
     growth = np.minimum(log_bound - log_spectrum.real, 600.0)
     errors = np.where(
         growth < 1.0, np.exp(log_spectrum.real) * np.expm1(growth), np.exp(np.minimum(log_bound, 0))
     )
     per_bin = (2.0 * float(errors.sum()) - float(errors[0])) / size
-    pmf = sfft.irfft(np.exp(log_spectrum), size)
+    pmf = scipy.fft.irfft(np.exp(log_spectrum), size)
     per_bin += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(pmf))
-    pmf = np.roll(pmf, -((first - offset) % size))
-    return _tail(pmf, per_bin, step, first, theta, value, mean, infinite)
+    return pmf, per_bin
 
 
-def _tail(
+def untilted(
     pmf: Array,
     per_bin: float,
     step: float,

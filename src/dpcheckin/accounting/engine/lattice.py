@@ -28,12 +28,11 @@ from dpcheckin.accounting.engine.lattice_sums import (
     Tilt,
     useful_reach,
 )
-from dpcheckin.accounting.engine.seats import Law, Profile, RealPair, Seats
-from dpcheckin.errors import NumericalFailure
+from dpcheckin.accounting.engine.seats import Law, Profile, Seats
 
 # nodes for the largest report (times four), and for twenty deviations of the sum
 LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 12, 1 << 14)
-LARGEST_LOWER = 1 << 16
+HEAVY = 1e-3  # of delta, about, that may lie beyond a lattice that would be too coarse otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +173,11 @@ def _choose(model: ReportLaw, report_nodes: int, sum_nodes: int, *, coarse: bool
     # the error of the lattice is relative to one report; among few reports it must be finer
     fine = 1.0 if model.count * model.participation > 200 else 0.5 if coarse else 0.2
     step = fine * min(0.085 * reach.deviation, reach.top / 24)
+    if math.isinf(model.largest_ratio) and 4 * reach.top / report_nodes > 1.7 * reach.bare:
+        # Tails so heavy that a lattice which holds them tells nothing else apart. A single report
+        # further out is charged on its own, and rather well.
+        reach, report_nodes = useful_reach(model, HEAVY), max(report_nodes // 4, LARGEST_COARSE[0])
+        step = fine * min(0.085 * reach.bare, reach.top / 24)
     # more than about 10^7 reports do not fit finely: a coarser lattice is looser, never wrong
     scatter = min(
         math.sqrt(model.count * model.participation) * reach.deviation, model.count * reach.top
@@ -196,110 +200,3 @@ def _tail_mass(h: Profile, ratio: float) -> float:
     below = 0.98 * ratio
     values = h(np.array([below, ratio]))
     return max(float((values[0] - values[1]) / (ratio - below)), 0.0)
-
-
-class LowerLattice:
-    """Lower bounds of both directions when all other clients hold the same value.
-
-    Then the view's likelihood ratio is an average of independent terms: W for a report, 1 for an
-    empty seat. That is the exact divergence of one pair of datasets: every figure from here is a
-    lower bound on what any guarantee can claim, and never a guarantee.
-    """
-
-    def __init__(self, seats: Seats[Law], pair: RealPair) -> None:
-        self._model, self._pair = ReportLaw(seats), pair
-        self._choose()
-        law = self._lattice_law()
-        self._laws = {True: law, False: law[::-1].copy()}
-        self._indices = {
-            True: np.arange(-self._bottom, self._top + 1),
-            False: np.arange(-self._top, self._bottom + 1),
-        }
-        self._sums: dict[bool, tuple[Tilt, LatticeSums]] = {}
-
-    def forward(self, epsilon: float) -> float:
-        """Lower bound of E_Q[(P/Q - e^eps)+]."""
-        m = self._model
-        return self._excess(math.expm1(epsilon) * m.population, forward=True) / m.population
-
-    def backward(self, epsilon: float) -> float:
-        """Lower bound of E_Q[(1 - e^eps P/Q)+]."""
-        m = self._model
-        threshold = -math.expm1(-epsilon) * m.population
-        return math.exp(epsilon) * self._excess(threshold, forward=False) / m.population
-
-    def _excess(self, threshold: float, *, forward: bool) -> float:
-        m, indices = self._model, self._indices[forward]
-        if threshold >= m.count * float(indices[-1]) * self._step:
-            return 0.0
-        kept = self._sums.get(forward)
-        if kept is None or not kept[0].serves(threshold):
-            mass = self._laws[forward]
-            tilt = Tilt.to(mass, indices * self._step, threshold, m.count)
-            sums = LatticeSums(mass, indices, m.absent, m.count, self._step, tilt)
-            kept = self._sums[forward] = (tilt, sums)
-        value, error = kept[1].excess(threshold)
-        return max(value - error, 0.0)
-
-    def _choose(self) -> None:
-        """Step and reach: reports too rare to matter are dropped (that can only lower)."""
-        m = self._model
-        reach = useful_reach(m)
-        step = max(min(0.03 * reach.deviation, 0.02), 1 / LARGEST_LOWER)
-        # the smallest ratio of a pure randomizer becomes a node
-        lowest = 1 - self._pair.smallest_ratio
-        if lowest <= 0.0:
-            raise NumericalFailure("reports that say nothing have no lattice")
-        self._step = step = lowest / max(round(lowest / step), 1)
-        self._top = min(max(math.ceil(reach.top / step - 1e-9), 1), LARGEST_LOWER)
-        self._bottom = math.ceil(lowest / step - 1e-9) + 1
-
-    def _potential(self, nodes: Array, contraction: float) -> Array:
-        """E(X - x)+ right of zero and E(x - X)+ left of it, for X = contraction * (W - 1)."""
-        c, right = contraction, nodes >= 0
-        out = np.empty_like(nodes)
-        out[right] = c * self._pair.above(1 + nodes[right] / c)
-        out[~right] = c * self._pair.below(1 + nodes[~right] / c)
-        return out
-
-    def _lattice_law(self) -> Array:
-        """A law on the lattice smaller than W - 1 in convex order, mixed with the empty seats.
-
-        W - 1 is contracted towards its mean, zero, and then moved to the lattice; the contraction
-        is the smallest for which the resulting potential stays below that of W - 1 everywhere.
-        """
-        m, lost = self._model, 1e-6
-        while lost < 0.5:
-            law = self._contracted(1 - lost)
-            if law is not None:
-                law = m.participation * law
-                law[self._bottom] += m.absent
-                return law
-            lost *= 1.6
-        raise NumericalFailure("no lattice law below this local pair was found")
-
-    def _contracted(self, contraction: float) -> Array | None:
-        nodes = np.arange(-self._bottom - 2, self._top + 3) * self._step
-        halves = np.arange(2 * (-self._bottom - 2), 2 * (self._top + 2) + 1) * (self._step / 2)
-        coarse, fine = self._potential(nodes, contraction), self._potential(halves, 1.0)
-        zero = self._bottom + 2
-        # left form below zero, right form from zero on; at zero they agree, so cells stay linear
-        sampled = np.empty_like(fine)
-        sampled[::2] = coarse
-        sampled[1::2] = 0.5 * (coarse[:-1] + coarse[1:])
-        room = fine - sampled + 1e-17
-        # at zero the two forms meet and the slope drops by one, which is not (negative) mass
-        bends = np.diff(fine, 2)
-        bends[2 * zero - 1] += self._step / 2
-        kinks = np.maximum(bends, 0.0)
-        left, after = kinks[:-1], kinks[1:]
-        total = left + after
-        some = total > 0
-        gap = np.divide(left * after, total, out=np.zeros_like(total), where=some)
-        share = np.divide(after, total, out=np.zeros_like(total), where=some)
-        enough = (1 - share) * room[1:-2] + share * room[2:-1] >= gap * (1 - 1e-9) - 1e-17
-        if not (np.all(room[2:-2] >= 0) and np.all(enough[2:-2])):
-            return None
-        mass = np.diff(coarse, 2)[1:-1] / self._step
-        mass[self._bottom] += 1.0
-        return np.asarray(np.maximum(mass, 0.0))

@@ -12,16 +12,21 @@ from functools import cached_property
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.accounting.engine.curves import (
-    LOWER_SLACK,
     UPPER_SLACK,
     Curve,
     Unshuffled,
     no_loss,
 )
-from dpcheckin.accounting.engine.lattice import LowerLattice, UpperLattice
-from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, RealPair, Seats, Shares
+from dpcheckin.accounting.engine.lattice import UpperLattice
+from dpcheckin.accounting.engine.lower.homogeneous import (
+    HomogeneousCurve,
+    contracted,
+    finite_or_one,
+    spread_of,
+)
+from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Seats, Shares
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, fewer, reseated
 from dpcheckin.errors import NumericalFailure
 
@@ -41,7 +46,7 @@ def even_shares(seats: Seats[Law], chance: float) -> tuple[Seats[Law], float]:
         if larger + seats.count * probability > chance:
             break
         larger += seats.count * probability
-    return _contracted(seats, largest), larger
+    return contracted(seats, largest), larger
 
 
 def lattice_curve(
@@ -56,9 +61,12 @@ def lattice_curve(
         smallest: A delta that is negligible.
         unprotected: Probability that no seat is empty.
     """
+    whole = float(law.profile(np.ones(1))[0])
+    if whole - law.local_delta <= 16 * UNIT:
+        # nothing is lost but the local delta; the rounding of their sum is charged with it
+        lost = max(whole, law.local_delta) * UPPER_SLACK
+        return no_loss(Unshuffled(law.profile, unprotected, rate, lost))
     local = Unshuffled(law.profile, unprotected, rate, law.local_delta)
-    if float(law.profile(np.ones(1))[0]) <= law.local_delta:
-        return no_loss(local)  # nothing is lost but the local delta
     return LatticeCurve(parts, local, smallest)
 
 
@@ -70,7 +78,6 @@ class LatticeCurve(Curve):
     """
 
     resolution = finest = 24
-    most_lower = 250
 
     def __init__(
         self,
@@ -89,7 +96,7 @@ class LatticeCurve(Curve):
         self._known: dict[float, float] = {}  # what the lattice gave
         self._too_far = math.inf  # where it gives up
         self._useless = 0
-        self.spread = min(_spread(parts, self._law), _finite_or_one(self._largest))
+        self.spread = min(spread_of(parts, self._law), finite_or_one(self._largest))
 
     @cached_property
     def _simple(self) -> ThreeAtomCurve | None:
@@ -103,7 +110,7 @@ class LatticeCurve(Curve):
         even = [(weight, *even_shares(s, self._smallest / 4)) for weight, s in self._unmerged]
         seats = [(weight, s) for weight, s, _ in even]
         fine = not self._coarse and all(lattice.fine for _, lattice in self._lattices)
-        if fine and _spread(seats, law) > 1.02 * self.spread:
+        if fine and spread_of(seats, law) > 1.02 * self.spread:
             return None
         unlucky = math.fsum(weight * chance for weight, _, chance in even)
         local = Unshuffled(
@@ -140,10 +147,13 @@ class LatticeCurve(Curve):
             self._too_far, self._useless = epsilon, 0
 
     def reach(self, tolerance: float) -> float:
-        loss = 3 * self.spread
+        # a loss as small as the tolerance moves the curve by no more than that
+        loss = max(3 * self.spread, tolerance)
         # what is cut off is charged; twice the tolerance leaves room for the chances that a round
-        # spends in parts of it (bad luck with the others, a report beyond its epsilon)
-        while loss < self._largest and self._at(loss) > 2 * tolerance:
+        # spends in parts of it (bad luck with the others, a report beyond its epsilon), and the
+        # slack on what no epsilon covers does not fall however far one goes
+        slack = 2 * (UPPER_SLACK - 1.0) * self._local.rate * self._local.local_delta
+        while loss < self._largest and self._at(loss) > 2 * tolerance + slack:
             loss *= 1.7 if self._coarse else 1.2
         return min(loss, self._largest)
 
@@ -159,7 +169,8 @@ class LatticeCurve(Curve):
         return self._at(epsilon) + self._local.rate * self._local.local_delta
 
     def lower_at(self, epsilon: float) -> float:
-        return min(float(self.lower(epsilon, 2)[1]), self.upper_at(epsilon))
+        step, at = (epsilon, 1) if epsilon > 0.0 else (1.0, 0)
+        return min(float(self.lower(step, 2)[at]), self.upper_at(epsilon))
 
     def upper(self, step: float, points: int) -> Array:
         chosen = (
@@ -177,77 +188,19 @@ class LatticeCurve(Curve):
         return whole
 
     def lower(self, step: float, points: int) -> Array:
-        bad_case = self._bad_case.curves(step, points)[0]
+        return self._bounded_below(0, step, points)
+
+    def lower_backward(self, step: float, points: int) -> Array | None:
+        return self._bounded_below(1, step, points)
+
+    def _bounded_below(self, side: int, step: float, points: int) -> Array:
+        bad_case = self._bad_case.curves(step, points)[side]
         return self._local.capped(bad_case, np.exp(np.arange(points) * step))
 
     @cached_property
     def _bad_case(self) -> HomogeneousCurve:
         weight, seats = max(self._parts, key=lambda part: part[0])
         return HomogeneousCurve(seats, self._law.directions[0], self._smallest, min(weight, 1.0))
-
-
-class HomogeneousCurve:
-    """Both directions of the pair when all other clients hold one value: lower bounds only.
-
-    Args:
-        seats: Who sits where.
-        pair: What a report gives away, as a pair of laws.
-        smallest: A delta that is negligible.
-        weight: Probability of these seats.
-    """
-
-    def __init__(
-        self, seats: Seats[Law], pair: RealPair, smallest: float, weight: float = 1.0
-    ) -> None:
-        self._seats, self._pair = seats, pair
-        self._weight, self._negligible = weight, 100 * smallest
-        law = seats.law
-        self.spread = min(_spread([(1.0, seats)], law), _finite_or_one(law.local_epsilon))
-
-    @cached_property
-    def _lattice(self) -> LowerLattice:
-        return LowerLattice(_mean_shares(self._seats), self._pair)
-
-    def curves(self, step: float, points: int) -> tuple[Array, Array]:
-        """Lower bounds at 0, step, 2 step, …, forward and backward."""
-        sides = np.zeros((2, points))
-        try:
-            lattice = self._lattice
-            for values, side in zip(sides, (lattice.forward, lattice.backward), strict=True):
-                for i in range(points):
-                    values[i] = self._weight * side(i * step) * LOWER_SLACK
-                    if values[i] <= self._negligible:
-                        break
-        except NumericalFailure:
-            sides[:] = 0.0  # what cannot be computed is bounded below by nothing
-        return sides[0], sides[1]
-
-
-def _mean_shares(seats: Seats[Law]) -> Seats[Law]:
-    """The same seats when every share is the mean one: no larger, by Jensen's inequality."""
-    if seats.shares == WHOLE:
-        return seats
-    return _contracted(seats, sum(w * p for w, p in seats.shares))
-
-
-def _contracted(seats: Seats[Law], share: float) -> Seats[Law]:
-    """The same seats with this share for every report."""
-    population = seats.population / share
-    return replace(seats, population=population, empty=population - seats.count, shares=WHOLE)
-
-
-def _spread(parts: Mixture[Law], law: Law) -> float:
-    """Standard deviation of one round's loss among many such reports (a guide)."""
-    variance, moment = 0.0, law.second_moment
-    for weight, s in parts:
-        shared = moment * sum(p * w * w for w, p in s.shares)
-        part = weight * s.count * s.participation * 2 * min(shared, s.population**2)
-        variance += part / s.population**2
-    return math.sqrt(variance)
-
-
-def _finite_or_one(loss: float) -> float:
-    return loss if math.isfinite(loss) else 1.0
 
 
 def _fewer_shares(shares: Shares, alike: float = 0.8) -> Shares:
@@ -269,11 +222,14 @@ def _few(points: int, deviation: float) -> list[int]:
 
 
 def _sparse(points: int, deviation: float) -> list[int]:
-    """Every point near the middle, ever fewer in the tail; first and last always."""
+    """Forty-eight to a deviation near the middle, ever fewer in the tail; first and last always.
+
+    A grid finer than that is asked for by others, who share it: chords are within 1e-4 there.
+    """
     chosen, i = [0], 0
     while i < points - 1:
         if i < 3.5 * deviation:
-            stride = 1
+            stride = max(1, int(deviation / 48))
         elif i < 6 * deviation:
             stride = max(1, int(deviation / 10))
         else:

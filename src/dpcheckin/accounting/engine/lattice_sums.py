@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import fft as sfft
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
 from dpcheckin.accounting.engine.seats import Law, Seats
 from dpcheckin.errors import NumericalFailure
 
 LONGEST = 1 << 22
+MOST_KEPT = 1 << 18  # roots of unity that are worth keeping
+
+Integers = NDArray[np.int64]
 
 
 class ReportLaw:
@@ -48,24 +52,29 @@ class ReportLaw:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where to stop a lattice for W - 1, and the deviation of what is kept (guides only)."""
+    """Where to stop a lattice for W - 1, and the deviation of what is kept (guides only).
+
+    `deviation` is kept from being tiny beside the top, `bare` is not.
+    """
 
     top: float
     deviation: float
+    bare: float
 
 
-def useful_reach(model: ReportLaw) -> Reach:
-    """Far enough that what lies beyond adds at most about 1e-5 to a typical delta."""
+def useful_reach(model: ReportLaw, share: float = 1e-5) -> Reach:
+    """Far enough that what lies beyond adds at most about this share to a typical delta."""
     largest = min(model.largest_ratio - 1, 1e280)
     x = np.concatenate([[0.0], np.geomspace(1e-6 * min(largest, 1.0), largest, 600)])
     h = model.shared_profile(1 + x)
     areas = np.concatenate([[0.0], np.cumsum(0.5 * (h[1:] + h[:-1]) * np.diff(x))])
     deviation = np.sqrt(np.maximum(2 * 2 * (areas - x * h), 0.0))
     reports = model.count * model.participation
-    beyond = reports * h <= 1e-5 * 0.4 * math.sqrt(reports) * deviation
+    beyond = reports * h <= share * 0.4 * math.sqrt(reports) * deviation
     i = int(np.argmax(beyond)) if beyond.any() else x.size - 1
     i = max(i, 1)
-    return Reach(float(x[i]), max(float(deviation[i]), 1e-3 * float(x[i])))
+    top, bare = float(x[i]), float(deviation[i])
+    return Reach(top, max(bare, 1e-3 * top), max(bare, 1e-6 * top))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +142,7 @@ class Tilt:
             plain_spread=spread,
             low=low - spread / 2,
             centre=round(mean / step),
-            size=sfft.next_fast_len(size, True) if size <= LONGEST else size,
+            size=scipy.fft.next_fast_len(size, True) if size <= LONGEST else size,
         )
 
 
@@ -165,7 +174,7 @@ class LatticeSums:
     def __init__(
         self,
         mass: Array,
-        indices: NDArray[np.int64],
+        indices: Integers,
         atom: float,
         steps: int,
         step: float,
@@ -182,35 +191,54 @@ class LatticeSums:
         if few * weights.size <= size:  # a short law among very many seats: no FFT is needed
             frequencies = 2 * math.pi / size * np.arange(few)
             places = (indices - tilt.centre).astype(np.float64)
-            spectrum = np.exp(-1j * np.outer(frequencies, places)) @ weights
+            turned: Complex = np.exp(-1j * np.outer(frequencies, places))
+            spectrum: Complex = turned @ weights
             far = float(np.abs(places).max()) * float(frequencies[-1])
             each = UNIT * (weights.size + 8 + 4 * far) * float(weights.sum())
         else:
             signal = np.zeros(size)
             signal[(indices - tilt.centre) % size] = weights
-            spectrum = sfft.rfft(signal)
+            spectrum = np.asarray(scipy.fft.rfft(signal), np.complex128)
             each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
-        turns = 2j * math.pi / size * tilt.centre
-        spectrum += atom / normaliser * np.exp(turns * np.arange(spectrum.size))
+        if atom > 0.0:
+            spectrum += atom / normaliser * _turns(tilt.centre * np.arange(spectrum.size), size)
         modulus = np.abs(spectrum)
-        # frequencies beyond the last one that matters are left out, and paid for below
-        last = int(np.nonzero(modulus > math.exp(-60.0 / steps))[0][-1]) + 1
-        spectrum, modulus = spectrum[:last], modulus[:last]
-        logs = np.log(spectrum)
-        self._power = np.exp(steps * logs)
-        self._frequencies = 2 * math.pi / size * np.arange(last)
-        self._weight = np.full(last, 2.0)
-        self._weight[0] = 1.0
-        if size % 2 == 0 and last == size // 2 + 1:
-            self._weight[-1] = 1.0
-        rounding = each / modulus + 6 * UNIT * (1 + np.abs(logs))
+        # Frequencies that do not matter are left out, and paid for below. Laws of few atoms have
+        # many of them between the few where the atoms agree.
+        kept = np.flatnonzero(modulus > math.exp(-60.0 / steps))
+        spectrum, modulus = spectrum[kept], modulus[kept]
+        # logarithm and power by real functions, many times as quick as the complex ones
+        logs, angles = np.log(modulus), np.arctan2(spectrum.imag, spectrum.real)
+        moduli = np.exp(steps * logs)
+        self._power = np.empty(kept.size, np.complex128)
+        self._power.real = moduli * np.cos(steps * angles)
+        self._power.imag = moduli * np.sin(steps * angles)
+        self._kept, self._ramp = kept, _Ramp(-tilt.theta * step, kept, size)
+        self._weight = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0)
+        rounding = each / modulus + 6 * UNIT * (1 + np.hypot(logs, angles))
         growth = np.expm1(np.minimum(steps * np.log1p(rounding), 200.0))
         self._errors = 2 * np.abs(self._power) * (growth + 40 * UNIT) / size
+
+    def masses(self) -> tuple[Integers, Array]:
+        """Where the sum may be, in steps, and lower bounds of its masses there."""
+        tilt, size = self._tilt, self._tilt.size
+        spectrum = np.zeros(size // 2 + 1, np.complex128)
+        spectrum[self._kept] = self._power
+        found = scipy.fft.irfft(spectrum, size)
+        error = float(self._errors.sum()) + math.exp(-59.0) + 4 * math.exp(-39.0)
+        error += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(found))
+        first = math.floor(tilt.low / self._step) + 1
+        places = first + np.arange(size)
+        found = found[(places - self._steps * tilt.centre) % size] - error
+        logs = self._log_normaliser - tilt.theta * self._step * places
+        there = (found > 0.0) & (np.abs(logs) < 600.0)
+        places = places[there]
+        return places, found[there] * np.exp(logs[there]) * (1 - 1e-12)
 
     def excess(self, threshold: float) -> tuple[float, float]:
         """E[(S - threshold)+] and a bound on its error."""
         tilt, step, size = self._tilt, self._step, self._tilt.size
-        theta, frequencies = tilt.theta, self._frequencies
+        theta = tilt.theta
         first = math.floor(threshold / step) + 1  # the first lattice sum above the threshold
         overshoot = first * step - threshold
         count = size - max(math.floor((threshold - tilt.low) / step), 0) - 1
@@ -222,9 +250,9 @@ class LatticeSums:
         wrapped = 4 * math.exp(-39.0) * largest
         if count <= 0:
             return 0.0, wrapped * scale
-        kernel = _weighted_ramp(-theta * step + 1j * frequencies, overshoot, step, count)
+        kernel = self._ramp.weighted(overshoot, step, count)
         kernel *= math.exp(-theta * overshoot)
-        turned = np.exp(1j * frequencies * ((first - self._steps * tilt.centre) % size))
+        turned = _turns(self._kept * ((first - self._steps * tilt.centre) % size), size)
         value = float(self._weight @ (self._power * turned * kernel).real) / size
         magnitude = np.abs(kernel)
         error = float(self._errors @ magnitude) + math.exp(-59.0) * float(magnitude[0]) + wrapped
@@ -241,18 +269,69 @@ def _enough_frequencies(law: Array, steps: int, size: int) -> int:
     return min(math.ceil(math.asin(math.sqrt(needed)) / math.pi * size), size // 2) + 1
 
 
-def _weighted_ramp(log_ratio: Complex, start: float, step: float, count: int) -> Complex:
-    """sum over j < count of (start + j * step) * exp(j * log_ratio)."""
-    out = np.empty_like(log_ratio)
-    j = np.arange(count)
-    # next to zero the closed form cancels: sum those few terms as they stand
-    small = np.abs(log_ratio) * count < 0.5
-    for i in np.nonzero(small)[0]:
-        power = j * (log_ratio[i].real if log_ratio[i].imag == 0.0 else log_ratio[i])
-        out[i] = np.sum((start + step * j) * np.exp(power))
-    z = log_ratio[~small]
-    ratio, last, gap = np.exp(z), np.exp(count * z), -np.expm1(z)
-    plain = -np.expm1(count * z) / gap  # sum of r^j
-    ramp = (ratio * plain - count * last) / gap  # sum of j r^j
-    out[~small] = start * plain + step * ramp
+def _half_turns(size: int) -> tuple[Array, Array]:
+    """sin(pi r / size) and cos(pi r / size) for r = 0, 1, ..., size - 1."""
+    angles = math.pi / size * np.arange(size)
+    return np.sin(angles), np.cos(angles)
+
+
+_kept_half_turns = lru_cache(maxsize=4)(_half_turns)
+
+
+def _versed(turns: Integers, size: int) -> tuple[Array, Array, Array]:
+    """1 - cos, cos and sin of 2 pi turns / size, without cancellation.
+
+    Phases are reduced as integers: as products of floats they would lose digits where they are
+    large. Neighbouring questions ask for the same roots of unity, which are looked up.
+    """
+    sines, cosines = _kept_half_turns(size) if size <= MOST_KEPT else _half_turns(size)
+    reduced = turns % size
+    sine = sines[reduced]
+    versed = 2.0 * sine * sine
+    return versed, 1.0 - versed, 2.0 * sine * cosines[reduced]
+
+
+def _turns(turns: Integers, size: int) -> Complex:
+    """exp(2 pi i turns / size)."""
+    out = np.empty(turns.shape, np.complex128)
+    _, out.real, out.imag = _versed(turns, size)
     return out
+
+
+def _power_and_gap(log: float, turns: Integers, size: int) -> tuple[Complex, Complex]:
+    """z and 1 - z for z = exp(log + 2 pi i turns / size), the latter without cancellation."""
+    versed, cosine, sine = _versed(turns, size)
+    scale = math.exp(log)
+    power, gap = np.empty(turns.shape, np.complex128), np.empty(turns.shape, np.complex128)
+    power.real, power.imag = scale * cosine, scale * sine
+    gap.real, gap.imag = versed - math.expm1(log) * cosine, -power.imag
+    return power, gap
+
+
+class _Ramp:
+    """sum over j < count of (start + j step) exp(j (log + 2 pi i turn / size)) for every turn."""
+
+    def __init__(self, log: float, turns: Integers, size: int) -> None:
+        self._log, self._turns, self._size = log, turns, size
+        self._ratio, self._gap = _power_and_gap(log, turns, size)
+
+    def weighted(self, start: float, step: float, count: int) -> Complex:
+        """The sums."""
+        log, turns, size = self._log, self._turns, self._size
+        last, lost = _power_and_gap(count * log, count * turns, size)
+        # next to zero the closed form cancels: sum those few terms as they stand
+        angles = 2 * math.pi / size * turns
+        small = np.flatnonzero(np.abs(log) + angles < 1.0 / count)
+        small = small[np.hypot(log, angles[small]) * count < 0.5]
+        gap = self._gap
+        if small.size:
+            gap = gap.copy()
+            gap[small] = 1.0
+        plain = lost / gap  # sum of r^j
+        ramp = (self._ratio * plain - count * last) / gap  # sum of j r^j
+        out = start * plain + step * ramp
+        j = np.arange(count)
+        for i in small:
+            power = j * (log if angles[i] == 0.0 else complex(log, angles[i]))
+            out[i] = np.sum((start + step * j) * np.exp(power))
+        return np.asarray(out)

@@ -21,8 +21,8 @@ from dpcheckin.errors import NumericalFailure
 class LossDistribution:
     """Masses of P at losses i * step, i = -reach..reach, and at infinity.
 
-    `forward[i]` and `backward[i]` (i = 1..reach) are the masses at +i and -i steps; the mass at
-    zero is what is left of one. `infinite` comes on top of it.
+    `positive` and `negative` are the masses at +i and -i steps, i = 1..reach; the mass at zero is
+    what these and `infinite` leave of one.
     """
 
     step: float
@@ -37,14 +37,17 @@ class LossDistribution:
     def masses(self) -> Array:
         """All finite masses in order of loss.
 
-        An upper bound that is steep at zero may hold a little more than one in all. That is as
-        sound as any other excess (composition never uses that masses add up to one) but beyond
-        rounding and slack it is a sign of a broken curve.
+        Mass without bound is part of one as well, so the mass at zero makes room for it. The other
+        law then has one minus its own such mass, as it should: its curve below zero loss is that of
+        the swapped pair. An upper bound that is steep at zero may hold a little more than one in
+        all. That is as sound as any other excess (composition never uses that masses add up to
+        one) but beyond rounding and slack it is a sign of a broken curve.
         """
         zero = 1.0 - math.fsum(self.positive) - math.fsum(self.negative)
         if zero < -0.02:
             raise NumericalFailure(f"mass at zero loss came out as {zero:.3g}")
-        return np.concatenate([self.negative[::-1], [max(zero, 0.0)], self.positive])
+        zero = max(zero - self.infinite, 0.0)
+        return np.concatenate([self.negative[::-1], [zero], self.positive])
 
     def variance(self) -> float:
         squares = (np.arange(1, self.reach + 1) * self.step) ** 2
@@ -166,6 +169,11 @@ class Tail:
         """Mass without bound, part of every upper bound."""
         return self._infinite
 
+    @property
+    def furthest(self) -> float:
+        """The largest epsilon of which anything is known."""
+        return float(self._epsilons[-1])
+
     def delta(self, epsilon: float, *, upper: bool) -> float:
         """Bound on delta(epsilon). Between grid points the curve is linear in exp(epsilon)."""
         points, values = self._epsilons, self._upper if upper else self._lower
@@ -177,6 +185,18 @@ class Tail:
             return min(float(values[-1]) + extra, 1.0) if upper else 0.0
         w = math.expm1(epsilon - points[i]) / math.expm1(points[i + 1] - points[i])
         return min(float((1 - w) * values[i] + w * values[i + 1]) + extra, 1.0)
+
+    def deltas(self, epsilons: Array, *, upper: bool) -> Array:
+        """The same for many epsilons at once."""
+        points, values = self._epsilons, self._upper if upper else self._lower
+        extra = self._infinite if upper else 0.0
+        i = np.clip(np.searchsorted(points, epsilons, side="right") - 1, 0, points.size - 2)
+        inside = np.clip(epsilons, points[i], points[i + 1])
+        w = np.expm1(inside - points[i]) / np.expm1(points[i + 1] - points[i])
+        found = (1 - w) * values[i] + w * values[i + 1] + extra
+        found = np.where(epsilons < points[0], 1.0 if upper else values[0], found)
+        last = values[-1] + extra if upper else 0.0
+        return np.asarray(np.minimum(np.where(epsilons >= points[-1], last, found), 1.0))
 
     def epsilon(self, delta: float, *, upper: bool) -> float:
         """Smallest epsilon >= 0 with delta(epsilon) <= delta, rounded to the safe side."""

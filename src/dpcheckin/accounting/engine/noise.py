@@ -11,7 +11,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ive, log_ndtr
+import scipy
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 
@@ -36,8 +36,8 @@ def gaussian_profile(distance: float, alpha: FloatArray) -> FloatArray:
 
 def gaussian_profile_at(distance: float, logs: FloatArray) -> FloatArray:
     """The same at alpha = exp(logs), which may be far too large for a double."""
-    first = log_ndtr(distance / 2 - logs / distance)
-    gap = logs + log_ndtr(-distance / 2 - logs / distance) - first
+    first = scipy.special.log_ndtr(distance / 2 - logs / distance)
+    gap = logs + scipy.special.log_ndtr(-distance / 2 - logs / distance) - first
     if distance < _CLOSE:
         near = np.abs(logs) < _NEAR * distance
         gap[near] = _close_gap(distance, logs[near], first[near])
@@ -66,7 +66,7 @@ def _cumulative(variance: float, shift: int) -> tuple[FloatArray, FloatArray, Fl
     """Losses (decreasing) of P = noise + shift against Q = noise, with their running masses."""
     log = math.log(2.0 / SKELLAM_TAIL)
     reach = math.ceil(math.sqrt(2.0 * variance * log) + log) + shift + 1
-    masses = ive(np.abs(np.arange(-reach - shift, reach + shift + 1)), variance)
+    masses = scipy.special.ive(np.abs(np.arange(-reach - shift, reach + shift + 1)), variance)
     p, q = masses[: -shift or None], masses[shift:]  # P(j) = noise(j - shift), Q(j) = noise(j)
     keep = (p > 0.0) & (q > 0.0)
     p, q = p[keep][::-1], q[keep][::-1]

@@ -76,6 +76,7 @@ class RealPair:
         smallest_ratio: W is never less.
         second_moment: E[(W - 1)+^2]; guides the choice of grids only.
         atoms: The ratios and their masses under Q, if they are finitely many.
+        tails: P(W > w) under Q and under P, where W is continuous and that is known.
     """
 
     above: Profile
@@ -84,6 +85,7 @@ class RealPair:
     smallest_ratio: float
     second_moment: float
     atoms: tuple[Array, Array] | None = None
+    tails: Callable[[float], tuple[float, float]] | None = None
 
 
 L_co = TypeVar("L_co", bound=Law, covariant=True)

@@ -111,12 +111,20 @@ def numerical(local_epsilon: float, reports: int, delta: float) -> float:
     low, high = 0.0, local_epsilon
     if numerical_delta(local_epsilon, reports, 0.0) <= delta:
         return 0.0
+    from scipy.optimize import brentq
+
+    def too_much(epsilon: float) -> float:
+        return math.log(max(numerical_delta(local_epsilon, reports, epsilon), 1e-300) / delta)
+
+    # delta falls about exponentially: its logarithm's secant finds what bisection then confirms
+    guess = float(brentq(too_much, low, high, rtol=2e-8, xtol=1e-300))
+    tries = [guess * (1 + 4e-8), guess * (1 - 4e-8)]
     while high - low > 1e-7 * high:
-        middle = (low + high) / 2.0
+        middle = tries.pop(0) if tries else (low + high) / 2.0
         if numerical_delta(local_epsilon, reports, middle) <= delta:
-            high = middle
+            high = min(high, middle)
         else:
-            low = middle
+            low = max(low, middle)
     return high
 
 

@@ -9,7 +9,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
@@ -47,7 +47,11 @@ def _log_binomials(count: int) -> FloatArray:
     """log C(a, j) for a and j in 2 .. count + 1, minus infinity where j exceeds a."""
     a = np.arange(2.0, count + 2.0)[:, None]
     j = np.arange(2.0, count + 2.0)[None, :]
-    inside = gammaln(a + 1.0) - gammaln(j + 1.0) - gammaln(np.maximum(a - j, 0.0) + 1.0)
+    inside = (
+        scipy.special.gammaln(a + 1.0)
+        - scipy.special.gammaln(j + 1.0)
+        - scipy.special.gammaln(np.maximum(a - j, 0.0) + 1.0)
+    )
     table = np.where(j <= a, inside, -np.inf)
     table.setflags(write=False)
     return np.asarray(table)

@@ -10,13 +10,14 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from dp_accounting.rdp import rdp_privacy_accountant
 from scipy import special
 
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
+from dpcheckin.accounting.engine.typed.curve import TypedCurve
 from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.accounting.rounds import Round
+from dpcheckin.display import needed
 from dpcheckin.errors import OutsideTheorem
 
 DEFAULT_ORDERS = tuple(
@@ -37,6 +38,8 @@ def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
     pair, ((curve, _), *_) = one.pair, one.curves()
     if pair is None:
         raise OutsideTheorem("a sum is not a round of the theorem: use its own Rényi curve")
+    if isinstance(curve, TypedCurve):  # a bound alpha by alpha; the worst law's is a pair
+        curve = curve.worst
     if not (pair.pure and pair.full_shuffle_proved) or not isinstance(curve, ThreeAtomCurve):
         raise OutsideTheorem(
             f"a round of {pair.label} has no finite Renyi curve: use the loss distribution"
@@ -69,5 +72,6 @@ def epsilon_by_renyi(
     """The epsilon of the composed rounds by Renyi accounting (dp-accounting's conversion)."""
     open_probability("delta", delta)
     total = sum((count * renyi_curve(one, orders) for one, count in rounds), np.zeros(len(orders)))
-    epsilon, _ = rdp_privacy_accountant.compute_epsilon(list(orders), list(total), delta)
+    accountant = needed("dp_accounting.rdp.rdp_privacy_accountant", "bridge")
+    epsilon, _ = accountant.compute_epsilon(list(orders), list(total), delta)
     return float(epsilon)

@@ -1,0 +1,161 @@
+"""The local pair of reports that fall into a cap round the client's direction: PrivUnit.
+
+Beside the law of one report the pair knows its caps, because a lower bound needs the others' data:
+three directions a, b and x on one great circle, with angles (A, X, X) and A + 2X a full turn. Zero
+is then a positive combination of the three, so no report is in all three caps, and overlaps of two
+caps are all there is to know (docs/theory.md).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+import scipy
+
+from dpcheckin.accounting.engine.lower.cap_overlaps import (
+    height_bounds,
+    overlap_of_caps,
+    widest_angle,
+)
+from dpcheckin.accounting.engine.lower.leaning_sums import Leaning
+from dpcheckin.accounting.engine.seats import RealPair
+from dpcheckin.accounting.pairs import ThreeAtoms
+from dpcheckin.accounting.parameters import count, local_epsilon_in_range
+from dpcheckin.accounting.types.cases import OthersData
+
+_SLACK = 1 - 1e-13  # of a handful of products
+
+
+@dataclass(frozen=True, slots=True)
+class ThirdDirection:
+    """Reports of clients at x, as seen by who compares a with b.
+
+    Args:
+        angle: Between a and b, in radians; x is at the same angle from both.
+        leaning: Lower bounds of what is in the cap of a or b alone, and in that of x as well.
+        neutral: A lower bound of the probability of a report outside all three caps.
+        rest: Mean weight of reports that are neither neutral nor strong, times their probability.
+    """
+
+    angle: float
+    leaning: Leaning
+    neutral: float
+    rest: float
+
+
+@dataclass(frozen=True)
+class CapPair(ThreeAtoms):
+    """The pair of two opposite directions, whose caps do not meet.
+
+    Args:
+        dimension: Of the space, 2 or more.
+        cap_measure: Share of the sphere that a cap covers, at most 1/2.
+    """
+
+    others_data: OthersData = OthersData.THIRD_DIRECTION
+    dimension: int = 2
+    cap_measure: float = 0.5
+
+    @property
+    def directions(self) -> tuple[RealPair, ...]:
+        """The pair's own three ratios: few clients can be enumerated."""
+        e0 = math.exp(self.local_epsilon)
+        ratios, masses = [e0, 1.0, 1 / e0], [self.hit, self.neutral, e0 * self.hit]
+        (real,) = super().directions
+        return (replace(real, atoms=(np.array(ratios), np.array(masses))),)
+
+    @cached_property
+    def third_direction(self) -> ThirdDirection | None:
+        """Where the others do most harm; None if caps are hemispheres, and no x beats a or b."""
+        return _third_direction(self.local_epsilon, self.dimension, self.cap_measure)
+
+
+@lru_cache(maxsize=256)
+def _third_direction(local_epsilon: float, dimension: int, q: float) -> ThirdDirection | None:
+    """Directions with the largest variance 2 c (e0-1)^2 (q - o(A) - (1 - 1/e0) o(X)).
+
+    Where an overlap is known between bounds, a share of the reports is relabelled as saying
+    nothing: who knows a report's region can do that, so lower bounds of its measure will do.
+    """
+    height = height_bounds(dimension, q)
+    if height is None:
+        return None
+    e0 = math.exp(local_epsilon)
+    density = 1 / (1 - q + e0 * q)  # outside a client's cap; e0 times that inside
+    angle = widest_angle(dimension, height.lower, -math.expm1(-local_epsilon))
+    between = overlap_of_caps(dimension, q, angle)
+    beside = overlap_of_caps(dimension, q, math.pi - angle / 2)
+    if between is None or beside is None:
+        return None
+    strong = max(q - between.upper - beside.upper, 0.0) * density * _SLACK
+    weak = beside.lower * density * e0 * _SLACK
+    neutral = max(1 - 3 * q + between.lower + 2 * beside.lower, 0.0) * density * _SLACK
+    # what is left of the mean; or from the overlaps, where it would be lost in rounding
+    left = 1 - strong * (e0 + 1) - neutral
+    rest = max(left, density * (q + (e0 - 1) * beside.lower + e0 * between.lower))
+    return ThirdDirection(angle, Leaning(local_epsilon, strong, weak), neutral, rest)
+
+
+def cap_pair(local_epsilon: float, dimension: int, cap_measure: float) -> CapPair:
+    """The pair of reports that prefer a cap of this measure as far as local_epsilon allows.
+
+    Args:
+        local_epsilon: Of one report, in nats.
+        dimension: Of the space, 2 or more.
+        cap_measure: q, at most 1/2.
+    """
+    q = cap_measure
+    density = 1 / (1 - q + math.exp(local_epsilon) * q)  # outside the cap
+    return CapPair(
+        f"PrivUnit in {dimension} dimensions",
+        float(local_epsilon),
+        q * density,
+        (1 - 2 * q) * density,
+        True,
+        dimension=dimension,
+        cap_measure=q,
+    )
+
+
+def privunit(local_epsilon: float, dimension: int) -> CapPair:
+    """PrivUnit on unit vectors (or random signs of them) with the cap of least variance."""
+    _, q, _ = privunit_parameters(local_epsilon, dimension)
+    return cap_pair(local_epsilon, dimension, q)
+
+
+def privunit_parameters(local_epsilon: float, dimension: int) -> tuple[float, float, float]:
+    """(p, q, t) of least variance: cap <u, v> >= t of measure q, hit with probability p.
+
+    The estimator's scale is the mean of <report, u>; the larger it is, the smaller the variance.
+    """
+    epsilon = local_epsilon_in_range(local_epsilon)
+    d = count("dimension", dimension, 2)
+    e0 = math.exp(epsilon)
+
+    def cap(t: float) -> float:
+        return 0.5 * float(scipy.special.betainc((d - 1) / 2, 0.5, 1 - t * t))
+
+    def hit_probability(q: float) -> float:
+        return e0 * q / (1 - q + e0 * q)
+
+    def minus_log_scale(t: float) -> float:
+        q = cap(t)
+        if q <= 0.0:
+            return math.inf
+        p = hit_probability(q)
+        # (1 - t^2)^((d-1)/2) (p/q - (1-p)/(1-q)); constants in d left out
+        lift = (p - q) / (q * (1 - q))
+        return -((d - 1) / 2 * math.log1p(-t * t) + math.log(lift)) if lift > 0 else math.inf
+
+    widest = min(0.999999, math.sqrt(2 * (epsilon + 5) / (d - 1)) + 1e-9)
+    from scipy import optimize  # slow to load, and only PrivUnit needs it
+
+    found = optimize.minimize_scalar(
+        minus_log_scale, bounds=(0.0, widest), method="bounded", options={"xatol": 1e-12}
+    )
+    t = float(found.x) if found.fun < minus_log_scale(0.0) else 0.0
+    q = cap(t)
+    return hit_probability(q), q, t

@@ -1,0 +1,1 @@
+"""Lower bounds: exact views of particular data, made smaller where they are approximated."""

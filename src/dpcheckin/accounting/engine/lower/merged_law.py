@@ -1,0 +1,163 @@
+"""A continuous report merged into a law on a lattice: what is seen of it is less, exactly.
+
+Reports are told apart no finer than cells of their likelihood ratio, and the cells are chosen so
+that the mean ratio of each lies on a node. Merging lowers a law in convex order whatever the cells
+are, so tails of any weight fit on a lattice of few nodes: cells far out are wide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.errors import NumericalFailure
+
+Tails = Callable[[float], tuple[float, float]]
+"""From a ratio to the probabilities, under Q and under P, that a report's ratio exceeds it."""
+_WIDER = 0.03  # how much farther from zero the next cell is, in parts of its distance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedLaw:
+    """Masses of W - 1 at the nodes -bottom .. top, in units of the step; their mean is zero."""
+
+    step: float
+    bottom: int
+    masses: Array
+
+    @property
+    def variance(self) -> float:
+        """Of the merged W."""
+        nodes = np.arange(self.masses.size) - self.bottom
+        return self.step**2 * float(self.masses @ nodes**2)
+
+
+def merged_law(tails: Tails, step: float, top: int) -> MergedLaw:
+    """The report merged into cells: of two ways to cut it the one that keeps more of its variance.
+
+    Args:
+        tails: Of the report.
+        step: What the step of the lattice should be; it may be a little smaller.
+        top: Nodes above zero.
+    """
+    ways = [_small_cells(tails, step, top)]
+    with suppress(NumericalFailure):
+        ways.append(_one_low_cell(tails, step, top))
+    best = max(ways, key=lambda law: law.variance)
+    if abs(float(best.masses.sum()) - 1.0) > 1e-12 or best.masses.min() < 0.0:
+        raise NumericalFailure("merging reports left no law")
+    return best
+
+
+def _small_cells(tails: Tails, step: float, top: int) -> MergedLaw:
+    """Cells on both sides of one; the smallest ratio, zero, is a node."""
+    bottom = max(math.ceil(1 / step - 1e-9), 1)
+    step = 1 / bottom
+    masses = np.zeros(bottom + top + 1)
+    upper = _from_above(tails, step, top, masses[bottom:])
+    lower = _from_below(tails, step, upper, masses[: bottom + 1])
+    # What is left lies round one and is merged with as much of its neighbours as brings its mean
+    # there; the sum of all means is zero.
+    left = tails(lower)[0] - tails(upper)[0]
+    nodes = np.arange(-bottom, top + 1)
+    excess = float(nodes @ masses)
+    side = np.flatnonzero(nodes * excess > 0)
+    for at in side[np.argsort(np.abs(nodes[side]), kind="stable")]:
+        share = min(masses[at], excess / nodes[at])
+        masses[at] -= share
+        left += share
+        excess -= share * float(nodes[at])
+        if abs(excess) < 1e-17:
+            break
+    masses[bottom] = left
+    return MergedLaw(step, bottom, masses)
+
+
+def _one_low_cell(tails: Tails, step: float, top: int) -> MergedLaw:
+    """All that does not lie above one in a cell of its own, at whose mean the step ends.
+
+    Where tails are heavy nearly all ratios are close to zero, and a coarse lattice cannot tell them
+    apart anyway.
+    """
+    nodes = np.arange(top + 1)
+
+    def filled(step: float) -> tuple[Array, float]:
+        """The cells above, and minus the mean of what is left, in steps."""
+        above = np.zeros(top + 1)
+        _from_above(tails, step, top, above)
+        return above, float(nodes @ above) / max(1.0 - float(above.sum()), 1e-300)
+
+    above, mean = filled(step)
+    bottom = max(math.ceil(mean - 1e-9), 1)
+    for _ in range(12):
+        if 0.0 <= mean - bottom <= 0.02:
+            break
+        step *= 0.995 * mean / bottom
+        above, mean = filled(step)
+    if mean < bottom:
+        raise NumericalFailure("no step of a lattice suits these reports")
+    masses = np.zeros(bottom + top + 1)
+    masses[bottom:] = above
+    # the smallest of those above go to the low cell until its mean is on its node
+    low = 1.0 - float(above.sum())
+    excess = float(nodes @ above) - bottom * low
+    for node in np.flatnonzero(above):
+        share = min(above[node], excess / float(node + bottom))
+        masses[bottom + node] -= share
+        low += share
+        excess -= share * float(node + bottom)
+        if excess < 1e-17:
+            break
+    masses[0] += low
+    return MergedLaw(step, bottom, masses)
+
+
+def _from_above(tails: Tails, step: float, top: int, masses: Array) -> float:
+    """Fill the nodes above zero from the last one down; the ratio down to which they reach."""
+    node, end = top, np.inf
+    whole = (0.0, 0.0)
+    while node >= 1:
+        target = 1 + node * step
+        start = _start(tails, whole, target)
+        here = tails(start)
+        masses[node] = here[0] - whole[0]
+        whole, end = here, start
+        width = max(1.0, _WIDER * node)
+        node = min(int((start - 1) / step - 0.5 * width), node - 1)
+    return end
+
+
+def _start(tails: Tails, beyond: tuple[float, float], target: float) -> float:
+    """Where a cell begins that ends where `beyond` does and has this mean ratio."""
+    low, high = 0.0, target
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        q, p = tails(middle)
+        low, high = (low, middle) if p - beyond[1] > target * (q - beyond[0]) else (middle, high)
+    return high
+
+
+def _from_below(tails: Tails, step: float, limit: float, masses: Array) -> float:
+    """Fill the nodes below zero from the first one up; the ratio up to which they reach."""
+    end, whole, bottom = 0.0, tails(0.0), masses.size - 1
+    for node in range(-bottom, 0):
+        target = 1 + node * step
+        if target <= end:
+            continue
+        low, high = target, limit
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            q, p = tails(middle)
+            # the mean ratio of the cell rises with its end
+            low, high = (low, middle) if whole[1] - p > target * (whole[0] - q) else (middle, high)
+        if high >= limit:  # what is left is too little to have this mean
+            break
+        here = tails(low)
+        masses[bottom + node] = whole[0] - here[0]
+        whole, end = here, low
+    return end

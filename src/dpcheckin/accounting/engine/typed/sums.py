@@ -1,0 +1,220 @@
+"""Sums over seats of several types: an upper bound of E(S)+ for every mixture of the types at once.
+
+On a vertical line Re z = theta > 0, with M the moment generating function of S,
+
+    E(S)+ = 1/(2 pi i) integral of M(z) / z^2 dz,
+
+and the trapezoidal rule with period L gives E(S)+ plus terms E(S - lL)+ e^(theta l L), l != 0, all
+of them positive (Poisson summation): a finite sum that errs on the safe side only. Laplace noise
+of mean zero raises E(S)+ as well; it makes the integrand fall like 1/|z|^4, so that what the sum
+leaves out is bounded without knowing M there. The number of terms depends neither on the
+population nor on the number of check-ins.
+
+With j seats of one type and N - j of another the sum is a function of j whose second differences
+are the same sum with (M_1 - M_2)^2 in place of two factors: the maximum over j lies below the
+chord of a cell by at most an eighth of that, and cells are halved until that is next to nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpcheckin.accounting.engine.arrays import UNIT, Array, Complex
+from dpcheckin.accounting.engine.seats import Law, Seats
+from dpcheckin.accounting.engine.typed.laws import SeatLaw, Types
+from dpcheckin.errors import NumericalFailure
+
+# Laplace noise that every sum may have, in deviations of the sum: 2e-4 of its variance
+FREE_NOISE = 0.01
+LEFT_OUT = 5e-5  # of the answer, about: what frequencies beyond the last may add
+MOST_FREQUENCIES = 40_000
+NEGLIGIBLE = 46.0  # frequencies whose term is e^-46 of the largest are added up in size only
+TOLERANCE = 2e-4  # of the answer, by which the maximum over counts may be missed
+MOST_CELLS = 64
+_THETAS = np.geomspace(0.4, 80.0, 48)  # in deviations
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Factor:
+    """Logarithms of one seat's moment generating function on the line, and their errors."""
+
+    change: Complex  # the function minus one
+    logs: Complex
+    errors: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    theta: float
+    period: float
+    last: int
+
+
+def typed_upper(seats: Seats[Law], types: Types, rise: float) -> float:
+    """An upper bound of the theorem's delta for any number of clients of each type.
+
+    Args:
+        seats: Who may sit where; one of the seats is the theorem's own and holds the worst law.
+        types: The types at this alpha.
+        rise: alpha - 1.
+    """
+    typed = seats.count - 1
+    noise = max(types.smoothing, FREE_NOISE * _deviation(seats, types))
+    threshold = rise * (seats.count + seats.empty)
+    line = _line(seats, types, noise, threshold)
+    factors = [_factor(law, seats, line) for law in types.laws]
+    worst = _factor(types.worst, seats, line)
+    largest = typed * max(float(f.logs[0].real) for f in factors) + float(worst.logs[0].real)
+    exponent = largest - line.theta * threshold
+    paid = seats.count * seats.participation * types.violation
+    if exponent < -600.0:  # far below any delta that is asked for; all weights add up to less
+        return (math.exp(-600.0) * (1 + 1 / line.theta) ** 2 + paid) / seats.population
+    if exponent > 600.0:
+        raise NumericalFailure("tails this heavy cannot be tilted")
+    kernel, beyond = _kernel(line, noise)
+    phases = (2j * math.pi / line.period * threshold) * np.arange(line.last + 1)
+    terms = abs(largest) + line.theta * threshold  # of which the exponent is the difference
+    value = _Maximum(factors, typed, worst, kernel, phases, terms).upper() + beyond
+    return (value * math.exp(exponent) + paid) / seats.population
+
+
+def _deviation(seats: Seats[Law], types: Types) -> float:
+    variance = max(law.variance for law in (*types.laws, types.worst))
+    return math.sqrt(max(seats.count * seats.participation * variance, 1e-300))
+
+
+def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _Line:
+    """Where to integrate: near the saddle, with a period that holds the sum."""
+    deviation = _deviation(seats, types)
+    furthest = max(law.furthest for law in (*types.laws, types.worst))
+    theta = _THETAS / deviation
+    theta = np.unique(np.minimum(theta, min(0.9 / noise, 300.0 / furthest)))
+    grown = np.max([law.growth(theta) for law in types.laws], axis=0)
+    exponents = seats.count * np.log1p(seats.participation * grown) - theta * threshold
+    exponents -= 2 * np.log(theta) + np.log1p(-((noise * theta) ** 2))
+    at = int(np.argmin(exponents))
+    chosen = float(theta[at])
+    # a period too short makes the bound looser, never wrong
+    period = max(26.0 / chosen, 10.0 * deviation, 1.5 * furthest)
+    steps = [step for law in (*types.laws, types.worst) if (step := getattr(law, "step", 0.0))]
+    if steps:
+        from scipy.fft import next_fast_len
+
+        # laws on a lattice have long tails, whose aliases a tilt makes large
+        period = next_fast_len(math.ceil(2 * period / steps[0]), True) * steps[0]
+    # beyond / answer = (theta^2 deviation sqrt(2 pi)) / (3 pi noise^2 Y^3), about
+    cubed = (chosen**2 * deviation + chosen) * 2.5 / (9.4 * noise**2 * LEFT_OUT)
+    last = math.ceil(cubed ** (1 / 3) * period / (2 * math.pi))
+    if last > MOST_FREQUENCIES:
+        raise NumericalFailure("reports this rare leave no smooth sum")
+    return _Line(chosen, period, last)
+
+
+def _factor(law: SeatLaw, seats: Seats[Law], line: _Line) -> _Factor:
+    change, error = law.transform(line.theta, line.period, line.last)
+    change = seats.participation * change
+    error = seats.participation * error
+    real, imaginary = change.real, change.imag
+    # log |1 + c| and its angle, with all digits of a small c
+    logs = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary) + 1j * np.arctan2(
+        imaginary, 1.0 + real
+    )
+    size = np.exp(logs.real)
+    errors = (error + 8 * UNIT * np.abs(change)) / np.maximum(size, 1e-300) + 8 * UNIT * np.abs(
+        logs
+    )
+    return _Factor(change, logs, errors)
+
+
+def _kernel(line: _Line, noise: float) -> tuple[Complex, float]:
+    """Weights of the trapezoidal rule, and a bound on what lies beyond the last frequency."""
+    step = 2 * math.pi / line.period
+    z = line.theta + 1j * step * np.arange(line.last + 1)
+    kernel = (step / math.pi) / (z * z * (1 - noise * noise * z * z))
+    kernel[0] *= 0.5
+    end = step * line.last
+    return kernel, 1.0 / (3 * math.pi * noise**2 * end**3)
+
+
+class _Maximum:
+    """The largest sum over all numbers of seats of each type, in units of e^exponent."""
+
+    def __init__(
+        self,
+        factors: list[_Factor],
+        typed: int,
+        worst: _Factor,
+        kernel: Complex,
+        phases: Complex,
+        terms: float,
+    ) -> None:
+        self._typed = typed
+        errors = typed * np.max([factor.errors for factor in factors], axis=0)
+        first, second = factors[0], factors[-1]
+        # all but the typed seats; at frequency zero the largest pattern is one
+        rest = worst.logs - phases
+        rest -= typed * max(float(f.logs[0].real) for f in factors) + float(worst.logs[0].real)
+        top = rest.real + typed * np.maximum(first.logs.real, second.logs.real)
+        sizes = np.abs(kernel)
+        keep = top > -NEGLIGIBLE
+        keep[0] = True
+        self._dropped = float(sizes[~keep] @ np.exp(top[~keep])) * (1 + 1e-9)
+        self._kernel, self._sizes = kernel[keep], sizes[keep]
+        self._rest = rest[keep]
+        self._logs = (first.logs[keep], second.logs[keep])
+        self._gap = np.abs(first.change - second.change)[keep] ** 2 * (1 + 1e-9)
+        turning = np.abs(phases[keep]) + typed * np.abs(self._logs[0].imag)
+        doubt = errors[keep] + worst.errors[keep] + 8 * UNIT * (turning + terms)
+        relative = np.expm1(np.minimum(doubt, 50.0)) + (keep.sum() + 40) * UNIT
+        self._doubt = float((self._sizes * np.exp(top[keep])) @ relative)
+        self._one_type = len(factors) == 1
+
+    def upper(self) -> float:
+        """An upper bound of the maximum."""
+        slack = self._dropped + self._doubt
+        ends = (0, self._typed)
+        values = {j: self._value(j) for j in ends}
+        if self._one_type or self._typed < 1:
+            return values[0] + slack
+        cells, done = [(self._bound(0, self._typed, values), ends)], 0.0
+        while cells and len(values) < MOST_CELLS:
+            cells.sort()
+            bound, (low, high) = cells.pop()
+            best = max(values.values())
+            if bound <= best * (1 + TOLERANCE) + slack:
+                done = max(done, bound)
+                break
+            if high - low <= 1:
+                done = max(done, values[low], values[high])
+                continue
+            middle = (low + high) // 2
+            values[middle] = self._value(middle)
+            for cell in ((low, middle), (middle, high)):
+                cells.append((self._bound(*cell, values), cell))
+        left = max((bound for bound, _ in cells), default=0.0)
+        return max(done, left, max(values.values())) + slack
+
+    def _value(self, count: int) -> float:
+        """The sum with so many seats of the first type."""
+        powers = self._rest + count * self._logs[0] + (self._typed - count) * self._logs[1]
+        return float((self._kernel * np.exp(powers)).real.sum())
+
+    def _bound(self, low: int, high: int, values: dict[int, float]) -> float:
+        """Of the sums in a cell: its chord, and as much more as second differences allow."""
+        left, right, width = values[low], values[high], high - low
+        if width <= 1:
+            return max(left, right)
+        others = self._typed - 2
+        patterns = [
+            j * self._logs[0].real + (others - j) * self._logs[1].real for j in (low, high - 2)
+        ]
+        size = np.exp(self._rest.real + np.maximum(*patterns))
+        bend = 0.5 * width**2 * float((self._sizes * size) @ self._gap) * (1 + 1e-9)
+        rise = right - left
+        if abs(rise) >= bend:
+            return max(left, right)
+        at = 0.5 * (1 + rise / bend)
+        return left + rise * at + bend * at * (1 - at)

@@ -1,0 +1,97 @@
+"""Local pairs of the randomizers that count: subset selection, unary encoding, Hadamard response.
+
+All of them have three likelihood ratios between any two inputs, so they differ only in how often a
+report tells the two inputs apart. docs/theory.md, section 2, has the table and what is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dpcheckin.accounting.pairs import ThreeAtoms, dary_response
+from dpcheckin.accounting.parameters import count, local_epsilon_in_range, open_probability
+from dpcheckin.accounting.types.cases import OthersData
+from dpcheckin.errors import InvalidParameter
+
+
+def _three_atoms(name: str, epsilon: float, hit: float, third_hit: float | None) -> ThreeAtoms:
+    """The pair with this mass at the largest ratio, and its lower bound by a third value."""
+    neutral = max(1.0 - (math.exp(epsilon) + 1.0) * hit, 0.0)
+    others = OthersData.ONE_OF_TWO if third_hit is None else OthersData.MERGED_THIRD
+    return ThreeAtoms(name, epsilon, hit, neutral, others_data=others, third_hit=third_hit)
+
+
+def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAtoms:
+    """A set of `chosen` symbols, e^epsilon times as likely if the true one is among them.
+
+    Reports that contain both symbols in question, or neither, do not tell them apart. With one
+    symbol chosen it is k-ary response.
+
+    Args:
+        local_epsilon: Epsilon of one report.
+        symbols: How many there are, 2 or more.
+        chosen: Symbols of a report, from 1 to symbols - 1.
+
+    >>> pair = subset_selection(1.0, 10, 3)
+    >>> pair.hit < dary_response(1.0, 10).hit * 3
+    True
+    """
+    epsilon, d = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
+    w = count("chosen", chosen, 1, d - 1)
+    if w == 1:
+        return dary_response(epsilon, d)
+    # one report is likelier than another by e^epsilon; a base report has 1 / total of w * C(d-1, w)
+    total = w * math.exp(epsilon) + d - w
+    hit = w * (d - w) / ((d - 1) * total)
+    third = hit * (d - w - 1) / (d - 2) if d - w > 1 else None
+    return _three_atoms(f"subsets of {w} of {d}", epsilon, hit, third)
+
+
+def unary_encoding(local_epsilon: float, symbols: int, truth: float = 0.5) -> ThreeAtoms:
+    """One bit a symbol: the true one set with probability `truth`, the others far less often.
+
+    Only the bits of the two symbols in question differ in law, so their number does not matter.
+
+    Args:
+        local_epsilon: Epsilon of one report.
+        symbols: How many there are, 2 or more.
+        truth: Probability that the bit of the true symbol is set.
+    """
+    epsilon, d = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
+    p = open_probability("truth", truth)
+    q = p / (p + math.exp(epsilon) * (1.0 - p))
+    third = q * (1.0 - p) * (1.0 - q) if d > 2 else None
+    return _three_atoms(f"unary encoding of {d}", epsilon, q * (1.0 - p), third)
+
+
+def hadamard_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
+    """A column of a Hadamard matrix, likelier where the row of the true symbol is positive.
+
+    Two rows differ in half of the columns, so half of all reports say nothing about the two.
+
+    Args:
+        local_epsilon: Epsilon of one report.
+        symbols: How many there are, 2 or more.
+    """
+    epsilon, d = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
+    return _three_atoms(f"Hadamard response of {d}", epsilon, 0.5 / (math.exp(epsilon) + 1), None)
+
+
+def mixed(pairs: Sequence[ThreeAtoms], name: str) -> ThreeAtoms:
+    """A report that first draws, by an open and fair coin, in which of these ways it is made.
+
+    The coin is seen and does not depend on the input, so the masses of the ratios are averaged.
+
+    Args:
+        pairs: Of the ways, all of one local epsilon and without delta.
+        name: For sentences and tables.
+    """
+    if not pairs or len({pair.local_epsilon for pair in pairs}) > 1:
+        raise InvalidParameter("pairs", len(pairs), "pairs of one and the same local epsilon")
+    if len(pairs) == 1:
+        return pairs[0]
+    hit = math.fsum(pair.hit for pair in pairs) / len(pairs)
+    made = _three_atoms(name, pairs[0].local_epsilon, hit, None)
+    proved = all(pair.full_shuffle_proved for pair in pairs)
+    return ThreeAtoms(name, made.local_epsilon, hit, made.neutral, proved)

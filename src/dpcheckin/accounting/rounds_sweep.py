@@ -1,0 +1,63 @@
+"""Equal rounds, many numbers of them: one curve, and one transform for each doubling.
+
+The figures are those of `compose` to rounding, and certified in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from dpcheckin.accounting.account import better, compose
+from dpcheckin.accounting.brackets import Brackets
+from dpcheckin.accounting.curve_composition import LONG_RUN, bracket
+from dpcheckin.accounting.engine.compose import gridded
+from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.engine.doubling import octaves, repeated
+from dpcheckin.accounting.engine.threads import one_thread
+from dpcheckin.accounting.parameters import count, open_probability
+from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, Round
+from dpcheckin.accounting.statements import Bracket
+
+
+def epsilon_by_rounds(one: Round, counts: Sequence[int], delta: float) -> Brackets:
+    """Certified epsilon after each number of equal rounds.
+
+    Args:
+        one: The round.
+        counts: Numbers of rounds, in any order.
+        delta: Of the statements, strictly between 0 and 1.
+
+    >>> from dpcheckin.accounting import CheckInRound, any_pure
+    >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
+    >>> [round(x, 4) for x in epsilon_by_rounds(one, [1, 10, 100], 1e-4).upper.tolist()]
+    [0.0043, 0.018, 0.0695]
+    """
+    delta = open_probability("delta", delta)
+    asked = [count("rounds", n, 0, MOST_ROUNDS) for n in counts]
+    shared = sorted({n for n in asked if 1 < n <= LONG_RUN})
+    found: dict[int, Bracket] = {}
+    if len(shared) > 1 and not one.is_function and one.renyi is None and not one.reserved:
+        decade = 10.0 ** math.floor(math.log10(delta))
+        smallest = TAIL_SHARE * decade / shared[-1]
+        with one_thread():
+            curves = one.curves(smallest)
+            if len(curves) == 1 and curves[0][1] == 1:
+                found = _composed(one, curves[0][0], shared, smallest, delta)
+    return Brackets.of(
+        [found[n] if n in found else compose([(one, n)]).epsilon(delta) for n in asked]
+    )
+
+
+def _composed(
+    one: Round, curve: Curve, counts: Sequence[int], tolerance: float, delta: float
+) -> dict[int, Bracket]:
+    found = {}
+    for octave in octaves(counts):
+        (above, _), (below, _) = (part[0] for part in gridded([(curve, 1)], tolerance, octave[0]))
+        pairs = zip(repeated(above, octave, delta), repeated(below, octave, delta), strict=True)
+        for n, (up, low) in zip(octave, pairs, strict=True):
+            most = n * one.largest_loss
+            ends = low.epsilon(delta, upper=False), up.epsilon(delta, upper=True)
+            found[n] = better(bracket(min(ends[0], most), min(ends[1], most)), one, n, delta)
+    return found

@@ -1,0 +1,170 @@
+"""The types of pure randomizers: what another client's report can look like, seen from its value.
+
+Client 1 holds a or b, another client x. Type A is the law for x = a, B for x = b, C for a third
+value of k-ary response. Which types suffice is proved in docs/theory.md; scales of the noise that
+some of them need are certified here, alpha by alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
+from dpcheckin.accounting.engine.typed.smoothing import least_smoothing
+
+TypesAt = Callable[[float], Types | None]
+"""From alpha - 1 to the types there; None where nothing better than the worst law is known."""
+
+
+class Family(Enum):
+    """Randomizers for which it is known what a report can look like from another value."""
+
+    TWO_VALUES = "binary response or a random hemisphere"
+    SYMBOLS = "k-ary response, k of 3 or more"
+    ANY_PURE = "every randomizer of this local epsilon"
+    GAUSSIAN = "Gaussian noise"
+    OTHER = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbols:
+    """Laws of k-ary response; a hit has probability `hit`, any other symbol the same.
+
+    Args:
+        local_epsilon: Logarithm of the ratio e0.
+        hit: Probability of a symbol that is not one's own.
+        symbols: How many there are.
+    """
+
+    local_epsilon: float
+    hit: float
+    symbols: int
+
+    @property
+    def _e0(self) -> float:
+        return math.exp(self.local_epsilon)
+
+    def at_first(self, rise: float) -> AtomLaw:
+        """Type A."""
+        gain, own = math.expm1(self.local_epsilon) * (1 + rise), self.hit * self._e0
+        blank = (self.symbols - 2) * self.hit
+        return AtomLaw.of((gain / self._e0, own), (-gain, self.hit), (0.0, blank))
+
+    def at_second(self, rise: float) -> AtomLaw:
+        """Type B."""
+        gain, own = math.expm1(self.local_epsilon), self.hit * self._e0
+        blank = (self.symbols - 2) * self.hit
+        return AtomLaw.of((gain, self.hit), (-gain / self._e0, own), (0.0, blank))
+
+    def at_third(self, rise: float) -> AtomLaw:
+        """Type C."""
+        gain = math.expm1(self.local_epsilon)
+        return AtomLaw.of(
+            (gain, self.hit),
+            (-gain * (1 + rise), self.hit),
+            (rise * gain / self._e0, self.hit * self._e0),
+            (0.0, (self.symbols - 3) * self.hit),
+        )
+
+    def worst(self, rise: float) -> AtomLaw:
+        """Both tails at once, which no single value has."""
+        gain = math.expm1(self.local_epsilon)
+        return AtomLaw.of(
+            (gain, self.hit),
+            (-gain * (1 + rise), self.hit),
+            (rise, gain * self.hit),
+            (0.0, (self.symbols - 2) * self.hit),
+        )
+
+
+def symbols(local_epsilon: float, count: int) -> Symbols:
+    """k-ary response with so many symbols."""
+    return Symbols(local_epsilon, 1 / (math.exp(local_epsilon) + count - 1), count)
+
+
+def two_values(local_epsilon: float) -> TypesAt:
+    """Binary response and random hemispheres: types A and B, as they are."""
+    laws = symbols(local_epsilon, 2)
+    return lambda rise: Types((laws.at_first(rise), laws.at_second(rise)), laws.worst(rise))
+
+
+@dataclass(slots=True)
+class _Smoothed:
+    """Scales found so far, as first guesses for the next alpha."""
+
+    guess: float
+    weight: float = 0.5
+    known: dict[float, Types | None] = field(default_factory=dict)
+
+
+def k_ary(local_epsilon: float, count: int) -> TypesAt:
+    """k-ary response, k >= 3: type C alone, with the noise that puts A and B below it."""
+    laws = symbols(local_epsilon, count)
+    return _third_alone(laws, laws)
+
+
+def any_pure(local_epsilon: float) -> TypesAt:
+    """Every randomizer of this local epsilon: A and B of binary, C of 3-ary response.
+
+    C has the larger variance for e0 > 2, A and B for e0 < 2; the other is put below by noise.
+    """
+    two, three = symbols(local_epsilon, 2), symbols(local_epsilon, 3)
+    if math.exp(local_epsilon) > 2.0:
+        return _third_alone(two, three)
+    kept = _Smoothed(0.1 * math.expm1(local_epsilon))
+
+    def types(rise: float) -> Types | None:
+        first, second, third = two.at_first(rise), two.at_second(rise), three.at_third(rise)
+        for weight in (kept.weight, 0.5, 0.45, 0.55, 0.4, 0.6, 0.3, 0.7):
+            scale = least_smoothing(third, [(1 - weight, first), (weight, second)], kept.guess)
+            if scale is not None:
+                kept.guess, kept.weight = scale, weight
+                return Types((first, second), two.worst(rise), scale)
+        return None
+
+    return _remembered(types, kept)
+
+
+def _third_alone(two: Symbols, three: Symbols) -> TypesAt:
+    kept = _Smoothed(0.3 * math.expm1(two.local_epsilon))
+
+    def types(rise: float) -> Types | None:
+        third = three.at_third(rise)
+        scale = 0.0
+        for law in (two.at_first(rise), two.at_second(rise)):
+            needed = least_smoothing(law, [(1.0, third)], kept.guess)
+            if needed is None:
+                return None
+            scale = max(scale, needed)
+        kept.guess = scale
+        return Types((third,), two.worst(rise), scale)
+
+    return _remembered(types, kept)
+
+
+def _remembered(types: TypesAt, kept: _Smoothed) -> TypesAt:
+    def at(rise: float) -> Types | None:
+        if rise not in kept.known:
+            kept.known[rise] = types(rise)
+        return kept.known[rise]
+
+    return at
+
+
+def pure_types(family: Family, local_epsilon: float, count: int) -> TypesAt | None:
+    """The types of a family of randomizers, None if none are known."""
+    if family in (Family.OTHER, Family.GAUSSIAN) or local_epsilon == 0.0:
+        return None
+    if family is Family.TWO_VALUES:
+        return two_values(local_epsilon)
+    return k_ary(local_epsilon, count) if family is Family.SYMBOLS else any_pure(local_epsilon)
+
+
+def third_is_worse(family: Family, local_epsilon: float) -> bool:
+    """Do others at a third value lose more, among many, than others at one of the two?"""
+    if family is Family.ANY_PURE:
+        return math.exp(local_epsilon) > 2.0
+    return family is Family.SYMBOLS

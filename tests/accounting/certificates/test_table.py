@@ -1,0 +1,92 @@
+"""The shipped table: read, asked, proved again in part, and refused when damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpcheckin.accounting.certificates import certified_scale
+from dpcheckin.accounting.certificates.gram import leaves
+from dpcheckin.accounting.certificates.table import read, shipped_lines, verified, written
+from dpcheckin.errors import InvalidParameter
+
+PROOFS = sorted(read(shipped_lines()), key=lambda proof: proof.claim.diameter)
+
+
+def test_a_random_part_of_the_table_is_proved_again() -> None:
+    """Other entries and other cells in every run; the seed is printed if one fails."""
+    seed = int.from_bytes(os.urandom(4))
+    rng = np.random.default_rng(seed)
+    for i in rng.choice(len(PROOFS), 6, replace=False):
+        proof = PROOFS[i]
+        examined, failing = verified(proof, 30 / len(leaves(proof.tree)), seed)
+        assert examined >= 29
+        assert failing == 0, f"s = {proof.claim.diameter}, seed {seed}"
+
+
+@pytest.mark.slow
+def test_three_whole_entries_are_proved_again() -> None:
+    """All cells of the first, the middle and the last entry up to s = 1."""
+    small = [one for one in PROOFS if one.claim.diameter <= 1]
+    for proof in (small[0], small[len(small) // 2], small[-1]):
+        examined, failing = verified(proof)
+        assert failing == 0 and examined == len(leaves(proof.tree))
+
+
+def test_the_table_covers_what_the_documentation_says() -> None:
+    """Diameters from 1/4 to 2, neighbours 1.1% apart from 1/2 on, types at most 1% wider."""
+    diameters = np.array([one.claim.diameter for one in PROOFS])
+    assert diameters[0] <= 0.25 and diameters[-1] == 2.0
+    ratios = diameters[1:] / diameters[:-1]
+    assert np.all(ratios < 1.022)
+    assert np.all(ratios[diameters[1:] > 0.5] < 1.011)
+    for proof in PROOFS:
+        claim = proof.claim
+        assert claim.diameter < claim.scale <= 1.0101 * claim.diameter
+        assert claim.violation <= 1e-12
+        assert claim.largest_alpha > 1 + 0.55 * min(claim.diameter, 1.0)
+
+
+def test_a_question_is_answered_by_the_next_larger_diameter() -> None:
+    """And by nothing above the table or far below it."""
+    for diameter in (0.5, 0.777, 1.0, 1.99, 2.0):
+        found = certified_scale(diameter)
+        assert found is not None
+        assert diameter <= found.diameter < 1.011 * diameter
+        assert found.scale > found.diameter
+    exact = certified_scale(1.0)
+    assert exact is not None and exact.diameter == 1.0 and exact.smoothing == 2.8
+    assert certified_scale(2.0001) is None
+    assert certified_scale(PROOFS[0].claim.diameter / 1.2) is None
+
+
+@pytest.mark.parametrize("diameter", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_diameter_out_of_range_is_refused(diameter: float) -> None:
+    """With the name and the value."""
+    with pytest.raises(InvalidParameter, match="diameter"):
+        certified_scale(diameter)
+
+
+def test_lines_survive_writing_and_damage_is_seen() -> None:
+    """Every digit of a claim and every mark of its tree."""
+    for line, proof in zip(shipped_lines(), read(shipped_lines()), strict=True):
+        assert json.loads(written(proof)) == json.loads(line)
+    entry = json.loads(shipped_lines()[0])
+    entry["marks"] += 1
+    with pytest.raises(InvalidParameter):
+        list(read([json.dumps(entry)]))
+
+
+def test_the_command_verifies_and_reports() -> None:
+    """A few cells of one entry; exit code 0, and 1 when nothing is selected."""
+    command = [sys.executable, "-m", "dpcheckin.accounting.certificates", "verify"]
+    chosen = ["--smallest", "0.5", "--largest", "0.5", "--share", "0.02"]
+    done = subprocess.run([*command, *chosen], capture_output=True, text=True, check=True)
+    assert "holds" in done.stdout and "1 entries, 0 failing cells" in done.stdout
+    none = subprocess.run([*command, "--smallest", "50"], capture_output=True, text=True)
+    assert none.returncode == 1
