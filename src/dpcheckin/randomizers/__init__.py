@@ -13,22 +13,31 @@ from dpcheckin.randomizers.base import (
     VectorRandomizer,
 )
 from dpcheckin.randomizers.caps import LdpSgd, PrivUnit
+from dpcheckin.randomizers.codes import HadamardResponse, LocalHashing
+from dpcheckin.randomizers.frequency import FrequencyRandomizer
+from dpcheckin.randomizers.levels import DitheredLevels
 from dpcheckin.randomizers.one_bit import L1Bit, LInfinityBit, lp_randomizer
 from dpcheckin.randomizers.response import BinaryResponse, DaryResponse
 from dpcheckin.randomizers.skellam import SkellamInteger, stochastic_round
 from dpcheckin.randomizers.skellam_vector import SkellamVector
 from dpcheckin.randomizers.source import RandomSource, SecureSource, SeededSource
+from dpcheckin.randomizers.subsets import SubsetSelection, UnaryEncoding
+from dpcheckin.randomizers.tree import TreeResponse
 
 __all__ = [
     "BinaryResponse",
     "CategoryRandomizer",
     "ClipOnly",
     "DaryResponse",
+    "DitheredLevels",
+    "FrequencyRandomizer",
     "Gaussian",
+    "HadamardResponse",
     "L1Bit",
     "LInfinityBit",
     "Laplace",
     "LdpSgd",
+    "LocalHashing",
     "PrivUnit",
     "RandomSource",
     "Randomizer",
@@ -36,8 +45,11 @@ __all__ = [
     "SeededSource",
     "SkellamInteger",
     "SkellamVector",
+    "SubsetSelection",
     "SummableRandomizer",
     "SummedReports",
+    "TreeResponse",
+    "UnaryEncoding",
     "VectorRandomizer",
     "lp_randomizer",
     "stochastic_round",

@@ -269,14 +269,10 @@ class PrivUnit(_CapRandomizer):
 
     @property
     def pair(self) -> LocalPair:
-        from dpcheckin.accounting import ThreeAtoms
+        from dpcheckin.accounting.cap_pairs import cap_pair
 
-        # from the very p and q that are sampled, so that the two cannot drift apart
-        p, q, e0 = self.cap_probability, self.cap_measure, math.exp(self.local_epsilon)
-        hit = q * (1 - p) / (1 - q)
-        neutral = max(0.0, 1 - (e0 + 1) * hit) if q < 0.5 else 0.0
-        name = f"PrivUnit in {self.dimension} dimensions"
-        return ThreeAtoms(name, self.local_epsilon, hit, neutral, full_shuffle_proved=True)
+        # from the very cap that is sampled, so that the two cannot drift apart
+        return cap_pair(self.local_epsilon, self.dimension, self.cap_measure)
 
     def describe(self) -> str:
         return f"PrivUnit, local epsilon {self.local_epsilon:g}"

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import CategoryRandomizer, at_least, positive
+from dpcheckin.randomizers.base import at_least, positive
+from dpcheckin.randomizers.frequency import Counts, FrequencyRandomizer, Reports
 from dpcheckin.randomizers.source import RandomSource
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class DaryResponse(CategoryRandomizer):
+class DaryResponse(FrequencyRandomizer):
     """Report the true symbol e^ε₀ times as often as each other one.
 
     Args:
@@ -66,16 +67,21 @@ class DaryResponse(CategoryRandomizer):
         others = (values + 1 + source.integers(self.symbols - 1, values.shape)) % self.symbols
         return np.where(source.uniform(values.shape) < self.truth, values, others)
 
-    def estimate(self, reports: NDArray[np.int64]) -> NDArray[np.float64]:
-        reports = self.check_symbols(reports)
-        seen = np.bincount(reports, minlength=self.symbols)
-        return np.asarray((seen - reports.size * self.lie) / (self.truth - self.lie), np.float64)
+    @property
+    def own_support(self) -> float:
+        return self.truth
 
-    def variance(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
-        counts = np.asarray(counts, dtype=np.float64)
-        own = counts * self.truth * (1 - self.truth)
-        foreign = (counts.sum() - counts) * self.lie * (1 - self.lie)
-        return np.asarray((own + foreign) / (self.truth - self.lie) ** 2)
+    @property
+    def other_support(self) -> float:
+        return self.lie
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        return (self.symbols,)
+
+    def support(self, reports: Reports) -> Counts:
+        reports = self.check_symbols(reports)
+        return np.bincount(reports, minlength=self.symbols).astype(np.float64)
 
 
 @dataclass(frozen=True)

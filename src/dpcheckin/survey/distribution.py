@@ -1,0 +1,272 @@
+"""The whole distribution of a bounded number, and quantiles of it.
+
+Numbers fall into equal bins. One round asks for the bin, or for a node of a tree over the bins,
+and the figures of all levels are made one consistent histogram by weighted least squares. The
+distribution function is its running sum; it is made non-decreasing last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.randomizers import Randomizer, TreeResponse
+from dpcheckin.randomizers.base import at_least
+from dpcheckin.randomizers.formats import Reports
+from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.histogram import ShareLaw
+from dpcheckin.survey.numbers import check_bounds, unit_numbers
+from dpcheckin.survey.query import Query, Values, counted
+from dpcheckin.survey.sampling import Sample, critical_value, normal_interval, sample_of
+from dpcheckin.survey.tree_estimates import even_variance, reach_of, running_shares
+
+MOST_BINS = 1 << 14
+MOST_LEAVES_OF_A_TREE = 1024
+MOST_BINS_IN_FULL = 256  # above, the error of a tree is predicted roughly
+_BRANCHING = (2, 3, 4, 6, 8, 12, 16, 24, 32)
+
+
+@dataclass(frozen=True)
+class Distribution(Query):
+    """The distribution function at the upper edge of every bin.
+
+    Args:
+        low: smallest number.
+        high: largest number; numbers beyond a bound count as the bound.
+        bins: equal parts of the interval.
+    """
+
+    kind = "distribution"
+    unit = "of the population"
+    low: float
+    high: float
+    bins: int = 64
+
+    def __post_init__(self) -> None:
+        check_bounds(self.low, self.high)
+        at_least("bins", self.bins, 2)
+        if self.bins > MOST_BINS:
+            raise InvalidParameter("bins", self.bins, f"at most {MOST_BINS:,}")
+
+    @property
+    def edges(self) -> NDArray[np.float64]:
+        """Lower edge of the first bin, then the upper edge of every bin."""
+        return np.linspace(self.low, self.high, self.bins + 1)
+
+    def encode(self, values: Any) -> Values:
+        places = unit_numbers(values, self.low, self.high)
+        return np.minimum((places * self.bins).astype(np.int64), self.bins - 1)
+
+    def mechanisms(self) -> Sequence[str]:
+        trees = [f"tree:{b}" for b in _BRANCHING if b * b <= 2 * self.bins]
+        return ["flat", *(trees if self.bins <= MOST_LEAVES_OF_A_TREE else [])]
+
+    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> TreeResponse:
+        name, branching = self.mechanism_or_first(mechanism)
+        if name == "flat" and branching is None:
+            return TreeResponse(local_epsilon, self.bins, self.bins)
+        if name != "tree" or not branching or self.bins > MOST_LEAVES_OF_A_TREE:
+            allowed = f"flat, or tree:CHILDREN with at most {MOST_LEAVES_OF_A_TREE:,} bins"
+            raise InvalidParameter("mechanism", mechanism, allowed)
+        return TreeResponse(local_epsilon, self.bins, branching)
+
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        plan: Plan,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        shares, deviation, parts, dropped = self._running(reports, plan)
+        z = critical_value(confidence, self.bins - 1 if simultaneous else 1)
+        lower, upper = normal_interval(shares, deviation, z)
+        values = non_decreasing(shares)
+        lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
+        if simultaneous:
+            lower, upper = _band(lower, upper)
+        return Estimate(
+            names=tuple(f"{edge:.6g}" for edge in self.edges[1:]),
+            values=values,
+            lower=np.minimum(lower, values),
+            upper=np.maximum(upper, values),
+            deviation=deviation,
+            confidence=confidence,
+            simultaneous=simultaneous,
+            population=plan.population,
+            reports=sum(parts),
+            dropped=dropped,
+            more={"unbiased": shares, "edges": self.edges[1:]},
+            parts=parts,
+        )
+
+    def _running(
+        self, reports: Sequence[Reports] | Reports, plan: Plan
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[int, ...], int]:
+        """Unbiased running shares, deviations, the reports of each level, and what was dropped."""
+        kept, dropped = counted(reports, plan)
+        sample = sample_of(plan.population, [len(some) for some in kept])
+        tree, together = _tree(plan.randomizer), np.concatenate(kept)
+        shares, variance = running_shares(tree, together, sample)
+        levels = np.bincount(together[:, 0], minlength=len(tree.levels))
+        return shares, np.sqrt(variance), tuple(map(int, levels)), dropped
+
+    def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
+        """Mean over the edges, for numbers spread evenly."""
+        tree = _tree(randomizer)
+        places = np.arange(1, self.bins) / self.bins
+        if len(tree.sizes) == 1 and tree.levels[0].other_support < 0.5:
+            p, q = tree.levels[0].own_support, tree.levels[0].other_support
+            edges = np.arange(1, self.bins)
+            return _flat_error(edges, p, q, sample, places)
+        levels = len(tree.sizes)
+        part = Sample(sample.population, tuple(size / levels for size in sample.sizes))
+        if self.bins <= MOST_BINS_IN_FULL:
+            variance = even_variance(tree) * levels / sample.reports
+            spared = places * (1 - places) * sample.repeated / sample.reports
+            return math.sqrt(float(np.mean(np.maximum(variance[:-1] - spared, 0.0))))
+        # from above: as if a running share were the sum of half of every node's children
+        total = float(np.mean(places * (1 - places))) * part.who
+        for level, size in zip(tree.levels, tree.sizes, strict=True):
+            law = ShareLaw(level.own_support, level.other_support, part)
+            whole = float(law.deviation(np.array([1.0 / size]))[0]) ** 2
+            node = whole - part.who * (size - 1) / (size * size)
+            total += (tree.branching - 1) / 2 * max(node, 0.0)
+        return math.sqrt(total)
+
+    def reach(self, plan: Plan) -> NDArray[np.float64]:
+        """Of the distribution function at each edge, level by level."""
+        return reach_of(_tree(plan.randomizer))
+
+    def moved(self, estimate: Estimate, bounds: NDArray[np.float64]) -> tuple[Values, Values]:
+        """Making a function non-decreasing keeps order: the ends of the band are made so too."""
+        shares = estimate.more["unbiased"]
+        return non_decreasing(shares - bounds), non_decreasing(shares + bounds)
+
+    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+        seen = np.bincount(values, minlength=self.bins).cumsum()
+        return np.asarray(seen / len(values), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Quantiles(Distribution):
+    """Numbers below which given parts of the population lie.
+
+    Args:
+        low: smallest number.
+        high: largest number; numbers beyond a bound count as the bound.
+        bins: equal parts of the interval; within one, numbers are taken as spread evenly.
+        probabilities: of the quantiles; ½ is the median.
+    """
+
+    kind = "quantiles"
+    probabilities: tuple[float, ...] = (0.25, 0.5, 0.75)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.probabilities or not all(0 < p < 1 for p in self.probabilities):
+            raise InvalidParameter("probabilities", self.probabilities, "strictly between 0 and 1")
+
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        plan: Plan,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        shares, deviation, parts, dropped = self._running(reports, plan)
+        z = critical_value(confidence, len(self.probabilities) if simultaneous else 1)
+        lower, upper = _outer(*normal_interval(shares, deviation, z))
+        whole = non_decreasing(shares)
+        values = self._inverse(whole)
+        first, last = self._inverse(upper), self._inverse(lower)
+        return Estimate(
+            names=tuple(f"{p:g}" for p in self.probabilities),
+            values=values,
+            lower=first,
+            upper=last,
+            deviation=(last - first) / (2 * z),
+            confidence=confidence,
+            simultaneous=simultaneous,
+            population=plan.population,
+            reports=sum(parts),
+            dropped=dropped,
+            parts=parts,
+            more={
+                "edges": self.edges[1:],
+                "unbiased": shares,
+                "shares": whole,
+                "shares_lower": lower,
+                "shares_upper": upper,
+            },
+        )
+
+    def moved(self, estimate: Estimate, bounds: NDArray[np.float64]) -> tuple[Values, Values]:
+        """Where the ends of the band of distribution functions pass each probability."""
+        low, high = super().moved(estimate, bounds)
+        return self._inverse(high), self._inverse(low)
+
+    def _inverse(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where a non-decreasing function through the edges passes each probability."""
+        heights = np.concatenate([[0.0], shares])
+        heights[-1] = max(heights[-1], 1.0)
+        found = []
+        for p in self.probabilities:
+            after = int(np.searchsorted(heights, p, side="left"))
+            left, right = heights[after - 1], heights[after]
+            part = (p - left) / (right - left) if right > left else 0.0
+            found.append(self.edges[after - 1] + part * (self.edges[after] - self.edges[after - 1]))
+        return np.array(found)
+
+    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+        return self._inverse(super().truth_of(values, estimate))
+
+
+def non_decreasing(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The non-decreasing shares nearest to these, within [0, 1], ending at 1."""
+    fitted = np.clip(optimize.isotonic_regression(shares).x, 0.0, 1.0)
+    fitted[-1] = 1.0
+    return np.asarray(fitted)
+
+
+def _band(
+    lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What is left of a band that holds everywhere for a function that does not decrease."""
+    high = np.minimum.accumulate(upper[::-1])[::-1]
+    return np.maximum.accumulate(lower), np.asarray(high)
+
+
+def _outer(
+    lower: NDArray[np.float64], upper: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The band that holds at each place alone, widened until it does not decrease.
+
+    It is passed where some interval first, or last, allows a share: nothing that the intervals
+    allow is lost.
+    """
+    low = np.clip(np.minimum.accumulate(lower[::-1])[::-1], 0.0, 1.0)
+    high = np.clip(np.maximum.accumulate(upper), 0.0, 1.0)
+    return low, high
+
+
+def _flat_error(
+    edges: NDArray[np.int64], p: float, q: float, sample: Sample, places: NDArray[np.float64]
+) -> float:
+    below, beyond = p + (edges - 1) * q, edges * q
+    coins = places * below * (1 - below) + (1 - places) * beyond * (1 - beyond)
+    variance = coins / (sample.reports * (p - q) ** 2) + sample.who * places * (1 - places)
+    return math.sqrt(float(np.mean(variance)))
+
+
+def _tree(randomizer: Randomizer) -> TreeResponse:
+    if not isinstance(randomizer, TreeResponse):
+        raise InvalidParameter("randomizer", randomizer.describe(), "a tree of bins")
+    return randomizer

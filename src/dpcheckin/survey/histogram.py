@@ -1,0 +1,260 @@
+"""How many people hold each of some known categories, or have one property at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.randomizers import (
+    DaryResponse,
+    FrequencyRandomizer,
+    HadamardResponse,
+    Randomizer,
+    SubsetSelection,
+    UnaryEncoding,
+)
+from dpcheckin.randomizers.formats import Reports
+from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.query import Query, Values, counted, numbers_of, plain_values
+from dpcheckin.survey.sampling import Figures, Sample, critical_value, sample_of, score_interval
+
+MOST_CATEGORIES = 1 << 20
+_SUBSETS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
+
+
+@dataclass(frozen=True)
+class Histogram(Query):
+    """How many people hold each category.
+
+    Args:
+        categories: their names, or how many there are (then values are 0, 1, …).
+
+    >>> query = Histogram(("red", "green", "blue"))
+    >>> query.encode(["blue", "red"]).tolist()
+    [2, 0]
+    """
+
+    kind = "histogram"
+    categories: tuple[str, ...] | int
+
+    def __post_init__(self) -> None:
+        names = self.categories
+        if isinstance(names, bool) or not isinstance(names, int | tuple):
+            raise InvalidParameter("categories", names, "a number or a tuple of names")
+        if isinstance(names, tuple) and len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InvalidParameter("categories", twice, "names that differ")
+        if not 2 <= self.size <= MOST_CATEGORIES:
+            raise InvalidParameter("categories", self.size, f"from 2 to {MOST_CATEGORIES:,}")
+
+    @property
+    def size(self) -> int:
+        """How many categories there are."""
+        return self.categories if isinstance(self.categories, int) else len(self.categories)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The categories' names."""
+        if isinstance(self.categories, int):
+            return tuple(map(str, range(self.categories)))
+        return self.categories
+
+    def encode(self, values: Any) -> Values:
+        given = plain_values(values)
+        if isinstance(self.categories, int):
+            return _symbols(given, self.size)
+        index = {name: i for i, name in enumerate(self.categories)}
+        try:
+            return np.array([index[str(value)] for value in given], dtype=np.int64)
+        except KeyError as unknown:
+            raise InvalidParameter("values", unknown.args[0], "one of the categories") from None
+
+    def mechanisms(self) -> Sequence[str]:
+        subsets = [f"subset:{w}" for w in _SUBSETS if w <= self.size // 2]
+        return ["dary", *(subsets if self.size > 2 else []), "unary", "hadamard"]
+
+    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> FrequencyRandomizer:
+        name, argument = self.mechanism_or_first(mechanism)
+        if name == "subset" and argument is not None:
+            return SubsetSelection(local_epsilon, self.size, argument)
+        made = _PLAIN.get(name)
+        if made is None or argument is not None:
+            raise InvalidParameter("mechanism", mechanism, "dary, subset:W, unary or hadamard")
+        return made(local_epsilon, self.size)
+
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        plan: Plan,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        kept, dropped = counted(reports, plan)
+        randomizer = _frequency(plan.randomizer)
+        sample = sample_of(plan.population, [len(some) for some in kept])
+        support = sum((randomizer.support(some) for some in kept), np.zeros(self.size))
+        p, q = randomizer.own_support, randomizer.other_support
+        shares = (support / sample.reports - q) / (p - q)
+        z = critical_value(confidence, self.size if simultaneous else 1)
+        law = ShareLaw(p, q, sample)
+        lower, upper = score_interval(shares, law.moments, z)
+        people = plan.population
+        return Estimate(
+            names=self.names,
+            values=shares * people,
+            lower=lower * people,
+            upper=upper * people,
+            deviation=law.deviation(np.clip(shares, 0.0, 1.0)) * people,
+            confidence=confidence,
+            simultaneous=simultaneous,
+            population=people,
+            reports=int(sample.reports),
+            dropped=dropped,
+        )
+
+    def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
+        made = _frequency(randomizer)
+        law = ShareLaw(made.own_support, made.other_support, sample)
+        return float(law.deviation(np.array([1.0 / self.size]))[0]) * sample.population
+
+    def reach(self, plan: Plan) -> NDArray[np.float64]:
+        """A report supports a category or it does not."""
+        made = _frequency(plan.randomizer)
+        return np.array([[plan.population / (made.own_support - made.other_support)]])
+
+    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+        return np.bincount(values, minlength=self.size).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Count(Histogram):
+    """How many people have a property; values are 0 or 1, true or false.
+
+    Args:
+        categories: always 2; the figure is that of 1.
+    """
+
+    kind = "count"
+    categories: tuple[str, ...] | int = 2
+
+    def __post_init__(self) -> None:
+        if self.categories != 2:
+            raise InvalidParameter("categories", self.categories, "2: yes or no")
+
+    @property
+    def size(self) -> int:
+        return 2
+
+    def encode(self, values: Any) -> Values:
+        given = plain_values(values)
+        if given.dtype.kind in "OUS":
+            words = [str(value).strip().lower() for value in given]
+            known = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
+            strange = next((word for word in words if word not in known), None)
+            if strange is not None:
+                raise InvalidParameter("values", strange, "0 or 1, true or false, yes or no")
+            return np.array([known[word] for word in words], dtype=np.int64)
+        return _symbols(given, 2)
+
+    def mechanisms(self) -> Sequence[str]:
+        return ["dary"]
+
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        plan: Plan,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        both = super().estimate(reports, plan, confidence)
+        one = slice(1, 2)
+        return Estimate(
+            ("yes",), both.values[one], both.lower[one], both.upper[one], both.deviation[one],
+            confidence, simultaneous, both.population, both.reports, both.dropped,
+        )  # fmt: skip
+
+    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+        return super().truth_of(values, estimate)[1:]
+
+
+@dataclass(frozen=True)
+class ShareLaw:
+    """The law of an estimated share: coins of the reports and the draw of who reports.
+
+    Args:
+        own: probability that a report supports the client's own category.
+        other: the same for another category.
+        sample: how many reports came.
+        more: variance that neither coins nor the draw explain, such as that of shared hashes.
+    """
+
+    own: float
+    other: float
+    sample: Sample
+    more: float = 0.0
+
+    def deviation(self, shares: Figures) -> Figures:
+        """Standard deviation of the estimate when these are the true shares."""
+        return self.moments(shares)[0]
+
+    def moments(self, shares: Figures) -> tuple[Figures, Figures, Figures]:
+        """Standard deviation, skewness and excess kurtosis of the estimate at these shares.
+
+        Third and fourth cumulants of the draw are left out: where they matter the shares are not
+        small, and there the estimate is as good as normal.
+        """
+        p, q, n = self.own, self.other, self.sample.reports
+        gap = p - q
+
+        def mixed(own: float, other: float) -> Figures:
+            return np.asarray(shares * own + (1 - shares) * other)
+
+        coins = mixed(p * (1 - p), q * (1 - q)) / (n * gap**2)
+        variance = coins + self.sample.who * shares * (1 - shares) + self.more
+        deviation = np.sqrt(variance)
+        third = mixed(p * (1 - p) * (1 - 2 * p), q * (1 - q) * (1 - 2 * q)) / (n**2 * gap**3)
+        fourth = mixed(_fourth(p), _fourth(q)) / (n**3 * gap**4)
+        return deviation, third / deviation**3, fourth / variance**2
+
+
+def _fourth(p: float) -> float:
+    """Fourth cumulant of a coin."""
+    return p * (1 - p) * (1 - 6 * p * (1 - p))
+
+
+def _symbols(given: Values, size: int) -> Values:
+    if given.dtype.kind in "OUS":
+        given = numbers_of(given)
+    if given.dtype.kind == "b":
+        given = given.astype(np.int64)
+    if given.dtype.kind == "f":
+        broken = given[~(np.isfinite(given) & (given == np.floor(given)))]
+        if broken.size:
+            raise InvalidParameter("values", float(broken[0]), "whole numbers")
+        given = given.astype(np.int64)
+    if given.dtype.kind not in "iu":
+        raise InvalidParameter("values", str(given.dtype), "whole numbers")
+    if given.size and (given.min() < 0 or given.max() >= size):
+        bad = given[(given < 0) | (given >= size)][0]
+        raise InvalidParameter("values", int(bad), f"from 0 to {size - 1}")
+    return given.astype(np.int64)
+
+
+def _frequency(randomizer: Randomizer) -> FrequencyRandomizer:
+    if not isinstance(randomizer, FrequencyRandomizer):
+        raise InvalidParameter("randomizer", randomizer.describe(), "one that counts symbols")
+    return randomizer
+
+
+_PLAIN: dict[str, type[DaryResponse] | type[UnaryEncoding] | type[HadamardResponse]] = {
+    "dary": DaryResponse,
+    "unary": UnaryEncoding,
+    "hadamard": HadamardResponse,
+}

@@ -1,0 +1,144 @@
+"""Mean and sum of one bounded number a client."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.randomizers import DitheredLevels, Randomizer
+from dpcheckin.randomizers.formats import Reports
+from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.query import Query, Values, counted, numbers_of, plain_values
+from dpcheckin.survey.sampling import Sample, critical_value, normal_interval, sample_of
+
+_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+
+
+def unit_numbers(values: Any, low: float, high: float) -> Values:
+    """Numbers as places in [0, 1] between the bounds; those beyond are moved to the bound.
+
+    Args:
+        values: one number a client.
+        low: what becomes 0.
+        high: what becomes 1.
+    """
+    numbers = numbers_of(plain_values(values))
+    return np.clip((numbers - low) / (high - low), 0.0, 1.0)
+
+
+def check_bounds(low: object, high: object) -> None:
+    """Refuse bounds that are none."""
+    fine = all(isinstance(one, int | float) and math.isfinite(one) for one in (low, high))
+    if not fine or not low < high:  # type: ignore[operator]
+        raise InvalidParameter("low", low, f"a finite number below high = {high}")
+
+
+@dataclass(frozen=True)
+class Mean(Query):
+    """The mean of a number between two bounds; numbers beyond a bound count as the bound.
+
+    Args:
+        low: smallest number.
+        high: largest number.
+
+    >>> Mean(0, 10).encode([5, 12]).tolist()
+    [0.5, 1.0]
+    """
+
+    kind = "mean"
+    unit = "of the numbers' unit"
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        check_bounds(self.low, self.high)
+
+    def encode(self, values: Any) -> Values:
+        return unit_numbers(values, self.low, self.high)
+
+    def mechanisms(self) -> Sequence[str]:
+        return [f"levels:{steps}" for steps in _STEPS]
+
+    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> DitheredLevels:
+        name, steps = self.mechanism_or_first(mechanism)
+        if name != "levels" or not steps:
+            raise InvalidParameter("mechanism", mechanism, "levels:STEPS")
+        return DitheredLevels(local_epsilon, steps)
+
+    def _scale(self, population: int) -> tuple[float, float]:
+        """What a mean in [0, 1] is multiplied by, and what is added."""
+        return self.high - self.low, self.low
+
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        plan: Plan,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        kept, dropped = counted(reports, plan)
+        made = _levels(plan.randomizer)
+        sample = sample_of(plan.population, [len(some) for some in kept])
+        together = np.concatenate(kept)
+        each = made.estimate(together)
+        spread = float(np.var(each, ddof=1)) if len(each) > 1 else 1.0
+        noise = made.response_variance(together) + made.rounding_variance
+        variance = sample.mean_variance(np.array([spread]), np.array([max(spread - noise, 0.0)]))
+        times, plus = self._scale(plan.population)
+        deviation = np.sqrt(variance) * times
+        value = np.array([each.mean() * times + plus])
+        lower, upper = normal_interval(value, deviation, critical_value(confidence))
+        return Estimate(
+            names=(self.kind,),
+            values=value,
+            lower=np.maximum(lower, plus),
+            upper=np.minimum(upper, plus + times),
+            deviation=deviation,
+            confidence=confidence,
+            simultaneous=simultaneous,
+            population=plan.population,
+            reports=int(sample.reports),
+            dropped=dropped,
+        )
+
+    def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
+        """Numbers spread evenly between the bounds are assumed."""
+        noise = _levels(randomizer).noise_variance(1 / 2, 1 / 3)
+        variance = noise / sample.reports + sample.who / 12
+        return math.sqrt(variance) * self._scale(sample.population)[0]
+
+    def reach(self, plan: Plan) -> NDArray[np.float64]:
+        """From the lowest level with the largest dither to the highest with the smallest."""
+        return np.array([[_levels(plan.randomizer).range * self._scale(plan.population)[0]]])
+
+    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+        times, plus = self._scale(len(values))
+        return np.array([values.mean() * times + plus])
+
+
+@dataclass(frozen=True)
+class Sum(Mean):
+    """The sum over all clients of a number between two bounds.
+
+    Args:
+        low: smallest number.
+        high: largest number.
+    """
+
+    kind = "sum"
+
+    def _scale(self, population: int) -> tuple[float, float]:
+        return (self.high - self.low) * population, self.low * population
+
+
+def _levels(randomizer: Randomizer) -> DitheredLevels:
+    if not isinstance(randomizer, DitheredLevels):
+        raise InvalidParameter("randomizer", randomizer.describe(), "dithered levels")
+    return randomizer

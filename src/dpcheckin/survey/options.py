@@ -1,0 +1,158 @@
+"""Every option of a survey, described once; the command line takes its arguments from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import DEFAULT_DELTA, option
+from dpcheckin.survey.names import KINDS
+
+if TYPE_CHECKING:
+    from dpcheckin.survey.planning import Wish
+    from dpcheckin.survey.query import Query
+
+_QUESTION, _PRIVACY = "The question", "Privacy and error"
+
+
+@dataclass(frozen=True)
+class SurveyOptions:
+    """What a survey is to find out, and what it may cost."""
+
+    population: int | None = option(None, "Clients; a run takes the lines of its data.")
+    epsilon: float | None = option(
+        None, "Certified epsilon to keep to; 1 unless an error is wanted.", section=_PRIVACY
+    )
+    delta: float = option(DEFAULT_DELTA, "Delta of the guarantee.", section=_PRIVACY)
+    error: float | None = option(
+        None, "Wanted root mean squared error, instead of --epsilon.", section=_PRIVACY
+    )
+    largest_local_epsilon: float | None = option(
+        None, "Most that may be left, over all rounds, if the shuffler colludes.", section=_PRIVACY
+    )
+    confidence: float = option(0.95, "Of the intervals.", section=_PRIVACY)
+    simultaneous: bool = option(False, "All intervals are to hold at once.", section=_PRIVACY)
+    rounds: int | None = option(None, "Rounds; chosen if left out.", section=_PRIVACY)
+    rate: float | None = option(
+        None, "Probability that a client reports in a round; 1 if left out.", section=_PRIVACY
+    )
+    randomizer: str | None = option(
+        None,
+        "dary, subset:W, unary, hadamard; levels:STEPS; flat, tree:B; hash:BITS; privunit or "
+        "hemisphere; chosen if left out.",
+        section=_PRIVACY,
+    )
+    colluding: float = option(
+        0.0, "Fraction of clients working with the analyzer.", section=_PRIVACY
+    )
+    colluding_clients: str | None = option(
+        None,
+        "Numbers of lying clients, with commas, of which it is stated how far they can move a "
+        "figure; 1,10,100 if left out.",
+        section=_PRIVACY,
+    )
+
+    categories: str | None = option(
+        None, "How many, names with commas, or @FILE with a name a line.", section=_QUESTION
+    )
+    low: float | None = option(None, "Smallest number.", section=_QUESTION)
+    high: float | None = option(None, "Largest number.", section=_QUESTION)
+    bins: int = option(64, "Equal parts of [low, high].", section=_QUESTION)
+    quantiles: str = option("0.25,0.5,0.75", "Probabilities with commas.", section=_QUESTION)
+    dimension: int | None = option(None, "Entries of a vector.", section=_QUESTION)
+    clip: float = option(1.0, "Largest length of a vector.", section=_QUESTION)
+    bits: int = option(24, "Bits of a value, 8 to 64.", section=_QUESTION)
+    top: int = option(50, "Values to list.", section=_QUESTION)
+    false_positives: float = option(
+        0.05, "Probability of listing anything that nobody holds.", section=_QUESTION
+    )
+    alphabet: str = option("", "Characters of strings; empty for numbers.", section=_QUESTION)
+
+    def query(self, kind: str) -> Query:
+        """The question that is meant.
+
+        Args:
+            kind: one of `KINDS`.
+        """
+        from dpcheckin.survey.heavy_hitters import HeavyHitters
+        from dpcheckin.survey.histogram import Count, Histogram
+        from dpcheckin.survey.vectors import VectorMean
+
+        if kind == "count":
+            return Count()
+        if kind == "histogram":
+            return Histogram(self._categories())
+        if kind == "vector-mean":
+            if self.dimension is None:
+                raise InvalidParameter("dimension", None, "a whole number, for vector-mean")
+            return VectorMean(self.dimension, self.clip)
+        if kind == "heavy-hitters":
+            return HeavyHitters(self.bits, self.top, self.false_positives, self.alphabet)
+        return self._of_numbers(kind)
+
+    def _of_numbers(self, kind: str) -> Query:
+        from dpcheckin.survey.distribution import Distribution, Quantiles
+        from dpcheckin.survey.numbers import Mean, Sum
+
+        if kind not in KINDS:
+            raise InvalidParameter("kind", kind, "one of " + ", ".join(KINDS))
+        if self.low is None or self.high is None:
+            raise InvalidParameter("low", self.low, f"given with --high, for {kind}")
+        if kind == "distribution":
+            return Distribution(self.low, self.high, self.bins)
+        if kind == "quantiles":
+            return Quantiles(self.low, self.high, self.bins, self._probabilities())
+        return (Mean if kind == "mean" else Sum)(self.low, self.high)
+
+    def _probabilities(self) -> tuple[float, ...]:
+        try:
+            return tuple(float(part) for part in self.quantiles.split(","))
+        except ValueError:
+            raise InvalidParameter("quantiles", self.quantiles, "numbers with commas") from None
+
+    def _categories(self) -> tuple[str, ...] | int:
+        text = self.categories
+        if text is None:
+            raise InvalidParameter("categories", None, "a number, names with commas, or @FILE")
+        if text.isdecimal():
+            return int(text)
+        if text.startswith("@"):
+            path = Path(text[1:])
+            if not path.is_file():
+                raise InvalidParameter("categories", text, "@ and the path of a file")
+            return tuple(line.strip() for line in path.read_text().splitlines() if line.strip())
+        return tuple(part.strip() for part in text.split(","))
+
+    def wish(self, query: Query, population: int) -> Wish:
+        """What a plan must keep to.
+
+        Args:
+            query: what is asked.
+            population: clients.
+        """
+        from dpcheckin.survey.planning import Wish
+
+        return Wish(
+            query=query,
+            population=population,
+            delta=self.delta,
+            epsilon=1.0 if self.epsilon is None and self.error is None else self.epsilon,
+            error=self.error,
+            rounds=self.rounds,
+            rate=self.rate,
+            mechanism=self.randomizer,
+            largest_local_epsilon=self.largest_local_epsilon,
+            confidence=self.confidence,
+            colluding=self.colluding,
+            colluding_clients=self._liars(),
+        )
+
+    def _liars(self) -> tuple[int, ...] | None:
+        text = self.colluding_clients
+        if text is None:
+            return None
+        if not all(part.strip().isdecimal() for part in text.split(",")):
+            raise InvalidParameter("colluding_clients", text, "whole numbers with commas")
+        return tuple(int(part) for part in text.split(","))

@@ -1,0 +1,274 @@
+"""What is asked: a frozen description that randomizes answers, estimates, and states its errors.
+
+A query knows what a client's value may be (`encode`), how it is randomized at a local epsilon
+(`randomizer`, by one of its `mechanisms`), and what follows from the reports (`estimate`). Who
+answers when is the plan's business, what it costs the accountant's. Descriptions travel as plain
+documents.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from importlib import import_module
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.randomizers import Randomizer
+from dpcheckin.randomizers.formats import ReportFormat, Reports, accepted, format_of
+from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.influence import check_clients, largest_moves, least_sizes
+from dpcheckin.survey.names import QUERIES
+from dpcheckin.survey.sampling import Sample
+
+Values = NDArray[Any]
+
+
+class Query(ABC):
+    """A question to every client of a fleet."""
+
+    kind: ClassVar[str]
+    unit: ClassVar[str] = "people"
+    """What the error is counted in."""
+    stages: int = 1
+    """Rounds that ask different things; a survey has a multiple of them."""
+
+    def as_document(self) -> dict[str, Any]:
+        """The description as plain data; `from_document` reads it."""
+        own = {one.name: _plain(getattr(self, one.name)) for one in fields(self)}  # type: ignore[arg-type]
+        return {"kind": self.kind, **own}
+
+    @staticmethod
+    def from_document(document: Mapping[str, Any]) -> Query:
+        """The query that a document describes.
+
+        Args:
+            document: as `as_document` gives it, perhaps read from JSON.
+        """
+        name = document.get("kind")
+        if not isinstance(name, str) or name not in QUERIES:
+            raise InvalidParameter("kind", name, "one of " + ", ".join(QUERIES))
+        module, cls = QUERIES[name]
+        kind: Any = getattr(import_module(f"dpcheckin.survey.{module}"), cls)
+        allowed = {one.name for one in fields(kind)}
+        given = {name: value for name, value in document.items() if name != "kind"}
+        strange = sorted(set(given) - allowed)
+        if strange:
+            raise InvalidParameter("query", strange[0], f"one of {', '.join(sorted(allowed))}")
+        frozen = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in given.items()
+        }
+        try:
+            made: Query = kind(**frozen)
+            return made
+        except TypeError as problem:
+            raise InvalidParameter("query", kind.kind, f"all it needs ({problem})") from None
+
+    @abstractmethod
+    def encode(self, values: Any) -> Values:
+        """Clients' values as the randomizer takes them; what is no value is refused.
+
+        Args:
+            values: one a client: a list, a NumPy array or a pandas Series.
+        """
+
+    @abstractmethod
+    def mechanisms(self) -> Sequence[str]:
+        """Ways to randomize an answer, by name; the planner picks the one of least error."""
+
+    @abstractmethod
+    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> Randomizer:
+        """What turns a client's encoded value into its report.
+
+        Args:
+            local_epsilon: epsilon of one report.
+            mechanism: one of `mechanisms`; without it the first.
+        """
+
+    @abstractmethod
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        plan: Plan,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        """The answer, from the reports of all rounds.
+
+        Args:
+            reports: decoded reports, one array a round; an array alone is one round.
+            plan: who was asked, and by which randomizer.
+            confidence: of the intervals.
+            simultaneous: whether all intervals are to hold at once.
+        """
+
+    @abstractmethod
+    def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
+        """Root of the mean squared error to be expected, in the query's unit.
+
+        Args:
+            randomizer: of the reports.
+            sample: how many reports come in each round.
+        """
+
+    @abstractmethod
+    def reach(self, plan: Plan) -> NDArray[np.float64]:
+        """Largest minus smallest part that a report can have in a figure, in the query's unit.
+
+        A row for each figure, or one for all; a column for each part of the reports that has a mean
+        of its own, to which every report belongs with the same probability.
+
+        Args:
+            plan: of the survey.
+        """
+
+    def influence(
+        self, plan: Plan, clients: int, answer: Estimate | int | None = None
+    ) -> NDArray[np.float64]:
+        """The most by which so many colluding clients can move each figure; proved.
+
+        In the rows of `reach` and the query's unit.
+
+        Args:
+            plan: of the survey; a client sends at most one report a round.
+            clients: how many collude; they may report in every round, whatever their coins say.
+            answer: what the reports led to, hostile ones included, or how many were counted in all
+                rounds. Without it, and where a number does not say how many each part has, as few
+                as honest coins lead to but with probability 10⁻⁹.
+        """
+        count, reach = check_clients(clients, plan.population), self.reach(plan)
+        parts, rounds = reach.shape[1], plan.rounds // self.stages
+        if isinstance(answer, Estimate):
+            return largest_moves(reach, answer.parts or (answer.reports,), count * rounds)
+        if answer is None:
+            honest = (plan.population - count) * rounds
+            least = least_sizes(honest, getattr(plan, "rate", 1.0) / parts, parts)
+        else:
+            honest = max(int(answer) - count * plan.rounds, 0)
+            least = least_sizes(honest, 1.0 / (parts * self.stages), parts)
+        # a part of its own has all of the hostile reports; of several, perhaps none
+        sizes = least + (count * rounds if parts == 1 else 0)
+        return largest_moves(reach, sizes.tolist(), count * rounds)
+
+    def moved(self, estimate: Estimate, bounds: NDArray[np.float64]) -> tuple[Values, Values]:
+        """Between which values each figure would be if clients of this influence had not lied.
+
+        Args:
+            estimate: what the reports led to.
+            bounds: of `influence`.
+        """
+        return estimate.values - bounds, estimate.values + bounds
+
+    def asked(self, values: Values, round_index: int) -> Values:
+        """What a round asks of encoded values; the same in every round unless there are stages.
+
+        Args:
+            values: encoded, one a client.
+            round_index: from 0.
+        """
+        return values
+
+    @abstractmethod
+    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+        """The figures of an estimate without noise, for simulations and tests.
+
+        Args:
+            values: encoded, of all clients.
+            estimate: whose names say which figures.
+        """
+
+    def report_format(self, randomizer: Randomizer) -> ReportFormat:
+        """How reports travel."""
+        return format_of(randomizer)
+
+    def decode(self, payloads: Sequence[bytes], plan: Plan) -> tuple[Reports, int]:
+        """The reports that can be counted, and how many were dropped.
+
+        Args:
+            payloads: the bytes of each report of a round.
+            plan: of the survey.
+        """
+        rows, dropped = self.report_format(plan.randomizer).decode(payloads)
+        good = accepted(plan.randomizer, rows)
+        return rows[good], dropped + int(len(good) - good.sum())
+
+    def mechanism_or_first(self, mechanism: str | None) -> tuple[str, int | None]:
+        """A mechanism's name and its argument, such as ('subset', 3)."""
+        text = mechanism or self.mechanisms()[0]
+        name, _, argument = text.partition(":")
+        if argument and not argument.isdecimal():
+            raise InvalidParameter("mechanism", text, "NAME or NAME:NUMBER")
+        return name, int(argument) if argument else None
+
+
+def counted(reports: Sequence[Reports] | Reports, plan: Plan) -> tuple[list[Reports], int]:
+    """Reports round by round without those that no client could have made, and their number."""
+    rounds = [reports] if isinstance(reports, np.ndarray) else [np.asarray(r) for r in reports]
+    kept, dropped = [], 0
+    for some in rounds:
+        rows = _shaped(some, plan.randomizer)
+        good = accepted(plan.randomizer, rows) if len(rows) else np.zeros(0, dtype=np.bool_)
+        kept.append(rows[good])
+        dropped += len(some) - int(good.sum())
+    return kept, dropped
+
+
+def _shaped(reports: Reports, randomizer: Randomizer) -> Reports:
+    """Reports as numbers in rows of the right length; fractions are no reports and are left out."""
+    limits = getattr(randomizer, "limits", None)
+    width = int(getattr(randomizer, "dimension", 1)) if limits is None else len(limits)
+    flat = limits is not None and not getattr(randomizer, "in_rows", width > 1)
+    if reports.dtype.kind not in "iuf":
+        raise InvalidParameter("reports", str(reports.dtype), "numbers")
+    if reports.shape[1:] != (() if flat else (width,)) or reports.ndim == 0:
+        allowed = "one number a report" if flat else f"a row of {width} numbers a report"
+        if reports.size:
+            raise InvalidParameter("reports", reports.shape, allowed)
+        reports = reports.reshape((0,) if flat else (0, width))
+    if limits is None or reports.dtype.kind != "f":
+        return reports
+    whole = (np.abs(reports) < 2.0**53) & (reports == np.floor(reports))
+    return np.asarray(reports[whole if flat else whole.all(axis=1)].astype(np.int64))
+
+
+def numbers_of(given: Values) -> NDArray[np.float64]:
+    """Values as finite numbers; the first that is none is named.
+
+    Args:
+        given: one a client, perhaps texts.
+    """
+    try:
+        numbers = np.asarray(given.astype(np.float64))
+    except (TypeError, ValueError):
+        numbers = np.array([_number(value) for value in given.ravel()])
+    strange = np.flatnonzero(~np.isfinite(numbers.ravel()))
+    if strange.size:
+        place = int(strange[0])
+        found = f"{given.ravel()[place]} (value {place + 1:,})"
+        raise InvalidParameter("values", found, "finite numbers")
+    return numbers
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def plain_values(values: Any, name: str = "values") -> Values:
+    """A flat NumPy array of what may be a list, an array or a pandas Series."""
+    found = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if found.ndim != 1:
+        raise InvalidParameter(name, f"{found.ndim}-dimensional", "one value a client")
+    return np.asarray(found)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,234 @@
+"""The end of a survey: estimate and intervals as JSON, CSV, a picture and one page.
+
+Files in the run's folder: `estimate.json`, `estimate.csv`, `estimate.png` and `report.html` (the
+picture embedded). In a simulation the truth stands beside the estimate; a deployment knows none.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.display import legend_beside
+from dpcheckin.document import Document, Table, versions
+from dpcheckin.survey.estimates import Estimate, Figures
+from dpcheckin.survey.influence import COLLUDING_CLIENTS
+from dpcheckin.survey.planning import SurveyPlan
+from dpcheckin.survey.simulation import Outcome
+from dpcheckin.survey.surveys import Survey
+
+MOST_BARS = 40
+_LIARS = "colluding clients that send at most one report a round"
+
+
+def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
+    """The figures of a finished run as plain data.
+
+    Args:
+        plan: what was planned.
+        outcome: what came of it.
+    """
+    estimate, truth = outcome.estimate, outcome.truth
+    errors = estimate.values - truth
+    inside = estimate.contains(truth)
+    return {
+        "plan": plan.as_document(),
+        "seed": outcome.seed,
+        "estimate": estimate.as_document(),
+        "truth": truth.tolist(),
+        "root_mean_squared_error": float(np.sqrt(np.mean(errors**2))) if len(errors) else None,
+        "largest_error": float(np.abs(errors).max()) if len(errors) else None,
+        "intervals_with_truth": int(inside.sum()),
+        "influence": influence(outcome.survey, estimate, plan.colluding_clients),
+        "influence_of_each": {
+            str(c): outcome.survey.moves(c, estimate).tolist() for c in plan.colluding_clients
+        },
+    }
+
+
+def influence(
+    survey: Survey, estimate: Estimate, clients: Sequence[int] = COLLUDING_CLIENTS
+) -> dict[str, float]:
+    """The most that some numbers of colluding clients can have moved any figure by; proved.
+
+    Args:
+        survey: what was asked, and how.
+        estimate: what the reports led to, theirs included.
+        clients: how many collude; numbers above the population are left out.
+    """
+    few = (c for c in clients if c <= survey.population)
+    return {str(c): float(survey.moves(c, estimate).max(initial=0.0)) for c in few}
+
+
+def write_report(folder: Path, plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
+    """Write all files and return the summary.
+
+    Args:
+        folder: where they go; it is made if need be.
+        plan: what was planned.
+        outcome: what came of it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = summary(plan, outcome)
+    (folder / "estimate.json").write_text(json.dumps(facts, indent=1) + "\n")
+    write_csv(folder / "estimate.csv", outcome.estimate, outcome.truth)
+    write_picture(folder / "estimate.png", outcome.survey, outcome.estimate, outcome.truth)
+    _document(folder / "estimate.png", facts).write(folder / "report.html")
+    return facts
+
+
+def write_csv(path: Path, estimate: Estimate, truth: Figures | None = None) -> None:
+    """A line for each figure.
+
+    Args:
+        path: of the file.
+        estimate: figures and intervals.
+        truth: the figures without noise, which only a simulation knows.
+    """
+    columns = {
+        "estimate": estimate.values,
+        "lower": estimate.lower,
+        "upper": estimate.upper,
+        "deviation": estimate.deviation,
+    }
+    if truth is not None:
+        columns["truth"] = truth
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        out = csv.writer(stream)
+        out.writerow(["name", *columns])
+        for i, name in enumerate(estimate.names):
+            out.writerow([name, *(repr(float(column[i])) for column in columns.values())])
+
+
+def write_picture(
+    path: Path, survey: Survey, estimate: Estimate, truth: Figures | None = None
+) -> None:
+    """Bars with intervals, or the distribution with its band.
+
+    Args:
+        path: of the picture.
+        survey: what was asked, and how.
+        estimate: figures and intervals.
+        truth: the figures without noise, which only a simulation knows.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.5, 4.5), layout="constrained")
+    axes = figure.subplots()
+    if "edges" in estimate.more:
+        _plot_distribution(axes, estimate, truth)
+    else:
+        _plot_bars(axes, estimate, truth)
+        axes.set_ylabel("people" if survey.query.unit == "people" else "")
+    axes.set_title(f"{survey.query.kind}, {survey.randomizer.describe()}", size=9)
+    axes.grid(alpha=0.3)
+    legend_beside(axes)
+    figure.savefig(path, dpi=120)
+
+
+def _plot_distribution(axes: Any, e: Estimate, truth: Figures | None) -> None:
+    more = e.more
+    edges = more["edges"]
+    middle = more.get("shares", e.values)
+    low, high = more.get("shares_lower", e.lower), more.get("shares_upper", e.upper)
+    axes.fill_between(edges, low, high, step="post", alpha=0.3, label=f"{e.confidence:.0%} band")
+    axes.step(edges, middle, where="post", label="estimate")
+    if "shares" in more:
+        for name, value in zip(e.names, e.values, strict=True):
+            axes.axvline(value, linestyle=":", linewidth=1, label=f"quantile {name}")
+    elif truth is not None:
+        axes.step(edges, truth, where="post", linestyle="--", label="truth")
+    axes.set_ylabel("share of the population")
+
+
+def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
+    """The largest figures as bars; more than fit on a page would be a carpet."""
+    shown = np.argsort(-e.values, kind="stable")[:MOST_BARS]
+    places = np.arange(len(shown))
+    values = e.values[shown]
+    reach = np.maximum([values - e.lower[shown], e.upper[shown] - values], 0.0)
+    axes.bar(places, values, color="#5ab88a", label="estimate")
+    axes.errorbar(
+        places, values, yerr=reach, fmt="none", ecolor="black", capsize=2,
+        label=f"{e.confidence:.0%} interval",
+    )  # fmt: skip
+    if truth is not None:
+        axes.plot(places, truth[shown], "x", color="#d62728", label="truth", markersize=4)
+    names = [e.names[i] for i in shown]
+    axes.set_xticks(places, names, rotation=60 if len(names) > 8 else 0, fontsize=7)
+    if len(shown) < len(e.names):
+        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names)}")
+
+
+def _document(picture: Path, facts: dict[str, Any]) -> Document:
+    plan, estimate = facts["plan"], facts["estimate"]
+    error = facts["root_mean_squared_error"]
+    inside = f"{facts['intervals_with_truth']} of {len(estimate['names'])}"
+    rows = {
+        "question": plan["query"]["kind"],
+        "randomizer": plan["randomizer"],
+        "rate": f"{plan['rate']:g}",
+        "reports dropped": f"{estimate['dropped']:,}",
+        "bytes of a report": f"{plan['report_bytes']:,}",
+        "predicted root mean squared error": f"{rounded_up(plan['error'])} {plan['unit']}",
+        "root mean squared error": "–" if error is None else f"{rounded_up(error)} {plan['unit']}",
+        "intervals that contain the truth": inside,
+        "seed": facts["seed"],
+    }
+    figures = {
+        "clients": f"{plan['population']:,}",
+        "rounds": f"{plan['rounds']:,}",
+        "reports counted": f"{estimate['reports']:,}",
+        "confidence": f"{100 * estimate['confidence']:g}%",
+    }
+    if facts["largest_error"] is not None:
+        figures["largest error"] = rounded_up(facts["largest_error"])
+    title = f"{plan['query']['kind'].capitalize()} of {plan['population']:,} clients"
+    return document(
+        picture, plan["statement"], rows, facts["influence"], title, "simulated", figures
+    )
+
+
+def document(
+    picture: Path,
+    statement: str,
+    rows: Mapping[str, object],
+    influence: Mapping[str, float],
+    title: str,
+    chip: str,
+    figures: Mapping[str, str],
+) -> Document:
+    """The page of a survey, simulated or asked.
+
+    Args:
+        picture: a PNG file, which is embedded.
+        statement: what is guaranteed.
+        rows: of the table under the picture.
+        influence: the most that so many colluding clients can move a figure by.
+        title: the headline.
+        chip: a word about it.
+        figures: names and values shown large.
+    """
+    moved = [
+        (f"{count} colluding client{'' if count == '1' else 's'}", f"at most {rounded_up(bound)}")
+        for count, bound in influence.items()
+    ]
+    return Document(
+        kind="Survey report",
+        title=title,
+        chip=chip,
+        statement=statement,
+        figures=figures,
+        pictures={picture: "Estimate with intervals"},
+        tables=(
+            Table("The run", list(rows.items())),
+            Table(f"How far {_LIARS} can move any figure", moved),
+            versions("scipy"),
+        ),
+    )

@@ -1,0 +1,163 @@
+"""A question put to a fleet: the query, its randomizer, and who answers when.
+
+A survey is a frozen description. It is accounted for, simulated and deployed as it stands, and it
+travels as a plain document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from dpcheckin.accounting import Guarantee, LowerBound, lower_bound
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
+from dpcheckin.randomizers import Randomizer
+from dpcheckin.randomizers.base import at_least
+from dpcheckin.randomizers.formats import Reports
+from dpcheckin.survey.estimates import Estimate, Figures
+from dpcheckin.survey.query import Query
+from dpcheckin.survey.sampling import Sample, expected_sample
+
+ABSENT = 50.0
+"""Clients that stay away on average in a round that asks "everybody" where full shuffling is not
+proved; that nobody does then has probability e^-50, and is charged."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A query with everything that its guarantee depends on.
+
+    Args:
+        query: what is asked.
+        population: clients.
+        local_epsilon: of one report.
+        mechanism: of the query, by name; without it the first.
+        rate: probability that a client reports in a round; 1 asks everybody.
+        rounds: how many there are; a multiple of the query's stages.
+        colluding: share of the clients that tell all they know.
+    """
+
+    query: Query
+    population: int
+    local_epsilon: float
+    mechanism: str | None = None
+    rate: float = 1.0
+    rounds: int = 1
+    colluding: float = 0.0
+
+    def __post_init__(self) -> None:
+        at_least("population", self.population, 2)
+        at_least("rounds", self.rounds, 1)
+        if not 0.0 < self.rate <= 1.0:
+            raise InvalidParameter("rate", self.rate, "above 0 and at most 1")
+        if self.rounds % self.query.stages:
+            raise InvalidParameter(
+                "rounds", self.rounds, f"a multiple of the query's {self.query.stages} stages"
+            )
+        self.query.randomizer(self.local_epsilon, self.mechanism)  # refuses what it does not know
+
+    @cached_property
+    def randomizer(self) -> Randomizer:
+        """What makes a report."""
+        return self.query.randomizer(self.local_epsilon, self.mechanism)
+
+    @cached_property
+    def plan(self) -> FullShuffle | ShuffledCheckIn:
+        """Who answers when, for accounting, simulation and deployment."""
+        proved = self.randomizer.pair.full_shuffle_proved
+        if self.rate == 1.0 and proved:
+            return FullShuffle(self.population, self.rounds, self.randomizer, self.colluding)
+        return ShuffledCheckIn(
+            population=self.population,
+            rate=min(self.rate, 1.0 - min(ABSENT / self.population, 0.5)),
+            rounds=self.rounds,
+            randomizer=self.randomizer,
+            colluding=self.colluding,
+        )
+
+    @property
+    def sample(self) -> Sample:
+        """The reports to be expected."""
+        rate = 1.0 if isinstance(self.plan, FullShuffle) else self.plan.rate
+        return expected_sample(self.population, rate, self.rounds)
+
+    @property
+    def report_bytes(self) -> int:
+        """Bytes of one report before it is sealed."""
+        return self.query.report_format(self.randomizer).size
+
+    def guarantee(self, delta: float) -> Guarantee:
+        """The certified statement: with an honest shuffler, and with one that colludes."""
+        return self.plan.guarantee(delta)
+
+    def lower_bound(self, delta: float) -> LowerBound:
+        """What no guarantee about the survey can be smaller than."""
+        return lower_bound([(self.plan.accounting_round(), self.rounds)], delta)
+
+    def predicted_error(self) -> float:
+        """Root of the mean squared error to be expected, in the query's unit."""
+        return self.query.predicted_error(self.randomizer, self.sample)
+
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        """The answer, from the reports of all rounds."""
+        return self.query.estimate(reports, self.plan, confidence, simultaneous)
+
+    def influence(self, clients: int, answer: Estimate | int | None = None) -> float:
+        """The most by which so many colluding clients can move any figure, in the query's unit.
+
+        Proved in docs/survey.md. Of an estimate it holds in any case; before there is one, but with
+        probability 10⁻⁹ over the coins of honest clients.
+
+        Args:
+            clients: how many collude.
+            answer: what the reports led to, or how many were counted in all rounds.
+        """
+        return float(self.query.influence(self.plan, clients, answer).max())
+
+    def moves(self, clients: int, estimate: Estimate) -> Figures:
+        """The most by which so many colluding clients have moved each figure, in its own unit.
+
+        Args:
+            clients: how many collude.
+            estimate: what the reports led to, theirs included.
+        """
+        bounds = self.query.influence(self.plan, clients, estimate)
+        lower, upper = self.query.moved(estimate, bounds)
+        return np.asarray(np.maximum(upper - estimate.values, estimate.values - lower))
+
+    def as_document(self) -> dict[str, Any]:
+        """The survey as plain data."""
+        return {
+            "query": self.query.as_document(),
+            "population": self.population,
+            "local_epsilon": self.local_epsilon,
+            "mechanism": self.mechanism or self.query.mechanisms()[0],
+            "rate": self.rate,
+            "rounds": self.rounds,
+            "colluding": self.colluding,
+        }
+
+    @staticmethod
+    def from_document(document: Mapping[str, Any]) -> Survey:
+        """The survey that a document describes.
+
+        Args:
+            document: as `as_document` gives it.
+        """
+        given = {name: value for name, value in document.items() if name != "query"}
+        if not isinstance(document.get("query"), Mapping):
+            raise InvalidParameter("query", document.get("query"), "a query's document")
+        try:
+            return Survey(Query.from_document(document["query"]), **given)
+        except TypeError as problem:
+            raise InvalidParameter("survey", sorted(given), f"its fields ({problem})") from None

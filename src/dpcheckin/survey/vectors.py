@@ -1,0 +1,116 @@
+"""Mean of a vector of bounded length a client."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.randomizers import LdpSgd, PrivUnit, Randomizer, VectorRandomizer
+from dpcheckin.randomizers.base import at_least, clip_rows, positive
+from dpcheckin.randomizers.formats import Reports
+from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.query import Query, Values, counted, numbers_of
+from dpcheckin.survey.sampling import Sample, critical_value, normal_interval, sample_of
+
+
+@dataclass(frozen=True)
+class VectorMean(Query):
+    """The mean of vectors of Euclidean length at most `clip`; longer ones are shortened.
+
+    Intervals count the whole spread of the reports: where most of a population is asked they are a
+    little wider than they need be.
+
+    Args:
+        dimension: entries of a vector, 2 or more.
+        clip: largest length.
+    """
+
+    kind = "vector-mean"
+    unit = "of an entry's unit"
+    dimension: int
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        at_least("dimension", self.dimension, 2)
+        positive("clip", self.clip)
+
+    def encode(self, values: Any) -> Values:
+        given = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+        rows = numbers_of(given)
+        if rows.ndim != 2 or rows.shape[1] != self.dimension:
+            raise InvalidParameter("values", rows.shape, f"rows of {self.dimension} numbers")
+        return np.asarray(clip_rows(rows, self.clip))
+
+    def mechanisms(self) -> Sequence[str]:
+        return ["privunit", "hemisphere"]
+
+    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> VectorRandomizer:
+        name, _ = self.mechanism_or_first(mechanism)
+        if name == "privunit":
+            return PrivUnit(local_epsilon, self.dimension, self.clip)
+        if name == "hemisphere":
+            return LdpSgd(local_epsilon, self.dimension, self.clip)
+        raise InvalidParameter("mechanism", mechanism, "privunit or hemisphere")
+
+    def estimate(
+        self,
+        reports: Sequence[Reports] | Reports,
+        plan: Plan,
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+    ) -> Estimate:
+        kept, dropped = counted(reports, plan)
+        made = _vectors(plan.randomizer)
+        sample = sample_of(plan.population, [len(some) for some in kept])
+        each = made.estimate(np.concatenate(kept))
+        spread = np.var(each, axis=0, ddof=1) if len(each) > 1 else np.full(self.dimension, np.inf)
+        deviation = np.sqrt(spread / sample.reports)
+        values = each.mean(axis=0)
+        z = critical_value(confidence, self.dimension if simultaneous else 1)
+        lower, upper = normal_interval(values, deviation, z)
+        return Estimate(
+            names=tuple(map(str, range(self.dimension))),
+            values=values,
+            lower=lower,
+            upper=upper,
+            deviation=deviation,
+            confidence=confidence,
+            simultaneous=simultaneous,
+            population=plan.population,
+            reports=int(sample.reports),
+            dropped=dropped,
+        )
+
+    def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
+        """Of one entry; vectors of full length in all directions are assumed."""
+        unit = np.zeros((1, self.dimension))
+        unit[0, 0] = self.clip
+        noise = float(_vectors(randomizer).total_variance(unit)[0]) / sample.reports
+        return math.sqrt((noise + sample.who * self.clip**2) / self.dimension)
+
+    def reach(self, plan: Plan) -> NDArray[np.float64]:
+        """Two reports are at most twice the length of one apart: in an entry, and in all of them.
+
+        So the same bound holds for the Euclidean length of what the whole vector is moved by.
+        """
+        unit = np.zeros((1, self.dimension))
+        unit[0, 0] = 1.0
+        longest = float(np.linalg.norm(_vectors(plan.randomizer).estimate(unit)))
+        # a report in single precision may be longer than one by what `accepted` lets pass
+        return np.array([[2 * longest * (1 + 1e-4)]])
+
+    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+        return np.asarray(values.mean(axis=0))
+
+
+def _vectors(randomizer: Randomizer) -> VectorRandomizer:
+    if not isinstance(randomizer, VectorRandomizer):
+        raise InvalidParameter("randomizer", randomizer.describe(), "one of vectors")
+    return randomizer
