@@ -10,6 +10,7 @@ from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.core import Agent
 from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.wire.envelope import OpeningKey, new_private_key
@@ -87,4 +88,6 @@ class World:
             self.folder / "state",
             **config,
         )
-        return Agent(made, ClientLedger(made.state / "ledger"), coin or SecureSource())
+        wallet = None if made.issuer is None else TokenWallet(made.state)
+        ledger = ClientLedger(made.state / "ledger")
+        return Agent(made, ledger, coin or SecureSource(), wallet=wallet)

@@ -17,12 +17,14 @@ import httpx
 import numpy as np
 
 from dpcheckin.service.analyzer.daemon import Analyzer
+from dpcheckin.service.analyzer.issuer_client import IssuerClient
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.json_logs import JsonLines
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.settings_file import IssuerAccess
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.signing import public_identity
@@ -41,6 +43,23 @@ class Toy:
         return np.ones(20)
 
 
+def issuer_access(settings: dict[str, Any], token: str) -> IssuerAccess | None:
+    if "issuer" not in settings:
+        return None
+    return IssuerAccess(settings["issuer"], token, bytes.fromhex(settings["issuer_identity"]))
+
+
+class Sum(Toy):
+    """What is published is the sum of the reports itself."""
+
+    def start(self) -> TaskState:
+        return TaskState(b"0", b"", {f"total_{i}": 0.0 for i in range(20)})
+
+    def step(self, state: TaskState, total: Any, reports: int, index: int, steps: int) -> TaskState:
+        figures = {f"total_{i}": float(value) for i, value in enumerate(total)}
+        return TaskState(np.asarray(total).tobytes(), b"", figures)
+
+
 @lru_cache(maxsize=1)
 def _price(content: bytes) -> Price:
     return Price(PlanDocument.from_object(json.loads(content)))
@@ -51,7 +70,10 @@ def analyzer(folder: Path, settings: dict[str, Any]) -> None:
     shuffler = ShufflerClient(settings["shuffler"], settings["analyzer_token"], stop=stop)
     plan = PlanDocument.from_object(settings["plan"])
     place = folder / "analyzer"
-    made = Analyzer(place, plan, load_identity(place), Toy(), shuffler, stop=stop)
+    found = issuer_access(settings, settings.get("issuer_analyzer_token", ""))
+    issuer = None if found is None else IssuerClient(found.address, found.token, stop=stop)
+    task = Sum() if settings.get("task") == "sum" else Toy()
+    made = Analyzer(place, plan, load_identity(place), task, shuffler, stop=stop, issuer=issuer)
     logging.getLogger("dpcheckin.analyzer").info("listening")
     print(made.run(), flush=True)
 
@@ -71,6 +93,7 @@ async def agents(folder: Path, settings: dict[str, Any]) -> None:
                 state,
                 poll_seconds=0.1,
                 arrival=number,
+                issuer=issuer_access(settings, settings.get("issuer_tokens", [""] * 1000)[number]),
             )
             made.append(Daemon(config, Toy(), http, price=lambda plan: _price(plan.to_bytes())))
         logging.getLogger("dpcheckin.client").info("ready")

@@ -46,6 +46,7 @@ def test_there_is_a_unit_for_each_party() -> None:
     assert [unit.stem.removeprefix("dpcheckin-") for unit in UNITS] == [
         "analyzer",
         "client",
+        "issuer",
         "shuffler",
     ]
 

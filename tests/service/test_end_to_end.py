@@ -124,6 +124,10 @@ def test_a_small_deployment_trains_rotates_its_key_every_round_and_stops(tmp_pat
     assert facts["released"] + facts["void"] == facts["rounds"]
     assert facts["released"] >= 1
     assert facts["dropped"] == 0
+    assert facts["tokens"], "there is an issuer unless somebody says no"
+    alone = {one["parties"]: one["epsilon"] for one in facts["coalitions"]}
+    assert alone["analyzer"] == facts["epsilon"] <= alone["shuffler"] <= alone["all three"]
+    assert "carried a token" in deploy._tokens_line(facts)
     assert last["finished"] == "all 3 rounds of the plan have been charged"
     json.dumps(facts)
     # the figures are the accounting's for this plan

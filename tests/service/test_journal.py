@@ -48,7 +48,9 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
+)
 @given(position=st.integers(0, 10_000), value=st.integers(0, 255))
 def test_any_changed_byte_is_noticed(tmp_path: Path, position: int, value: int) -> None:
     path = tmp_path / f"j{position}-{value}"

@@ -12,7 +12,6 @@ entry behind: the entry counts. Anything else is damage, and the journal refuses
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import ServiceError
+from dpcheckin.service.files import InUse, make_folder, take_lock
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.problems import Malformed
 
@@ -54,6 +54,75 @@ def _digest(index: int, previous: str, body: dict[str, Any]) -> str:
 
 def _line(entry: Entry, previous: str) -> bytes:
     return canonical({"body": entry.body, "digest": entry.digest, "previous": previous}) + b"\n"
+
+
+def _entries_in(content: bytes, path: Path) -> list[Entry]:
+    """The entries of whole lines, each checked against the one before."""
+    entries: list[Entry] = []
+    for index, line in enumerate(content.splitlines()):
+        previous = entries[-1].digest if entries else START
+        try:
+            found = parse(line)
+            body, recorded = found["body"], found["digest"]
+            named = found["previous"]
+        except (Malformed, KeyError, TypeError):
+            raise JournalDamaged(f"{path}: entry {index} cannot be read") from None
+        if named != previous or recorded != _digest(index, previous, body):
+            raise JournalDamaged(f"{path}: entry {index} is not the one that was written")
+        entries.append(Entry(index, body, recorded))
+    return entries
+
+
+def _head_line(count: int, last: str) -> bytes:
+    summary = f"{count} {last}"
+    line = f"{summary} {digest(summary.encode()).hex()}\n".encode()
+    return line.ljust(_HEAD_SLOT, b"\n")
+
+
+def _head_in(content: bytes, path: Path) -> tuple[int, str]:
+    """The newer of the two places; an empty file is that of a new journal."""
+    found = []
+    for start in (0, _HEAD_SLOT):
+        parts = content[start : start + _HEAD_SLOT].decode("ascii", "replace").split()
+        if len(parts) == 3 and digest(" ".join(parts[:2]).encode()).hex() == parts[2]:
+            found.append((int(parts[0]), parts[1]))
+    if content and not found:
+        raise JournalDamaged(f"{path} cannot be read")
+    return max(found, default=(0, START))
+
+
+def _head_of(path: Path) -> Path:
+    return path.with_name(path.name + ".head")
+
+
+def journal_bytes(path: Path) -> bytes:
+    """A copy of a journal that may be in use: all entries that were acknowledged, checked.
+
+    Args:
+        path: the file; its head lies beside it.
+    """
+    head = _head_of(path)
+    count, _ = _head_in(head.read_bytes() if head.exists() else b"", head)  # before its entries
+    content = path.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if len(_entries_in(whole, path)) < count:
+        raise JournalDamaged(f"{path} lacks entries that were written")
+    return whole
+
+
+def restore_journal(path: Path, content: bytes) -> None:
+    """Make a journal of what `journal_bytes` gave.
+
+    Args:
+        path: must not exist; its folder must.
+        content: whole entries.
+    """
+    entries = _entries_in(content, path)
+    last = entries[-1].digest if entries else START
+    slot = _head_line(len(entries), last)
+    places = (slot, b"") if len(entries) % 2 == 0 else (b"\n" * _HEAD_SLOT, slot)
+    replace_file(_head_of(path), b"".join(places))
+    replace_file(path, content)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -98,17 +167,14 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._head_path = path.with_name(path.name + ".head")
+        self._head_path = _head_of(path)
         self._failed = False
         self.entries: list[Entry] = []
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        make_folder(path.parent)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
+            self._open_files = [take_lock(path.with_name(path.name + ".lock"))]
+        except InUse:
             raise JournalLocked(f"{path} is open in another process") from None
-        self._open_files = [self._lock]
         try:
             self._handle = self._opened(path, os.O_APPEND)
             self._head = self._opened(self._head_path, 0)
@@ -188,17 +254,15 @@ class Journal:
 
     def _write_head(self) -> None:
         """Into one of two places in turn, so that a write cut short leaves the other one whole."""
-        summary = f"{len(self.entries)} {self.last_digest}"
-        line = f"{summary} {digest(summary.encode()).hex()}\n".encode()
-        os.pwrite(self._head, line.ljust(_HEAD_SLOT, b"\n"), _HEAD_SLOT * (len(self.entries) % 2))
+        line = _head_line(len(self.entries), self.last_digest)
+        os.pwrite(self._head, line, _HEAD_SLOT * (len(self.entries) % 2))
         os.fsync(self._head)
 
     def _recover(self) -> None:
         content = self._read()
         end = content.rfind(b"\n") + 1
-        for line in content[:end].splitlines():
-            self.entries.append(self._checked(line))
-        count, last = self._read_head()
+        self.entries = _entries_in(content[:end], self.path)
+        count, last = _head_in(os.pread(self._head, 2 * _HEAD_SLOT, 0), self._head_path)
         if len(self.entries) < count:
             raise JournalDamaged(
                 f"{self.path} holds {len(self.entries)} entries, but {count} were written"
@@ -217,27 +281,3 @@ class Journal:
     def _read(self) -> bytes:
         with open(self.path, "rb") as file:
             return file.read()
-
-    def _checked(self, line: bytes) -> Entry:
-        index, previous = len(self.entries), self.last_digest
-        try:
-            found = parse(line)
-            body, recorded = found["body"], found["digest"]
-            named = found["previous"]
-        except (Malformed, KeyError, TypeError):
-            raise JournalDamaged(f"{self.path}: entry {index} cannot be read") from None
-        if named != previous or recorded != _digest(index, previous, body):
-            raise JournalDamaged(f"{self.path}: entry {index} is not the one that was written")
-        return Entry(index, body, recorded)
-
-    def _read_head(self) -> tuple[int, str]:
-        """The newer of the two places; an empty file is that of a new journal."""
-        content = os.pread(self._head, 2 * _HEAD_SLOT, 0)
-        found = []
-        for start in (0, _HEAD_SLOT):
-            parts = content[start : start + _HEAD_SLOT].decode("ascii", "replace").split()
-            if len(parts) == 3 and digest(" ".join(parts[:2]).encode()).hex() == parts[2]:
-                found.append((int(parts[0]), parts[1]))
-        if content and not found:
-            raise JournalDamaged(f"{self._head_path} cannot be read")
-        return max(found, default=(0, START))

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -27,6 +29,50 @@ class JsonLines(logging.Formatter):
         return json.dumps(line)
 
 
+class BoundedRate(logging.Filter):
+    """Lets warnings and errors of one kind through at a bounded rate: junk must not fill a disk.
+
+    The line after a gap says how many were left out, under `suppressed`. Events below a warning
+    are ours alone to cause, and pass.
+
+    Args:
+        burst: lines of a kind at once.
+        per_minute: lines of a kind on average.
+        monotonic: seconds.
+    """
+
+    _KINDS = 256  # kinds are texts in the code; should one hold a value after all, they share one
+
+    def __init__(
+        self,
+        burst: int = 20,
+        per_minute: float = 20.0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._burst, self._rate, self._monotonic = float(burst), per_minute / 60.0, monotonic
+        self._lock = threading.Lock()
+        self._level: dict[tuple[str, str], tuple[float, float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        kind = (record.name, str(record.msg))
+        with self._lock:
+            if kind not in self._level and len(self._level) >= self._KINDS:
+                kind = ("", "")
+            now = self._monotonic()
+            level, since, left_out = self._level.get(kind, (self._burst, now, 0))
+            level = min(self._burst, level + max(0.0, now - since) * self._rate)
+            if level < 1.0:
+                self._level[kind] = (level, now, left_out + 1)
+                return False
+            self._level[kind] = (level - 1.0, now, 0)
+        if left_out:
+            record.fields = {**getattr(record, "fields", {}), "suppressed": left_out}
+        return True
+
+
 def set_up(logger: str, level: str) -> None:
     """Send a service's events and the web server's warnings to standard error.
 
@@ -36,6 +82,7 @@ def set_up(logger: str, level: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
+    handler.addFilter(BoundedRate())
     for name, lowest in ((logger, level.upper()), ("uvicorn", "WARNING")):
         one = logging.getLogger(name)
         one.handlers, one.propagate = [handler], False

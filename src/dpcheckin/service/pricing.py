@@ -1,5 +1,8 @@
 """What a plan document costs: from the words of the wire to the certified accounting.
 
+The crowd that is priced is the plan's `population` without the share `colluding`; `dropout` widens
+the rates that are allowed for. Which rounds are void is another number (`wire.crowd`).
+
 `Price` is the only place where a service learns an epsilon. It is used by the analyzer's ledger, by
 the client that decides whether to take part, and by whoever writes a plan. Bad parameters and plans
 without a theorem raise; nothing is guessed.
@@ -11,9 +14,24 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from dpcheckin.accounting import Guarantee, LocalGuarantee, SkellamRound, local_guarantee
+from dpcheckin.accounting import (
+    CheckInRound,
+    Guarantee,
+    LocalGuarantee,
+    ShuffleRound,
+    SkellamRound,
+    local_guarantee,
+)
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols import DistributedCheckIn, Plan, RandomCheckIns, ShuffledCheckIn, Window
+from dpcheckin.protocols import (
+    DistributedCheckIn,
+    FullShuffle,
+    Plan,
+    RandomCheckIns,
+    ShuffledCheckIn,
+    Window,
+)
+from dpcheckin.protocols.coalitions import Coalition, coalitions
 from dpcheckin.protocols.names import spelling
 from dpcheckin.randomizers import (
     DaryResponse,
@@ -22,18 +40,25 @@ from dpcheckin.randomizers import (
     PrivUnit,
     Randomizer,
     SkellamVector,
+    VectorRandomizer,
 )
-from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.randomizers.described import DESCRIBED, from_description
+from dpcheckin.randomizers.formats import format_of
+from dpcheckin.service.wire.documents import OCTETS, SHARES, SYMBOL, VECTOR, PlanDocument
 
 _COMMON = {"name", "dimension", "clip", "encoding"}
+_LAYOUT = {"dimension", "encoding"}
 
 
 def randomizer_of(plan: PlanDocument) -> Randomizer:
     """The randomizer a plan names, with its parameters.
 
     Names, or aliases of them (`protocols.names`): privunit, hemisphere (local_epsilon), gaussian
-    (noise_multiplier), dary (local_epsilon), skellam (noise_multiplier, steps).
+    (noise_multiplier), dary (local_epsilon), skellam (noise_multiplier, steps). With encoding 4,
+    any of `randomizers.described` with all its parameters.
     """
+    if plan.encoding == OCTETS:
+        return _described(plan)
     table = dict(plan.randomizer)
     name, dimension, clip = table["name"], plan.dimension, float(table["clip"])
     makers: dict[str, tuple[int, set[str], Any]] = {
@@ -60,18 +85,46 @@ def randomizer_of(plan: PlanDocument) -> Randomizer:
     return made
 
 
+def _described(plan: PlanDocument) -> Randomizer:
+    """The randomizer of a plan whose reports travel as it lays them out."""
+    table = {name: plan.randomizer[name] for name in plan.randomizer.keys() - _LAYOUT}
+    kind = DESCRIBED.get(str(table["name"]))
+    if kind is None or not issubclass(kind, VectorRandomizer):
+        del table["clip"]  # every plan names one; only vectors are clipped
+    made = from_description(table)
+    size = format_of(made).size
+    if plan.dimension != size:
+        raise InvalidParameter("randomizer.dimension", plan.dimension, f"the {size} bytes sent")
+    return made
+
+
 def protocol_of(plan: PlanDocument) -> Plan:
     """The plan as accounting knows it."""
     randomizer, share = randomizer_of(plan), plan.participation
     if plan.protocol == "shuffled-check-in":
-        return ShuffledCheckIn(plan.population, share["rate"], plan.rounds, randomizer)
+        if share["rate"] == 1.0:
+            return _full_shuffle(plan, randomizer)
+        # uneven losses are uneven rates: anything from rate * (1 - dropout) to rate
+        return ShuffledCheckIn(
+            plan.population,
+            share["rate"],
+            plan.rounds,
+            randomizer,
+            dropout=plan.dropout,
+            colluding=plan.colluding,
+        )
+    if plan.dropout:
+        raise InvalidParameter("dropout", plan.dropout, f"0 with {plan.protocol}: no theorem")
     if plan.protocol == "distributed-check-in":
         assert isinstance(randomizer, SkellamVector)
         if plan.population > randomizer.most_reports():
             raise InvalidParameter(
                 "population", plan.population, f"at most {randomizer.most_reports()}: sums wrap"
             )
-        return DistributedCheckIn(plan.population, share["rate"], plan.rounds, randomizer)
+        # those who collude can take their reports, and their noise, out of the sum
+        return DistributedCheckIn(plan.honest, share["rate"], plan.rounds, randomizer)
+    if plan.colluding:
+        raise InvalidParameter("colluding", plan.colluding, f"0 with {plan.protocol}: no theorem")
     window = Window(plan.protocol.removeprefix("random-check-in-"))
     if plan.keeps_one and plan.minimum_batch:
         raise InvalidParameter("minimum_batch", plan.minimum_batch, "0: loads are kept secret")
@@ -86,6 +139,18 @@ def protocol_of(plan: PlanDocument) -> Plan:
     if plan.rounds > found.used_slots:
         raise InvalidParameter("rounds", plan.rounds, f"at most {found.used_slots} slots")
     return found
+
+
+def _full_shuffle(plan: PlanDocument, randomizer: Randomizer) -> FullShuffle:
+    """Everybody reports: then it is not enough that clients are there, their reports must be.
+
+    So losses need no margin: a round with fewer reports than the crowd is not released.
+    """
+    if plan.minimum_batch < plan.population:
+        raise InvalidParameter(
+            "minimum_batch", plan.minimum_batch, f"the population {plan.population} at rate 1"
+        )
+    return FullShuffle(plan.population, plan.rounds, randomizer, colluding=plan.colluding)
 
 
 @dataclass(frozen=True)
@@ -150,6 +215,18 @@ class Price:
             return 0.0
         return _reports_epsilon(self.plan, self.delta, reports)
 
+    def coalitions(self, charged: int) -> tuple[Coalition, ...]:
+        """What is left against whom after so many charged rounds; nothing where it is not priced.
+
+        Args:
+            charged: rounds that were charged, 1 or more.
+        """
+        if not isinstance(self.plan, ShuffledCheckIn | FullShuffle):
+            return ()
+        one, document = self.plan.accounting_round(), self.document
+        tokens = document.issuer is not None
+        return _coalitions(one, charged, self.delta, document.minimum_batch, tokens)
+
     @cached_property
     def local(self) -> LocalGuarantee:
         """What one report and the whole plan leave without an honest shuffler."""
@@ -165,6 +242,13 @@ def _reports_epsilon(plan: Plan, delta: float, reports: int) -> float:
         if isinstance(one, SkellamRound):
             return one.renyi.exposed_epsilon(1.0, reports, delta)
     return local_guarantee([(plan.randomizer.pair, 1.0, reports)], delta).epsilon
+
+
+@lru_cache(maxsize=64)
+def _coalitions(
+    one: CheckInRound | ShuffleRound, charged: int, delta: float, minimum_batch: int, tokens: bool
+) -> tuple[Coalition, ...]:
+    return coalitions(one, charged, delta, minimum_batch, tokens=tokens)
 
 
 @lru_cache(maxsize=4096)

@@ -19,10 +19,16 @@ from dpcheckin.randomizers import (
     SkellamVector,
     VectorRandomizer,
 )
+from dpcheckin.randomizers.formats import format_of
 from dpcheckin.service.pricing import randomizer_of
-from dpcheckin.service.wire.documents import SYMBOL, PlanDocument
+from dpcheckin.service.wire.documents import OCTETS, SYMBOL, PlanDocument
 from dpcheckin.service.wire.envelope import seal
-from dpcheckin.service.wire.payloads import seed_payload, symbol_payload, vector_payload
+from dpcheckin.service.wire.payloads import (
+    octets_payload,
+    seed_payload,
+    symbol_payload,
+    vector_payload,
+)
 from dpcheckin.service.wire.shares import make_shares
 
 _CARRY = 64
@@ -37,6 +43,7 @@ def make_envelope(
     public_key: bytes,
     value: NDArray[Any],
     source: SecureSource,
+    token: bytes = b"",
 ) -> bytes:
     """Randomize one client's value and seal it.
 
@@ -46,13 +53,20 @@ def make_envelope(
         round_number: counted from 0.
         model_digest: 32 bytes, of the model the round names.
         public_key: the round's opening key, raw.
-        value: a vector of the plan's dimension (clipped by the randomizer), or one symbol.
+        value: a vector of the plan's dimension (clipped by the randomizer), or one symbol; with
+            encoding 4 one row of what the randomizer takes.
         source: secure chance; a seeded one is refused.
+        token: the client's for this round, in a plan with an issuer.
     """
     if not source.is_secure:  # a simulation's generator must never make a report that leaves
         raise InvalidParameter("source", type(source).__name__, "SecureSource")
     share = b""
-    if isinstance(randomizer, SkellamVector):
+    if plan.encoding == OCTETS:
+        rows = randomizer.randomize(value, source)
+        if len(rows) != 1:
+            raise InvalidParameter("value", f"{len(rows)} rows", "one")
+        payload = octets_payload(format_of(randomizer).encode(rows)[0])
+    elif isinstance(randomizer, SkellamVector):
         seed, share = make_shares(randomizer, np.asarray(value, np.float64), source)
         payload = seed_payload(seed, plan.dimension)
     elif isinstance(randomizer, CategoryRandomizer):
@@ -64,7 +78,7 @@ def make_envelope(
         if row.shape[1] != plan.dimension:
             raise InvalidParameter("value", row.shape[1], f"{plan.dimension} coordinates")
         payload = vector_payload(randomizer.randomize(row, source)[0])
-    return seal(plan, public_key, round_number, model_digest, payload, share)
+    return seal(plan, public_key, round_number, model_digest, payload + token, share)
 
 
 def dummy_envelope(

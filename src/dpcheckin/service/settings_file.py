@@ -7,24 +7,50 @@ must not be ignored.
 from __future__ import annotations
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.files import without_password
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def check_address(address: str) -> None:
-    """Plain HTTP is for the machine itself only."""
+def check_address(address: str, name: str = "shuffler.address") -> None:
+    """Plain HTTP is for the machine itself only.
+
+    Args:
+        address: such as `https://shuffler.example:8440`.
+        name: of the entry, for the message.
+    """
     parts = urlsplit(address)
     if parts.scheme == "https" and parts.hostname:
         return
     if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
         raise InvalidParameter(
-            "shuffler.address", address, "an https address (http only on the loopback interface)"
+            name,
+            without_password(address),
+            "an https address (http only on the loopback interface)",
         )
+
+
+@dataclass(frozen=True)
+class IssuerAccess:
+    """Where an issuer of report tokens is, and how to ask it."""
+
+    address: str
+    token: str
+    """The access token: a client's, or the analyzer's."""
+    identity: bytes
+    """Who signs the keys, 32 bytes: plans name it, and clients insist on it."""
+    authority: Path | None = None
+
+    def __post_init__(self) -> None:
+        check_address(self.address, "issuer.address")
+        if len(self.identity) != 32:
+            raise InvalidParameter("issuer.identity", self.identity.hex(), "32 bytes in hex")
 
 
 class SettingsFile:
@@ -40,7 +66,7 @@ class SettingsFile:
             self._tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as problem:
             raise InvalidParameter("config", str(path), f"a file ({problem.strerror})") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        except ValueError as problem:  # not TOML, not UTF-8, or a number of thousands of digits
             raise InvalidParameter("config", str(path), f"TOML ({problem})") from None
 
     def take(self, table: str, name: str, kind: type, default: Any = ...) -> Any:
@@ -63,7 +89,8 @@ class SettingsFile:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidParameter(f"{table}.{name}", value, f"a {kind.__name__}")
+            shown = "…" if name == "token" else value
+            raise InvalidParameter(f"{table}.{name}", shown, f"a {kind.__name__}")
         return value
 
     def table(self, name: str) -> dict[str, Any]:
@@ -111,6 +138,19 @@ class SettingsFile:
             return None if value is None else bytes.fromhex(value)
         except ValueError:
             raise InvalidParameter(f"{table}.{name}", value, "bytes in hex") from None
+
+    def issuer(self) -> IssuerAccess | None:
+        """The table `[issuer]`; None when there is none."""
+        if "issuer" not in self._tables:
+            return None
+        identity = self.hex("issuer", "identity")
+        assert identity is not None
+        return IssuerAccess(
+            address=self.take("issuer", "address", str),
+            token=self.secret("issuer"),
+            identity=identity,
+            authority=self.path("issuer", "authority", None),
+        )
 
     def finish(self) -> None:
         """Refuse what nobody asked for: a misspelt limit must not be ignored."""

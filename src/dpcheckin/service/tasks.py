@@ -1,18 +1,21 @@
-"""What is learned, as the services see it: bytes of a model, a client's value, a sum of estimates.
+"""What is learned or asked, as the services see it: bytes of a model, values, sums, reports.
 
 The services know neither models nor data. A client is given a `ClientTask`, which holds the owner's
 data and turns a model into one value; an analyzer is given an `AnalyzerTask`, which turns a sum of
-estimates into the next model. `dpcheckin.deployment` has the ones that train torch models.
+estimates into the next model, or a `CountingTask`, which counts the reports themselves.
+`dpcheckin.deployment` has the ones that train models and those that ask questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpcheckin.service.wire.documents import PlanDocument
 
 
 class ClientTask(Protocol):
@@ -36,6 +39,8 @@ class TaskState:
     """What only the analyzer keeps, such as the state of an optimiser."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """Figures for the page and the log, such as the accuracy on public test data."""
+    shown: Mapping[str, Any] = field(default_factory=dict)
+    """What else the page draws, as plain JSON, such as an estimate with its intervals."""
 
 
 class AnalyzerTask(Protocol):
@@ -55,4 +60,40 @@ class AnalyzerTask(Protocol):
             reports: how many estimates are in it.
             index: number of the step, from 0.
             steps: at most so many will be taken in all.
+        """
+
+
+@runtime_checkable
+class CountingTask(Protocol):
+    """What is made of reports as they are; the model that clients are sent is the next question."""
+
+    def start(self) -> TaskState:
+        """The first question."""
+
+    def count(
+        self, state: TaskState, rows: NDArray[Any], index: int, present: int, dropped: int
+    ) -> TaskState:
+        """The state after one more round; counting the same round again changes nothing.
+
+        Args:
+            state: before the round.
+            rows: the round's reports that can be counted, perhaps none.
+            index: rounds with reports that were counted before.
+            present: clients that were there.
+            dropped: reports that could not be counted.
+        """
+
+
+Task = AnalyzerTask | CountingTask
+
+
+@runtime_checkable
+class JoiningTask(Protocol):
+    """A client's task that wants to hear of every plan its client joins."""
+
+    def join(self, plan: PlanDocument) -> int | None:
+        """Raise `ServiceError` if the owner has nothing to say; the most reports, None: any number.
+
+        Args:
+            plan: that the owner's limits allow.
         """

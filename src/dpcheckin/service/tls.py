@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.files import check_secret, make_folder, write_secret
+
+__all__ = [
+    "Pair",
+    "client_context",
+    "issue",
+    "make_authority",
+    "server_context",
+    "verification",
+    "write_secret",
+]
 
 _AUTHORITY_DAYS, _SERVER_DAYS = 365, 90
 
@@ -36,6 +46,7 @@ def server_context(pair: Pair) -> ssl.SSLContext:
     for name, file in (("certificate", pair.certificate), ("key", pair.key)):
         if not file.is_file():
             raise InvalidParameter(f"tls_{name}", str(file), "a file")
+    check_secret("tls_key", pair.key, group=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -154,7 +165,7 @@ def _usage(*, authority: bool) -> x509.KeyUsage:
 def _written(
     folder: Path, name: str, key: ec.EllipticCurvePrivateKey, built: x509.Certificate
 ) -> Pair:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
     secret = key.private_bytes(
         serialization.Encoding.PEM,
@@ -164,17 +175,3 @@ def _written(
     write_secret(pair.key, secret)
     pair.certificate.write_bytes(built.public_bytes(serialization.Encoding.PEM))
     return pair
-
-
-def write_secret(file: Path, content: bytes) -> None:
-    """A new file that only its owner may read, from its first byte on.
-
-    Args:
-        file: must not exist yet.
-        content: all of it.
-    """
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())

@@ -3,8 +3,11 @@
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,40 @@ def test_it_serves_the_page_until_it_is_stopped(
     assert "dpcheckin_analyzer_rounds_charged 3\n" in pages["/metrics"].text
     assert "default-src 'none'" in pages["/"].headers["content-security-policy"]
     assert pages["/none"].status_code == 404
+
+
+def test_the_page_knows_its_names_and_drops_slow_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_signals: None
+) -> None:
+    served = Served(tmp_path, monkeypatch)
+    served.settings = replace(served.settings, names=("page.example",))
+    impatient = partial(server_module.PageLimits, header_seconds=0.2)
+    monkeypatch.setattr(server_module, "PageLimits", impatient)
+    found: dict[str, int] = {}
+    slow: list[bytes] = []
+
+    def then() -> None:
+        try:
+            for host in ("evil.example", "", "page.example", "page.example:80", "localhost:1"):
+                answer = httpx.get(served.page, headers={"host": host}, trust_env=False)
+                found[host] = answer.status_code
+            with socket.create_connection(("127.0.0.1", served.settings.port), 30) as line:
+                line.sendall(b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\nx: ")
+                slow.append(line.recv(1000))
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = served.watch(then)
+    server_module.serve(served.settings, Adding(), 20, stay=True)
+    thread.join()
+    assert found == {
+        "evil.example": 421,
+        "": 421,
+        "page.example": 200,
+        "page.example:80": 200,
+        "localhost:1": 200,
+    }
+    assert slow[0].startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
 def test_without_stay_it_ends_with_the_plan(

@@ -9,6 +9,7 @@ import pytest
 
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.shuffler_client import (
+    LARGEST_ANSWER,
     ShufflerClient,
     Stopped,
     TruncatedBatch,
@@ -28,6 +29,33 @@ def line(handler: Handler, stop: threading.Event | None = None) -> ShufflerClien
         transport=httpx.MockTransport(handler), base_url="http://127.0.0.1:1", headers=headers
     )
     return made
+
+
+def test_a_shuffler_cannot_fill_the_analyzers_memory() -> None:
+    """Nothing is unpacked, and reading ends where no answer can be longer."""
+    read = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal read
+        while True:
+            read += 1 << 16
+            yield bytes(1 << 16)
+
+    def long(request: httpx.Request) -> httpx.Response:
+        assert request.headers["accept-encoding"] == "identity"
+        return httpx.Response(200, content=endless())
+
+    with pytest.raises(Malformed, match="more than"):
+        line(long).status(0)
+    assert read <= LARGEST_ANSWER + (1 << 17)
+
+    def packed(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, content=endless())
+
+    with pytest.raises(Malformed, match="gzip"):
+        line(packed).status(0)
+    with pytest.raises(TruncatedBatch, match="record of"):
+        list(records(iter([b"\xff\xff\xff\xff" + bytes(100)])))
 
 
 def problem(which: Problem) -> httpx.Response:

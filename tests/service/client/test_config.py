@@ -41,6 +41,20 @@ def test_the_owners_file_is_read(tmp_path: Path) -> None:
     assert config.limits.clip == 1.0
     assert config.state == tmp_path / "state"
     assert data == {"file": "records.npz"}
+    assert config.shuffler_identity is None
+    limits = config.limits
+    assert (limits.minimum_population, limits.require_cover, limits.rounds) == (2, False, None)
+
+
+def test_what_an_owner_may_say_beyond_that(tmp_path: Path) -> None:
+    more = GOOD.replace("[agent]", "minimum_population = 1000\nrequire_cover = true\n[agent]")
+    more = more.replace("[agent]", "rounds = 500\nvoid_rounds = 9\n[agent]\nmodel_bytes = 5000")
+    more = more.replace("[analyzer]", f'identity = "{"cd" * 32}"\n[analyzer]')
+    config, _ = read_config(written(tmp_path, more))
+    limits = config.limits
+    assert (limits.minimum_population, limits.require_cover) == (1000, True)
+    assert (limits.rounds, limits.void_rounds, config.model_bytes) == (500, 9, 5000)
+    assert config.shuffler_identity == bytes.fromhex("cd" * 32)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +77,13 @@ def test_the_owners_file_is_read(tmp_path: Path) -> None:
         ('token_file = "client.token"', 'token_file = "none"', "shuffler.token_file"),
         ('token_file = "client.token"', "", "shuffler.token"),
         ("[limits]", "[limits", "config"),
+        ("[limits]", "[limits]\nminimum_population = 1", "limits.minimum_population"),
+        ("[limits]", "[limits]\nminimum_population = 9.5", "limits.minimum_population"),
+        ("[limits]", "[limits]\nrequire_cover = 1", "limits.require_cover"),
+        ("[limits]", "[limits]\nrounds = 0", "limits.rounds"),
+        ("[limits]", "[limits]\nvoid_rounds = true", "limits.void_rounds"),
+        ("[agent]", "[agent]\nmodel_bytes = 0", "agent.model_bytes"),
+        ("[shuffler]", "[shuffler]\nidentity = 'abcd'", "shuffler.identity"),
         ("[data]\nfile", "[x]\ny = 1\n[agent.more]\nz", "agent.more"),
     ],
 )

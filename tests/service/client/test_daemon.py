@@ -1,6 +1,7 @@
 """The client's daemon against a shuffler that answers by a script: same requests, same bytes."""
 
 import asyncio
+import dataclasses
 import json
 import logging
 import os
@@ -8,6 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from email.utils import formatdate
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,15 +18,20 @@ import httpx
 import numpy as np
 import pytest
 
+from dpcheckin.errors import ServiceError
 from dpcheckin.service.client import daemon as daemon_module
-from dpcheckin.service.client.config import ClientConfig
-from dpcheckin.service.client.core import Refused
+from dpcheckin.service.client.acceptance import Refused
+from dpcheckin.service.client.config import ClientConfig, Limits
+from dpcheckin.service.client.connection import ShufflerUnreachable
+from dpcheckin.service.client.core import Part
 from dpcheckin.service.client.daemon import LEDGER, Clock, Counts, Daemon, http_client, run_agent
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Problem
-from dpcheckin.service.wire.signing import public_identity
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
+from dpcheckin.service.wire.statements import VoidDocument
 from service.client_world import MODEL, WIDE, Coin, World
 from service.plans import plan
 
@@ -41,6 +48,7 @@ class Script:
 
     def __init__(self, world: World) -> None:
         self.asked: list[tuple[str, str, bytes]] = []
+        self.queries: list[tuple[str, str]] = []
         self.answers: dict[str, list[Answer]] = {
             "/v1/plan": [httpx.Response(200, content=world.page())],
             "/v1/round": [httpx.Response(200, content=world.round())],
@@ -52,11 +60,12 @@ class Script:
         assert request.headers["authorization"] == "Bearer token"
         path = request.url.path
         self.asked.append((request.method, path, request.content))
+        self.queries.append((path, request.url.query.decode()))
         left = self.answers["/v1/model" if path.startswith("/v1/model/") else path]
         answer = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(answer, Exception):
             raise answer
-        return httpx.Response(answer.status_code, content=answer.content)
+        return httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
 
     @property
     def requests(self) -> list[str]:
@@ -108,10 +117,16 @@ class Scene:
         self.time += seconds
         await asyncio.sleep(0)
 
+    def _work(self, call: Callable[[], Part]) -> asyncio.Future[Part]:
+        """At once: in these scenes nothing takes long."""
+        made: asyncio.Future[Part] = asyncio.get_running_loop().create_future()
+        made.set_result(call())
+        return made
+
     def play(self, work: Callable[[Daemon], Any]) -> Any:
         async def run() -> Any:
             async with httpx.AsyncClient(transport=httpx.MockTransport(self.script)) as http:
-                clock = Clock(lambda: self.time, self._sleep)
+                clock = Clock(lambda: self.time, self._sleep, self._work)
                 made = Daemon(self.config, self, http, clock, price=price_of)
                 made._source.uniform = Coin(self.draws).uniform  # type: ignore[method-assign]
                 try:
@@ -144,7 +159,7 @@ def test_heads_and_tails_ask_for_the_same_and_send_as_much(
         model,
         "PUT /v1/rounds/0/report",
     ]
-    assert scene.time == pytest.approx(110 + 0.5 * (200 - 15 - 110))
+    assert scene.time == pytest.approx(140 + 0.5 * (200 - 15 - 140))
     other = tmp_path / "other"
     other.mkdir()
     tails = Scene(other, 0.5, TAILS)
@@ -203,12 +218,11 @@ def test_retries_carry_the_same_bytes_until_they_are_taken(tmp_path: Path) -> No
     scene.script.answers["/v1/rounds/0/report"] = [
         problem(Problem.BUSY),
         httpx.ConnectError("refused"),
-        problem(Problem.TOO_MANY),
         problem(Problem.STORAGE),
         problem(Problem.DUPLICATE),
     ]
     scene.once()
-    assert len(scene.script.sent) == 5
+    assert len(scene.script.sent) == 4
     assert len(set(scene.script.sent)) == 1
     assert scene.counts.undelivered == 0
 
@@ -236,11 +250,42 @@ def test_nothing_is_sent_after_the_end_of_the_window(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v1/plan", "/v1/round", "/v1/model", "/v1/rounds/0/report"])
-def test_a_token_that_nobody_knows_ends_the_agent(tmp_path: Path, path: str) -> None:
-    scene = Scene(tmp_path, 0.5, HEADS)
+def test_a_token_that_nobody_knows_is_said_and_asked_for_again_later(
+    tmp_path: Path, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene, stop = Scene(tmp_path, 0.5, HEADS), asyncio.Event()
     scene.script.answers[path] = [problem(Problem.UNAUTHORIZED)]
-    with pytest.raises(Refused, match="does not know this client's token"):
-        scene.once()
+    pauses: list[float] = []
+    real = scene._sleep
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) >= 20:
+            stop.set()
+        await real(seconds)
+
+    scene._sleep = sleep  # type: ignore[method-assign]
+    scene.play(lambda made: made.run(stop))
+    said = "the shuffler does not know this client's token; asking again in about"
+    assert said in caplog.text
+    assert max(pauses) > 30.0  # patient, and still there
+    assert "Bearer" not in caplog.text
+
+
+def test_pauses_of_an_unknown_token_grow_to_an_hour(tmp_path: Path) -> None:
+    scene, stop = Scene(tmp_path), asyncio.Event()
+    scene.script.answers["/v1/plan"] = [problem(Problem.UNAUTHORIZED)]
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 12:
+            stop.set()
+
+    scene._sleep = sleep  # type: ignore[method-assign]
+    scene.play(lambda made: made.run(stop))
+    assert 30.0 <= pauses[0] <= 90.0
+    assert 1800.0 <= pauses[-1] <= 5400.0
 
 
 def test_another_model_than_the_rounds_is_refused_before_any_coin(tmp_path: Path) -> None:
@@ -300,6 +345,155 @@ def test_an_https_address_is_only_spoken_to_with_a_checked_certificate(tmp_path:
         asyncio.run(one.aclose())
 
 
+# --- what changes around it -------------------------------------------------------------------
+
+
+def test_an_agent_joins_the_analyzers_next_plan_on_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene = Scene(tmp_path, 0.5, HEADS)
+    other = World(tmp_path / "other", plan(nonce="11" * 16))
+
+    async def work(made: Daemon) -> None:
+        await made.once()
+        scene.script.answers["/v1/plan"] = [httpx.Response(200, content=other.page())]
+        scene.script.answers["/v1/round"] = [httpx.Response(200, content=other.round())]
+        scene.time = 110.0
+        made._source.uniform = Coin([0.5, HEADS]).uniform  # type: ignore[method-assign]
+        assert await made.once() == 200.0
+
+    caplog.set_level(logging.INFO, "dpcheckin.client")
+    scene.play(work)
+    assert len(scene.script.sent) == 2
+    assert scene.counts.reports == 2
+    other.key.open(scene.script.sent[1], other.plan.id, digest(MODEL))
+    assert "the analyzer has another plan" in caplog.text
+    # asked with the plan it had, then with the plan it has: nobody is counted in a plan unread
+    asked = [query for path, query in scene.script.queries if path == "/v1/round"]
+    assert asked == [f"plan={p}" for p in 2 * [scene.world.plan.id.hex()] + [other.plan.id.hex()]]
+
+
+def test_an_agent_refuses_a_next_plan_beyond_its_limits(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 0.5, HEADS)
+    other = World(tmp_path / "other", plan(nonce="11" * 16, rate=0.6))
+
+    async def work(made: Daemon) -> None:
+        await made.once()
+        scene.script.answers["/v1/plan"] = [httpx.Response(200, content=other.page())]
+        scene.script.answers["/v1/round"] = [httpx.Response(200, content=other.round())]
+        await made.once()
+
+    with pytest.raises(Refused, match="plan's rate is"):
+        scene.play(work)
+    assert len(scene.script.sent) == 1
+
+
+def test_a_plan_page_that_is_behind_the_round_is_looked_at_again_later(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    other = World(tmp_path / "other", plan(nonce="11" * 16))
+    scene.script.answers["/v1/round"] = [httpx.Response(200, content=other.round())]
+    assert scene.once() is None
+    assert scene.counts.rounds == 0
+
+
+@pytest.mark.parametrize(("off", "said"), [(86_400, "behind"), (-86_400, "ahead of")])
+def test_a_clock_a_day_off_is_said_once_and_does_not_matter(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, off: int, said: str
+) -> None:
+    """Ten seconds into a round of a hundred, by the shuffler's clock and not by this device's."""
+    scene = Scene(tmp_path, 0.5, HEADS)
+    scene.time = 100_000.0
+    there = 100_000 + off
+    scene.script.answers["/v1/round"] = [
+        httpx.Response(
+            200,
+            content=scene.world.round(opens=there - 10.0, closes=there + 90.0),
+            headers={"date": formatdate(there, usegmt=True)},
+        )
+    ]
+
+    async def work(made: Daemon) -> None:
+        await made.once()
+        scene.time = 100_000.0
+        await made.once()
+
+    scene.play(work)
+    assert caplog.text.count(f"clock is 86400 seconds {said} the shuffler's") == 1
+    assert len(scene.script.sent) == 1
+
+
+def test_with_a_wrong_clock_moments_are_as_with_a_right_one(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 0.5, HEADS)
+    scene.time = 110.0 + 86_400
+    scene.script.answers["/v1/round"] = [
+        httpx.Response(
+            200, content=scene.world.round(), headers={"date": formatdate(110, usegmt=True)}
+        )
+    ]
+    scene.once()
+    assert scene.time - 86_400 == pytest.approx(140 + 0.5 * (200 - 15 - 140))
+
+
+def test_a_round_found_too_late_is_left_alone_whatever_the_coin(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 0.5, HEADS)
+    scene.time = 160.0  # an allowance of 30 seconds and a margin of 15 do not fit any more
+    assert scene.once() == 200.0
+    assert (scene.counts.missed, scene.counts.rounds, scene.script.sent) == (1, 0, [])
+
+
+def test_a_model_larger_than_the_owner_allows_is_not_read(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    scene.config = dataclasses.replace(scene.config, model_bytes=len(MODEL) - 1)
+    with pytest.raises(ShufflerUnreachable, match=f"more than {len(MODEL) - 1} bytes"):
+        scene.once()
+
+
+# --- void rounds ------------------------------------------------------------------------------
+
+
+SHUFFLER = identity_from_seed(b"\5" * 32)
+
+
+def statement(scene: Scene, *rounds: int) -> httpx.Response:
+    said = VoidDocument(scene.world.plan.id.hex(), rounds)
+    return httpx.Response(200, content=signed_bytes(said, SHUFFLER))
+
+
+@pytest.mark.parametrize("coin", [HEADS, TAILS])
+def test_after_every_round_whatever_the_coin_was_void_rounds_are_asked_for(
+    tmp_path: Path, coin: float
+) -> None:
+    scene = Scene(tmp_path, 0.5, coin)
+    scene.config = dataclasses.replace(scene.config, shuffler_identity=public_identity(SHUFFLER))
+    scene.script.answers["/v1/void"] = [statement(scene), statement(scene, 0)]
+
+    async def work(made: Daemon) -> float:
+        for _ in range(3):
+            await made.once()
+        return made.ledger.totals().epsilon
+
+    assert scene.play(work) == 0.0
+    assert scene.counts.void == 1
+    assert scene.script.requests.count("GET /v1/void") == 2
+
+
+def test_a_budget_that_a_statement_may_free_is_not_called_spent_at_once(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 0.5, HEADS)
+    own = Limits(**{**WIDE.__dict__, "total_local_epsilon": 4.5})
+    scene.config = dataclasses.replace(
+        scene.config, limits=own, shuffler_identity=public_identity(SHUFFLER)
+    )
+    scene.script.answers["/v1/void"] = [statement(scene)]
+
+    async def work(made: Daemon) -> None:
+        for _ in range(9):
+            await made.once()
+
+    with pytest.raises(Refused, match="without an honest shuffler"):
+        scene.play(work)
+    assert scene.script.requests.count("GET /v1/void") == 7  # first, after the round, five more
+
+
 # --- as a process would run it ----------------------------------------------------------------
 
 
@@ -322,8 +516,9 @@ def test_an_agent_that_refuses_ends_with_the_reason_and_gives_its_ledger_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signals: None
 ) -> None:
     scene = Scene(tmp_path)
-    run = agent_with(scene, monkeypatch, lambda request: problem(Problem.UNAUTHORIZED))
-    with pytest.raises(Refused, match="token"):
+    page = httpx.Response(200, content=scene.world.page(by=identity_from_seed(bytes(32))))
+    run = agent_with(scene, monkeypatch, lambda request: page)
+    with pytest.raises(Refused, match="signature"):
         run()
     ClientLedger(scene.config.state / LEDGER).close()
 
@@ -366,3 +561,61 @@ def test_a_shuffler_that_hangs_up_is_no_reason_to_end(tmp_path: Path, signals: N
         thread.start()
         assert run_agent(config, scene).rounds == 0
         thread.join()
+
+
+class Answering(Scene):
+    """A scene whose task hears of every plan."""
+
+    most: int | None = 1
+
+    def join(self, plan: PlanDocument) -> int | None:
+        self.heard = [*getattr(self, "heard", []), plan.nonce]
+        if self.most == 0:
+            raise ServiceError("nothing to say about this")
+        return self.most
+
+
+def test_a_client_answers_as_often_as_the_plan_says_and_then_waits_for_another(
+    tmp_path: Path,
+) -> None:
+    scene = Answering(tmp_path, 0.5, HEADS, 0.5, HEADS)
+    other = World(tmp_path, plan(nonce="11" * 16))
+
+    async def work(daemon: Daemon) -> Any:
+        assert await daemon.once() == 200.0
+        scene.script.answers["/v1/round"] = [httpx.Response(200, content=scene.world.round(1))]
+        before = len(scene.script.asked)
+        assert await daemon.once() is None  # it looks for another plan, and is not there
+        assert scene.script.requests[before:] == ["GET /v1/plan"]
+        scene.script.answers["/v1/plan"] = [httpx.Response(200, content=other.page())]
+        scene.script.answers["/v1/round"] = [httpx.Response(200, content=other.round(0))]
+        scene.time = 110.0
+        return await daemon.once()
+
+    assert scene.play(work) == 200.0
+    assert scene.heard == [scene.world.plan.nonce, other.plan.nonce]
+    assert len(scene.script.sent) == 2
+
+
+def test_a_round_of_another_plan_makes_a_client_look_at_the_plan_page(tmp_path: Path) -> None:
+    scene = Answering(tmp_path, 0.5, HEADS, 0.5, HEADS)
+    scene.most = None
+    other = World(tmp_path, plan(nonce="11" * 16))
+
+    async def work(daemon: Daemon) -> Any:
+        assert await daemon.once() == 200.0
+        scene.script.answers["/v1/plan"] = [httpx.Response(200, content=other.page())]
+        scene.script.answers["/v1/round"] = [httpx.Response(200, content=other.round(0))]
+        scene.time = 110.0
+        return await daemon.once()
+
+    assert scene.play(work) == 200.0
+    assert scene.heard == [scene.world.plan.nonce, other.plan.nonce]
+
+
+def test_a_task_with_nothing_to_say_takes_no_part(tmp_path: Path) -> None:
+    scene = Answering(tmp_path)
+    scene.most = 0
+    with pytest.raises(Refused, match="nothing to say about this"):
+        scene.once()
+    assert scene.script.requests == ["GET /v1/plan"]

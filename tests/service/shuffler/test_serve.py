@@ -92,7 +92,9 @@ def test_it_serves_until_it_is_told_to_stop(
     store.close()
 
 
-def test_with_certificates_it_speaks_tls_only(tmp_path: Path, kept_logs: None) -> None:
+def test_with_certificates_it_speaks_tls_only(
+    tmp_path: Path, kept_logs: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     authority = tls.make_authority(tmp_path)
     pair = tls.issue(tmp_path, authority, "127.0.0.1")
     settings = Settings(
@@ -115,6 +117,8 @@ def test_with_certificates_it_speaks_tls_only(tmp_path: Path, kept_logs: None) -
             httpx.get(there.replace("https", "http"), trust_env=False)
 
     serve_while(settings, work)
+    said = [json.loads(row)["event"] for row in capsys.readouterr().err.splitlines()]
+    assert any("plans are refused: set analyzer_identity" in event for event in said)
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path, kept_logs: None) -> None:

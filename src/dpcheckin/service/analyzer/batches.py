@@ -1,16 +1,17 @@
 """From a batch of envelopes to a sum of estimates: open, check, decode, add up.
 
-Whatever is wrong with an envelope, it is counted and left out; one bad report never spoils a round
-of shuffled check-ins. In a round of shares it does: the shuffler has added a share whose other half
-is missing, or is not its other half. Both are found out, and such a round gives no estimate.
+Whatever is wrong with an envelope, it is counted and left out, and so is a copy of one that was
+there before; one bad report never spoils a round of shuffled check-ins. In a round of shares it
+does: the shuffler has added a share whose other half is missing, or is not its other half. Both are
+found out, and such a round gives no estimate. When fewer reports are left than the plan's minimum
+the round gives none either: a crowd that small hides nobody.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,22 +24,32 @@ from dpcheckin.randomizers import (
     SkellamVector,
     VectorRandomizer,
 )
+from dpcheckin.service.analyzer.octets import OUT_OF_RANGE, ReportRows
+from dpcheckin.service.analyzer.tokens import TokenChecker
+from dpcheckin.service.influence import UNIT_SQUARES, longest_gaussian
 from dpcheckin.service.pricing import randomizer_of
-from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
+from dpcheckin.service.wire.documents import OCTETS, PlanDocument, RoundDocument
 from dpcheckin.service.wire.envelope import (
     HEADER_BYTES,
-    REPORT,
-    TWO_SHARES,
-    Header,
     OpeningKey,
     bound_to,
+    header_of,
     sizes,
 )
-from dpcheckin.service.wire.payloads import PAYLOAD_HEAD_BYTES, payload_head, read_payload
+from dpcheckin.service.wire.payloads import (
+    PAYLOAD_HEAD_BYTES,
+    payload_bytes,
+    payload_head,
+    read_payload,
+)
 from dpcheckin.service.wire.problems import Malformed
 from dpcheckin.service.wire.shares import SumOfShares
 
+COPY = "a copy of another report"
 _CARRY = 64
+_SEAL_NAME = slice(HEADER_BYTES, HEADER_BYTES + 16)
+"""Of a sealed report: the beginning of its random `enc`. HPKE binds all of it, so a copy that was
+changed does not open, and one that was not has the same sixteen bytes."""
 _CACHE_LINE = 64
 
 
@@ -52,10 +63,16 @@ class Decoded:
     """Sum of the estimates (for symbols: estimated counts); None when there is nothing to use."""
     spoiled: str | None = None
     """Why the sum of a whole round of shares cannot be used."""
+    rows: NDArray[Any] | None = None
+    """The reports themselves, in plans whose task counts them."""
+    too_few: bool = False
+    """Fewer reports than the plan's minimum are left: the round is void."""
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How many reports were dropped, and why."""
 
 
 class BatchReader:
-    """Takes the envelopes of one round one by one, in bounded memory.
+    """Takes the envelopes of one round one by one; remembers sixteen bytes of each, to know copies.
 
     Args:
         plan: the plan of the round.
@@ -75,19 +92,24 @@ class BatchReader:
         part = sizes(plan)
         self._size = part.released
         # all reports of a round begin alike, sealed and opened: one comparison checks everything
-        kind = TWO_SHARES if part.share else REPORT
-        header = Header(plan.suite, kind, round_document.round, key.key_id, part.sealed)
-        self._header = header.to_bytes()
+        self._header = header_of(plan, round_document.round, key.key_id)
         self._info = bound_to(plan.id, round_document.model_digest, self._header)
         self._head = payload_head(plan.encoding, plan.dimension)
+        self._data_ends = payload_bytes(plan.encoding, plan.dimension)
         self._randomizer = randomizer_of(plan)
         self.reports = 0
         self.dropped: Counter[str] = Counter()
+        self._opened: set[bytes] = set()
+        self._tokens = None if plan.issuer is None else TokenChecker(plan, round_document)
         self._shares: SumOfShares | None = None
         self._vectors: _VectorSum | None = None
         self._symbols: Counter[int] = Counter()
+        self._rows: ReportRows | None = None
         self._take: Callable[[bytes], None] = self._take_symbol
-        if isinstance(self._randomizer, SkellamVector):
+        if plan.encoding == OCTETS:
+            self._rows = ReportRows(self._randomizer)
+            self._take = self._take_octets
+        elif isinstance(self._randomizer, SkellamVector):
             if shuffler_sum is None:
                 raise Malformed("a batch of shares begins with the shuffler's sum")
             self._shares = SumOfShares(self._randomizer, shuffler_sum)
@@ -103,28 +125,53 @@ class BatchReader:
                 raise Malformed("not of the plan's size")
             if not envelope.startswith(self._header):
                 raise Malformed("not a report of this round, sealed to its key")
+            name = envelope[_SEAL_NAME]
+            if name in self._opened:
+                raise Malformed(COPY)
             payload = self._key.open_sealed(memoryview(envelope)[HEADER_BYTES:], self._info)
+            self._opened.add(name)
             if not payload.startswith(self._head):
                 raise Malformed("the payload is not of the plan's kind and dimension")
+            if self._tokens is not None:
+                self._tokens.use(payload[self._data_ends :])
             self._take(payload)
             self.reports += 1
         except Malformed as problem:
             self.dropped[str(problem)] += 1
 
     def _take_symbol(self, payload: bytes) -> None:
-        self._symbols[int(read_payload(self._plan, payload)[0])] += 1
+        self._symbols[int(read_payload(self._plan, payload[: self._data_ends])[0])] += 1
+
+    def _take_octets(self, payload: bytes) -> None:
+        assert self._rows is not None
+        self._rows.take(payload[: self._data_ends])
 
     def _take_share(self, payload: bytes) -> None:
         assert self._shares is not None
-        self._shares.add(payload[PAYLOAD_HEAD_BYTES:])
+        self._shares.add(payload[PAYLOAD_HEAD_BYTES : self._data_ends])
 
     def result(self) -> Decoded:
-        """The sum, once all envelopes are in."""
-        dropped = sum(self.dropped.values())
+        """The sum, or the reports, once all envelopes are in."""
+        rows = self._rows_to_count()
+        dropped, reasons = sum(self.dropped.values()), dict(self.dropped)
+        if self.reports < self._plan.minimum_batch:
+            return Decoded(self.reports, dropped, None, too_few=True, reasons=reasons)
+        if rows is not None:
+            return Decoded(self.reports, dropped, None, reasons=reasons, rows=rows)
         try:
-            return Decoded(self.reports, dropped, self._total())
+            return Decoded(self.reports, dropped, self._total(), reasons=reasons)
         except Malformed as problem:
-            return Decoded(self.reports, dropped, None, str(problem))
+            return Decoded(self.reports, dropped, None, str(problem), reasons=reasons)
+
+    def _rows_to_count(self) -> NDArray[Any] | None:
+        """The reports that the task counts; what no client could have made is dropped here."""
+        if self._rows is None:
+            return None
+        rows = self._rows.rows()
+        if self._rows.dropped:
+            self.dropped[OUT_OF_RANGE] = self._rows.dropped
+        self.reports = len(rows)
+        return rows
 
     def _total(self) -> NDArray[np.float64] | None:
         if self._shares is not None and self.dropped:
@@ -162,14 +209,13 @@ class _VectorSum:
         self._sum = np.zeros(dimension, np.float64)
         self._rows = 0
         if isinstance(randomizer, Gaussian):
-            # ‖noise‖ exceeds σ(√d + t) with probability at most exp(-t²/2)
-            longest = randomizer.clip + randomizer.deviation * (math.sqrt(dimension) + 9.0)
-            self._squares = (0.0, (longest * 1.0001) ** 2)
+            self._squares = (0.0, longest_gaussian(randomizer, dimension) ** 2)
         else:
-            self._squares = (0.998, 1.002)
+            self._squares = UNIT_SQUARES
 
     def take(self, payload: bytes) -> None:
-        row, partial = np.frombuffer(payload, "<f4", -1, PAYLOAD_HEAD_BYTES), self._partial
+        partial = self._partial
+        row = np.frombuffer(payload, "<f4", partial.size, PAYLOAD_HEAD_BYTES)  # a token may follow
         # BLAS itself: it neither warns of NaN nor of overflow, and both fail the comparison
         if not self._squares[0] <= sdot(row, row) <= self._squares[1]:
             raise Malformed("not a vector this randomizer can report")

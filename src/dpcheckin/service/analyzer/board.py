@@ -13,9 +13,13 @@ from typing import Any
 
 from scipy.special import bdtr
 
+from dpcheckin.service.analyzer.batches import COPY
 from dpcheckin.service.analyzer.ledger import Ledger
 from dpcheckin.service.analyzer.state import AnalyzerState
+from dpcheckin.service.analyzer.tokens import FORGED, SPENT
+from dpcheckin.service.influence import influence
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.wire.documents import OCTETS
 
 _PREFIX = "dpcheckin_analyzer_"
 _BAND = 0.005  # a round lies below or above the band with this probability each
@@ -45,6 +49,21 @@ def _quantile(trials: int, chance: float, level: float) -> int:
         else:
             low = middle
     return high
+
+
+def _total(ledger: Ledger) -> dict[str, Any] | None:
+    """What all plans of the fleet have spent of their common budget, None without one."""
+    total = ledger.total
+    if total is None:
+        return None
+    spent = total.spent
+    return {
+        "epsilon": spent.epsilon,
+        "delta": spent.delta,
+        "plans": total.plans,
+        "epsilon_budget": total.budget.epsilon,
+        "delta_budget": total.budget.delta,
+    }
 
 
 class Board:
@@ -77,12 +96,16 @@ class Board:
                 "id": plan.id.hex(),
                 "protocol": plan.protocol,
                 "population": plan.population,
+                "minimum_present": plan.minimum_present,
+                "colluding": plan.colluding,
+                "dropout": plan.dropout,
                 "minimum_batch": plan.minimum_batch,
                 "rounds": plan.rounds,
                 "randomizer": price.plan.randomizer.describe(),
                 "epsilon_budget": plan.epsilon_budget,
                 "delta": plan.delta,
                 "round_seconds": plan.round_seconds,
+                "issuer": plan.issuer,
                 **share,
             },
             "round": state.round,
@@ -96,11 +119,28 @@ class Board:
                 if math.isfinite(spent.local_epsilon)
                 else None,
             },
+            "total": _total(ledger),
             "metrics": dict(state.task.metrics),
+            "coalitions": [
+                one.to_json()
+                for one in (price.coalitions(ledger.charged) if ledger.charged else ())
+            ],
+            "survey": dict(state.task.shown) or None,
             "statement": str(price.statement(ledger.charged)) if ledger.charged else None,
+            "influence": self._influence(rows),
         }
         with self._lock:
             self._snapshot = snapshot
+
+    def _influence(self, rows: list[dict[str, Any]]) -> str | None:
+        """What one client that lies could have done to the last round that was opened.
+
+        A survey states it for every figure, with the estimate.
+        """
+        if self._price.document.encoding == OCTETS:
+            return None
+        opened = [row["opened"] for row in rows if row.get("opened")]
+        return influence(self._price.document, opened[-1]).sentence if opened else None
 
     def finish(self, reason: str) -> None:
         """The run is over, and why."""
@@ -135,6 +175,13 @@ class Board:
         opened = sum(row.get("opened", 0) for row in shot["rounds"])
         dropped = sum(row.get("dropped", 0) for row in shot["rounds"])
         gauge("reports_opened_total", "Reports opened and used.", {"": opened}, "counter")
+        for name, reason, about in (
+            ("reports_copied_total", COPY, "Reports that were copies of others."),
+            ("tokens_forged_total", FORGED, "Reports without a good token."),
+            ("tokens_spent_total", SPENT, "Reports whose token was used before."),
+        ):
+            count = sum(row.get("reasons", {}).get(reason, 0) for row in shot["rounds"])
+            gauge(name, about, {"": count}, "counter")
         gauge("reports_dropped_total", "Reports that could not be used.", {"": dropped}, "counter")
         spoiled = sum(row.get("spoiled") is not None for row in shot["rounds"])
         gauge("rounds_spoiled_total", "Sums that were of no use.", {"": spoiled}, "counter")

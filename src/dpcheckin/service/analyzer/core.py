@@ -13,14 +13,19 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from dpcheckin.errors import ServiceError
+import numpy as np
+
+from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.analyzer.batches import Decoded
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.tasks import CountingTask, Task
 from dpcheckin.service.wire.canonical import digest
-from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
+from dpcheckin.service.wire.documents import OCTETS, PlanDocument, RoundDocument
 from dpcheckin.service.wire.problems import Malformed
 
+RELEASED, VOID_BY_CHECKS = "released", "void by checks"
+"""Outcomes of a batch that was fetched: used, or too little of it held when it was checked."""
+CHARGED_OUTCOMES = (RELEASED, VOID_BY_CHECKS, "void by batch", "lost")
 STATES = ("open", "closed", "void", "claimed", "done")
 
 
@@ -90,14 +95,14 @@ def check_ledger(state: AnalyzerState, charged: Callable[[int], bool]) -> None:
         charged: whether the ledger holds a charge of a round, by its number.
     """
     for line in state.log:
-        if line["state"] in ("released", "void by batch", "lost") and not charged(line["round"]):
+        if line["state"] in CHARGED_OUTCOMES and not charged(line["round"]):
             raise LedgerBehind(
                 f"round {line['round']} is in the checkpoint and not in the ledger: the ledger "
                 "is an older copy, and would spend the same budget twice"
             )
 
 
-def begin(plan: PlanDocument, task: AnalyzerTask) -> AnalyzerState:
+def begin(plan: PlanDocument, task: Task) -> AnalyzerState:
     """The state before the first round.
 
     Args:
@@ -121,7 +126,12 @@ def check_same_plan(state: AnalyzerState, plan: PlanDocument) -> PlanDocument:
 
 
 def round_document(
-    plan: PlanDocument, state: AnalyzerState, key_id: bytes, now: float
+    plan: PlanDocument,
+    state: AnalyzerState,
+    key_id: bytes,
+    now: float,
+    token_key: str | None = None,
+    factor: float = 1.0,
 ) -> RoundDocument:
     """The announcement of the next round.
 
@@ -130,6 +140,8 @@ def round_document(
         state: number of the round and model.
         key_id: eight bytes, of the opening key.
         now: seconds since the epoch: when the round opens.
+        token_key: the issuer's of the round, in hex; None in a plan without an issuer.
+        factor: times the plan's length that this round takes.
     """
     return RoundDocument(
         plan=plan.id.hex(),
@@ -137,7 +149,8 @@ def round_document(
         model=digest(state.task.model).hex(),
         key=key_id.hex(),
         opens=now,
-        closes=now + plan.round_seconds,
+        closes=now + factor * plan.round_seconds,
+        token_key=token_key,
     )
 
 
@@ -159,8 +172,37 @@ def row(state: AnalyzerState, status: Status, what: str, **more: Any) -> dict[st
     }
 
 
+def check_task(plan: PlanDocument, task: Task) -> None:
+    """Reports as their randomizer lays them out are for tasks that count, and only for them.
+
+    Args:
+        plan: of the run.
+        task: that is to take its reports.
+    """
+    if isinstance(task, CountingTask) != (plan.encoding == OCTETS):
+        allowed = f"one that counts reports with encoding {OCTETS}, and another without"
+        raise InvalidParameter("task", type(task).__name__, allowed)
+
+
+def count(
+    state: AnalyzerState, task: CountingTask, decoded: Decoded, status: Status
+) -> AnalyzerState:
+    """The state with the reports of a round counted; a round without reports is asked again.
+
+    Args:
+        state: before the batch.
+        task: counts reports.
+        decoded: what the batch came to; nothing of it counts when too few reports are left.
+        status: what the shuffler says of the round.
+    """
+    rows = np.zeros(0) if decoded.rows is None else decoded.rows
+    present = status.present or decoded.reports
+    after = task.count(state.task, rows, state.steps, present, decoded.dropped)
+    return replace(state, task=after, steps=state.steps + (len(rows) > 0))
+
+
 def learn(
-    state: AnalyzerState, plan: PlanDocument, task: AnalyzerTask, decoded: Decoded, steps: int
+    state: AnalyzerState, plan: PlanDocument, task: Task, decoded: Decoded, steps: int
 ) -> AnalyzerState:
     """The state with a batch taken in; a step of the model when enough slots are together.
 
@@ -173,6 +215,7 @@ def learn(
     """
     minibatch = int(plan.participation.get("minibatch", 1))
     total, reports = state.partial, state.partial_reports
+    assert not isinstance(task, CountingTask)
     if decoded.total is not None:
         total = decoded.total if total is None else total + decoded.total
         reports += decoded.reports

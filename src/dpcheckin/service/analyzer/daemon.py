@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,16 @@ from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.core import Status, Step
+from dpcheckin.service.analyzer.issuer_client import IssuerClient
 from dpcheckin.service.analyzer.keys import KeyRing
-from dpcheckin.service.analyzer.ledger import BudgetSpent, ChargeReason, Ledger
+from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
+from dpcheckin.service.analyzer.pacing import VOID, Pacing, TooManyVoidRounds
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped, TruncatedBatch
 from dpcheckin.service.analyzer.state import AnalyzerState
+from dpcheckin.service.analyzer.total import Budget, BudgetSpent, TotalLedger
+from dpcheckin.service.files import make_folder
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.tasks import CountingTask, Task
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
 from dpcheckin.service.wire.problems import Problem, Refusal
@@ -49,6 +53,7 @@ class Schedule:
     pause_seconds: float = 0.0
     """Time between the end of one round and the beginning of the next."""
     now: Callable[[], float] = time.time
+    pacing: Pacing = field(default_factory=Pacing)
 
 
 class Analyzer:
@@ -62,6 +67,8 @@ class Analyzer:
         shuffler: the connection.
         schedule: pauses, key rotation and the clock.
         stop: set by whoever wants the run to end.
+        issuer: the connection to the issuer that the plan names, if it names one.
+        budget: of all plans of the fleet; None: only the plan's own counts.
     """
 
     def __init__(
@@ -69,17 +76,22 @@ class Analyzer:
         folder: Path,
         plan: PlanDocument,
         identity: Ed25519PrivateKey,
-        task: AnalyzerTask,
+        task: Task,
         shuffler: ShufflerClient,
         schedule: Schedule | None = None,
         stop: threading.Event | None = None,
+        issuer: IssuerClient | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        self._folder, self._task, self._identity = folder, task, identity
+        if (plan.issuer is None) != (issuer is None):
+            raise InvalidParameter("issuer", plan.issuer, "in plan and settings, or in neither")
+        self._issuer = issuer
+        self.folder, self._task, self._identity = folder, task, identity
         self._shuffler = shuffler
         self._schedule = schedule or Schedule()
         self.stop = stop or threading.Event()
         self.rotate_now = threading.Event()
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         found = state.load(folder)
         if found is None:
             if (folder / LEDGER).exists() and (folder / LEDGER).stat().st_size:
@@ -89,11 +101,14 @@ class Analyzer:
             found = core.begin(plan, task)
             state.save(folder, found)
         self.plan = core.check_same_plan(found, plan)
+        core.check_task(self.plan, task)
         self._state = found
+        self._first = len(found.log)
         self.price = Price(self.plan)
         self._ring = KeyRing(folder / KEYS, self.plan.suite)
         self.board = Board(self.price)
-        self.ledger = Ledger(folder / LEDGER, self.price)
+        total = None if budget is None else TotalLedger(budget)
+        self.ledger = Ledger(folder / LEDGER, self.price, total)
         try:
             core.check_ledger(found, lambda number: self.ledger.charge_of(number) is not None)
         except core.LedgerBehind:
@@ -113,20 +128,25 @@ class Analyzer:
             while not self.stop.is_set():
                 self._ensure_pending()
                 self._advance()
-        except BudgetSpent as problem:
+        except (BudgetSpent, TooManyVoidRounds) as problem:
             reason = str(problem)
         except Stopped:
             pass
         log.info("finished: %s", reason)
+        if self.ledger.total is not None:
+            self.ledger.total.close()  # the next plan of the fleet may have it
         self.board.finish(reason)
         return reason
 
     # --- announcing ---------------------------------------------------------------------------
 
     def _publish(self) -> None:
-        self._shuffler.put_plan(signed_bytes(self.plan, self._identity))
+        signed_plan = signed_bytes(self.plan, self._identity)
+        if self._issuer is not None:
+            self._issuer.put_plan(signed_plan)  # first: clients that see the plan want tokens
+        self._shuffler.put_plan(signed_plan)
         last = self._state.log[-1] if self._state.log else None
-        if last is not None and last["state"] == "released":
+        if last is not None and last["state"] in (core.RELEASED, core.VOID_BY_CHECKS):
             # a crash between checkpoint and deletion leaves the batch behind
             self._shuffler.delete(last["round"])
         for held in self._ring.keys:
@@ -141,13 +161,21 @@ class Analyzer:
         if self._state.pending is not None:
             return
         self.ledger.check_next()  # a round that could not be paid for is not even opened
+        pacing, rows = self._schedule.pacing, self._state.log
+        pacing.check(rows[self._first :])  # an operator who starts it again wants it to try again
         number, every = self._state.round, self._schedule.rotate_every
         if self.rotate_now.is_set() or (every and number and number % every == 0):
             self.rotate_now.clear()
             self._announce_key(number)
             log.info("new opening key from round %d", number)
         key = self._ring.for_round(number).key
-        document = core.round_document(self.plan, self._state, key.key_id, self._schedule.now())
+        factor, issuer = pacing.factor(rows), self._issuer
+        token_key = None if issuer is None else issuer.open_round(self.plan.id, number)
+        document = core.round_document(
+            self.plan, self._state, key.key_id, self._schedule.now(), token_key, factor
+        )
+        if factor != 1:
+            log.info("round %d takes %g times as long as planned", number, factor)
         # written down before it is sent: after a crash the same bytes are sent again
         self._keep(replace(self._state, pending=signed(document, self._identity)))
 
@@ -157,7 +185,12 @@ class Analyzer:
         number = self._state.round
         status = self._shuffler.status(number)
         step = core.next_step(status)
-        if step is Step.ANNOUNCE:
+        if step is Step.ANNOUNCE and self.ledger.charge_of(number) is not None:
+            # paid for, and the shuffler has forgotten it: it was put back in time, and would
+            # release this round a second time for one charge
+            log.error("round %d was charged before; the shuffler is an older copy", number)
+            self._finish(self._state, Status("done"), "lost")
+        elif step is Step.ANNOUNCE:
             self._announce()
         elif step is Step.WAIT:
             self._wait()
@@ -183,7 +216,7 @@ class Analyzer:
 
     def _settle(self, step: Step, number: int, status: Status) -> None:
         if step is Step.SKIP:
-            self._finish(self._state, status, "void by population")
+            self._finish(self._state, status, VOID)
         elif step is Step.CHARGE_AND_SKIP:
             self.ledger.charge(number, ChargeReason.VOID)
             self._finish(self._state, status, "void by batch")
@@ -194,8 +227,11 @@ class Analyzer:
             self._finish(self._state, status, "lost")
         else:
             self._collect(number, status)
-        if self._schedule.pause_seconds:
-            self.stop.wait(self._schedule.pause_seconds)
+        longer = self._schedule.pacing.pause(self._state.log, self.plan.round_seconds)
+        if longer:
+            log.warning("too few clients again and again: pausing for %g seconds", longer)
+        if self._schedule.pause_seconds + longer:
+            self.stop.wait(self._schedule.pause_seconds + longer)
 
     def _collect(self, number: int, status: Status) -> None:
         charge = self.ledger.charge(number, ChargeReason.RELEASE)  # durable before the claim
@@ -205,13 +241,17 @@ class Analyzer:
         steps = max(
             1, self.price.allowed_rounds // int(self.plan.participation.get("minibatch", 1))
         )
-        learned = core.learn(self._state, self.plan, self._task, decoded, steps)
+        if isinstance(self._task, CountingTask):
+            learned = core.count(self._state, self._task, decoded, status)
+        else:
+            learned = core.learn(self._state, self.plan, self._task, decoded, steps)
         self._finish(
             learned,
             status,
-            "released",
+            core.VOID_BY_CHECKS if decoded.too_few else core.RELEASED,
             opened=decoded.reports,
             dropped=decoded.dropped,
+            reasons=dict(decoded.reasons),
             spoiled=decoded.spoiled,
             seconds=round(time.perf_counter() - began, 3),
             **{name: float(value) for name, value in learned.task.metrics.items()},
@@ -242,9 +282,9 @@ class Analyzer:
             reader = BatchReader(self.plan, document, key, first)
             for envelope in records:
                 reader.add(envelope)
+        decoded = reader.result()
         for why, count in reader.dropped.items():
             log.warning("round %d: %d reports dropped: %s", number, count, why)
-        decoded = reader.result()
         if decoded.spoiled is not None:
             log.error("round %d teaches nothing: %s", number, decoded.spoiled)
         return decoded
@@ -271,7 +311,7 @@ class Analyzer:
         log.info("round %d %s", line["round"], what)
 
     def _keep(self, after: AnalyzerState) -> None:
-        state.save(self._folder, after)
+        state.save(self.folder, after)
         self._state = after
         self._show()
 

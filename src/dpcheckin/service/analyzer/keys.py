@@ -11,28 +11,14 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.files import check_secret, make_folder
+from dpcheckin.service.identity import IDENTITY, load_identity
 from dpcheckin.service.journal import replace_file, sync_folder
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument
 from dpcheckin.service.wire.envelope import OpeningKey, new_private_key
-from dpcheckin.service.wire.signing import identity_from_seed
 
-IDENTITY = "identity.key"
-_SEED = 32
-
-
-def load_identity(folder: Path) -> Ed25519PrivateKey:
-    """The identity in a folder, made when there is none yet."""
-    file = folder / IDENTITY
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(file, os.urandom(_SEED).hex().encode() + b"\n")
-    try:
-        return identity_from_seed(bytes.fromhex(file.read_text().strip()))
-    except ValueError:
-        raise InvalidParameter("identity", str(file), "32 bytes in hex") from None
+__all__ = ["IDENTITY", "HeldKey", "KeyRing", "load_identity"]
 
 
 @dataclass(frozen=True)
@@ -58,7 +44,7 @@ class KeyRing:
 
     def __init__(self, folder: Path, suite: int) -> None:
         self._folder, self._suite = folder, suite
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self.keys: list[HeldKey] = []
         for file in sorted(folder.glob("from-*.key")):
             try:
@@ -67,6 +53,7 @@ class KeyRing:
                 self.keys.append(HeldKey(OpeningKey(suite, raw), number, file))
             except ValueError:
                 raise InvalidParameter("key", str(file), f"a key of suite {suite}") from None
+            check_secret("key", file)
         if not self.keys:
             self.rotate(0)
 

@@ -16,13 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.analyzer.total import BudgetSpent, TotalLedger
 from dpcheckin.service.journal import Entry, Journal, JournalDamaged
 from dpcheckin.service.pricing import Price, Spent
-
-
-class BudgetSpent(ServiceError):
-    """The next round would pass the budget, or the plan has no rounds left."""
 
 
 class ChargeReason(Enum):
@@ -42,15 +39,21 @@ class Ledger:
     Args:
         path: its journal, made when it is not there.
         price: of the plan that the ledger belongs to.
+        total: of all plans of the fleet; None: this plan has its own budget only. It is closed
+            with this ledger.
     """
 
-    def __init__(self, path: Path, price: Price) -> None:
-        self.price = price
-        self._journal = Journal(path)
+    def __init__(self, path: Path, price: Price, total: TotalLedger | None = None) -> None:
+        self.price, self.total = price, total
+        try:
+            self._journal = Journal(path)
+        except BaseException:
+            self._close_total()
+            raise
         try:
             self._charges = self._read()
         except BaseException:
-            self._journal.close()
+            self.close()
             raise
 
     def __enter__(self) -> Ledger:
@@ -62,6 +65,11 @@ class Ledger:
     def close(self) -> None:
         """Let another process open it."""
         self._journal.close()
+        self._close_total()
+
+    def _close_total(self) -> None:
+        if self.total is not None:
+            self.total.close()
 
     @property
     def charged(self) -> int:
@@ -93,6 +101,8 @@ class Ledger:
                 f"one more round would make epsilon = {rounded_up(after)}, more than the "
                 f"budget of {document.epsilon_budget:g} at delta = {document.delta:g}"
             )
+        if self.total is not None:
+            self.total.check(document.id.hex(), self._next())
 
     def charge(self, round_number: int, reason: ChargeReason) -> Entry:
         """Charge a round durably, before anything of it is released; again: the same entry.
@@ -106,6 +116,8 @@ class Ledger:
             return found
         self.check_next()
         after = self._next()
+        if self.total is not None:  # first: a crash in between wastes budget, never overspends it
+            self.total.charge(self.price.document.id.hex(), round_number, after)
         entry = self._journal.append(
             {
                 "kind": "charge",

@@ -1,4 +1,4 @@
-"""The live page: rounds, check-ins against what coins predict, budget, accuracy.
+"""The live page: rounds, check-ins against what coins predict, budget, accuracy or estimate.
 
 One self-contained HTML file, one JSON snapshot that it asks for every second, health and metrics.
 It shows nothing that the analyzer may not publish, loads nothing from anywhere else, and its policy
@@ -7,8 +7,9 @@ forbids it to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -29,12 +30,13 @@ _HEADERS = {
 }
 
 
-def page_app(board: Board, alive: Callable[[], bool]) -> Starlette:
+def page_app(board: Board, alive: Callable[[], bool], results: Path | None = None) -> Starlette:
     """The application; `alive` says whether the conductor is at work.
 
     Args:
         board: what is shown.
         alive: whether the conductor is at work.
+        results: folder with the files of an estimate; None: there are none.
     """
     html = (files("dpcheckin.service.analyzer") / "page.html").read_text(encoding="utf-8")
 
@@ -52,11 +54,25 @@ def page_app(board: Board, alive: Callable[[], bool]) -> Starlette:
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(board.prometheus(), media_type="text/plain; version=0.0.4")
 
+    def result(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(_: Request) -> Response:
+            try:
+                content = b"" if results is None else (results / name).read_bytes()
+            except FileNotFoundError:
+                content = b""
+            if not content:
+                return PlainTextResponse("no estimate\n", status_code=404, headers=_HEADERS)
+            return Response(content, media_type=kind, headers=_HEADERS)
+
+        return answer
+
     return Starlette(
         routes=[
             Route("/", page),
             Route("/status.json", status),
             Route("/healthz", health),
             Route("/metrics", metrics),
+            Route("/estimate.json", result("estimate.json", "application/json")),
+            Route("/estimate.csv", result("estimate.csv", "text/csv")),
         ]
     )

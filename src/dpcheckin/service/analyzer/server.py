@@ -11,37 +11,68 @@ import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from pathlib import Path
 
 import uvicorn
-from starlette.applications import Starlette
 
 from dpcheckin.service import json_logs
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
+from dpcheckin.service.analyzer.issuer_client import IssuerClient
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.page import page_app
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
+from dpcheckin.service.connections import Answers, Budget, Guard
+from dpcheckin.service.hosts import KnownHosts, plain_answer
 from dpcheckin.service.listening import listen
-from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.tasks import Task
 from dpcheckin.service.wire.signing import public_identity
 
 log = logging.getLogger("dpcheckin.analyzer")
 
 
-def _page_server(board: Board, alive: Callable[[], bool]) -> uvicorn.Server:
-    app: Starlette = page_app(board, alive)
+@dataclass(frozen=True)
+class PageLimits:
+    """A page for a few people: little of everything is enough."""
+
+    connections: int = 200
+    connections_per_address: int = 100
+    header_seconds: float = 10.0
+    body_seconds: float = 10.0
+    write_seconds: float = 30.0
+
+
+_BODY_BYTES = 1 << 20
+
+
+def _page_server(
+    board: Board,
+    alive: Callable[[], bool],
+    names: Container[str],
+    guard: Guard,
+    results: Path,
+) -> uvicorn.Server:
+    app = KnownHosts(page_app(board, alive, results), names)
     return uvicorn.Server(
         uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, ws="none", lifespan="off"
+            app,
+            http=guard.protocol(),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            lifespan="off",
+            timeout_keep_alive=15,
+            timeout_graceful_shutdown=10,
         )
     )
 
 
-def serve(
-    settings: AnalyzerSettings, task: AnalyzerTask, dimension: int, *, stay: bool = False
-) -> str:
+def serve(settings: AnalyzerSettings, task: Task, dimension: int, *, stay: bool = False) -> str:
     """Run the plan to its end and serve the page; returns why it ended.
 
     Args:
@@ -54,9 +85,12 @@ def serve(
     identity = load_identity(settings.folder)
     stop = threading.Event()
     shuffler = ShufflerClient(settings.shuffler, settings.token, settings.authority, stop)
-    schedule = Schedule(settings.rotate_every, settings.pause_seconds)
+    schedule = Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing)
     plan = settings.plan_document(dimension)
-    analyzer = Analyzer(settings.folder, plan, identity, task, shuffler, schedule, stop)
+    issuer = _issuer_client(settings, stop)
+    analyzer = Analyzer(
+        settings.folder, plan, identity, task, shuffler, schedule, stop, issuer, settings.budget
+    )
     try:
         opened = listen(settings.host, settings.port)
         where = f"http://{settings.host}:{opened.getsockname()[1]}"
@@ -64,20 +98,36 @@ def serve(
             "listening",
             extra={"fields": {"page": where, "identity": public_identity(identity).hex()}},
         )
-        return _Run(analyzer, stay).until_over(opened)
+        return _Run(analyzer, stay, {settings.host, *settings.names}).until_over(opened)
     finally:
         analyzer.close()
         shuffler.close()
+        if issuer is not None:
+            issuer.close()
+
+
+def _issuer_client(settings: AnalyzerSettings, stop: threading.Event) -> IssuerClient | None:
+    found = settings.issuer
+    if found is None:
+        return None
+    return IssuerClient(found.address, found.token, found.authority, stop)
 
 
 class _Run:
     """The two halves, and how they end together."""
 
-    def __init__(self, analyzer: Analyzer, stay: bool) -> None:
+    def __init__(self, analyzer: Analyzer, stay: bool, names: Container[str]) -> None:
         self._analyzer, self._stay = analyzer, stay
+        self._guard = Guard(
+            PageLimits(),
+            Answers(plain_answer(400), plain_answer(503)),
+            Budget(_BODY_BYTES),
+        )
         self._result: str | BaseException = "stopped"
         self._thread = threading.Thread(target=self._conduct, name="conductor")
-        self._server = _page_server(analyzer.board, self._thread.is_alive)
+        self._server = _page_server(
+            analyzer.board, self._thread.is_alive, names, self._guard, analyzer.folder
+        )
 
     def _conduct(self) -> None:
         try:
@@ -89,13 +139,20 @@ class _Run:
             if not self._stay or isinstance(self._result, BaseException):
                 self._server.should_exit = True
 
+    async def _serve(self, opened: socket.socket) -> None:
+        watch = asyncio.create_task(self._guard.watch())
+        try:
+            await self._server.serve([opened])
+        finally:
+            watch.cancel()
+
     def until_over(self, opened: socket.socket) -> str:
         signal.signal(signal.SIGHUP, lambda *_: self._analyzer.rotate_now.set())
         # the web server stops at this signal, and raises it again when it has: an end like others
         signal.signal(signal.SIGTERM, lambda *_: self._analyzer.stop.set())
         self._thread.start()
         try:
-            asyncio.run(self._server.serve([opened]))
+            asyncio.run(self._serve(opened))
         finally:
             self._analyzer.stop.set()
             self._thread.join()

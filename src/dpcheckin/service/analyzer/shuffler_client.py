@@ -1,7 +1,8 @@
 """The shuffler as the analyzer sees it: one method for each line of the table in docs/wire.md.
 
 Everything may be repeated. When the shuffler is away, busy or cannot store, the same request is
-made again, a little later each time, until it answers or `stop` says so.
+made again, a little later each time, until it answers or `stop` says so. It is not trusted with the
+analyzer's memory: nothing is unpacked, and no more is read than an answer or a record can have.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from dpcheckin.service.wire.problems import TRANSIENT, Malformed, Problem, Refus
 
 _LENGTH = struct.Struct(">I")
 _LARGEST_PAUSE = 5.0
+LARGEST_ANSWER = 4 << 20
+"""Bytes of an answer that is not a batch: the state of a round, or the issuer's keys."""
+LARGEST_RECORD = 1 << 30
+"""Bytes of one record of a batch: more than any envelope that a shuffler may be set to take."""
 
 
 class Stopped(ServiceError):
@@ -33,8 +38,8 @@ class TruncatedBatch(ServiceError):
     """The stream of a batch ended early; it is fetched again."""
 
 
-class ShufflerClient:
-    """A connection to the shuffler.
+class PatientClient:
+    """A connection to another party that is asked again until it answers.
 
     Args:
         address: such as `https://shuffler.example:8440`.
@@ -42,6 +47,8 @@ class ShufflerClient:
         authority: PEM file of the only authority to believe; None: those of the system.
         stop: ends waiting, with `Stopped`.
     """
+
+    party = "the shuffler"
 
     def __init__(
         self,
@@ -52,7 +59,7 @@ class ShufflerClient:
     ) -> None:
         self._http = httpx.Client(
             base_url=address,
-            headers=bearer_header(token),
+            headers={**bearer_header(token), "accept-encoding": "identity"},
             verify=tls.verification(address, authority),
             timeout=60.0,
             trust_env=False,
@@ -63,6 +70,28 @@ class ShufflerClient:
     def close(self) -> None:
         """Give the connections back."""
         self._http.close()
+
+    def _call(self, method: str, path: str, content: bytes | None = None) -> bytes:
+        pause = 0.1
+        while True:
+            try:
+                with self._http.stream(method, path, content=content) as answer:
+                    body = _body(answer)
+                if answer.is_success:
+                    return body
+                refusal = _refusal(answer.status_code, body)
+                if refusal.problem not in TRANSIENT:
+                    raise refusal
+            except httpx.TransportError:
+                pass
+            self.failures += 1
+            if self._stop.wait(pause):
+                raise Stopped(f"told to stop while {self.party} was away")
+            pause = min(2 * pause, _LARGEST_PAUSE)
+
+
+class ShufflerClient(PatientClient):
+    """The connection to the shuffler."""
 
     def put_plan(self, signed: bytes) -> None:
         """Announce a signed plan."""
@@ -103,34 +132,31 @@ class ShufflerClient:
         try:
             with self._http.stream("GET", f"/v1/rounds/{number}/batch") as answer:
                 if answer.status_code != 200:
-                    answer.read()
-                    raise _refusal(answer)
+                    raise _refusal(answer.status_code, _body(answer))
                 yield records(answer.iter_raw())
         except httpx.TransportError as problem:
             raise TruncatedBatch(type(problem).__name__) from None
 
-    def _call(self, method: str, path: str, content: bytes | None = None) -> bytes:
-        pause = 0.1
-        while True:
-            try:
-                answer = self._http.request(method, path, content=content)
-                if answer.is_success:
-                    return answer.content
-                refusal = _refusal(answer)
-                if refusal.problem not in TRANSIENT:
-                    raise refusal
-            except httpx.TransportError:
-                pass
-            self.failures += 1
-            if self._stop.wait(pause):
-                raise Stopped("told to stop while the shuffler was away")
-            pause = min(2 * pause, _LARGEST_PAUSE)
+
+def _body(answer: httpx.Response) -> bytes:
+    """The answer as it came; `Malformed` if it is packed or longer than any answer."""
+    encoding = answer.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise Malformed(f"an answer in {encoding[:20]}, which was not asked for")
+    body = bytearray()
+    # an answer that was made in this process, as in a test, is there as a whole
+    parts = [answer.content] if answer.is_stream_consumed else answer.iter_raw()
+    for part in parts:
+        body += part
+        if len(body) > LARGEST_ANSWER:
+            raise Malformed(f"an answer of more than {LARGEST_ANSWER} bytes")
+    return bytes(body)
 
 
-def _refusal(answer: httpx.Response) -> Refusal:
-    problem = problem_in(answer.content)
+def _refusal(status: int, body: bytes) -> Refusal:
+    problem = problem_in(body)
     if problem is None:
-        raise Malformed(f"the shuffler answered {answer.status_code} in no known form")
+        raise Malformed(f"the shuffler answered {status} in no known form")
     return Refusal(problem)
 
 
@@ -146,6 +172,8 @@ def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
         buffer += chunk
         while len(buffer) - start >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(buffer, start)
+            if size > LARGEST_RECORD:
+                raise TruncatedBatch(f"a record of {size} bytes")
             end = start + _LENGTH.size + size
             if len(buffer) < end:
                 break

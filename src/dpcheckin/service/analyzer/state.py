@@ -23,6 +23,8 @@ from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.problems import Malformed
 
 FILE = "checkpoint"
+FORMAT = 2
+"""Of a checkpoint; 1, which did not say so, is read too."""
 _LARGEST = 1 << 34
 
 
@@ -50,10 +52,12 @@ class AnalyzerState:
         """Digest and canonical bytes."""
         body = canonical(
             {
+                "format": FORMAT,
                 "plan": self.plan,
                 "model": _text(self.task.model),
                 "private": _text(self.task.private),
                 "metrics": dict(self.task.metrics),
+                "shown": dict(self.task.shown),
                 "round": self.round,
                 "pending": self.pending,
                 "steps": self.steps,
@@ -71,11 +75,20 @@ class AnalyzerState:
             raise CheckpointDamaged("the checkpoint is not what was written")
         try:
             fields = parse(content[32:], _LARGEST)
+            written = fields.get("format", 1)
+            if type(written) is not int or not 1 <= written <= FORMAT:
+                raise CheckpointDamaged(
+                    f"the checkpoint is of format {str(written)[:20]}, known are 1 to {FORMAT}: "
+                    "run the release that wrote it, or a newer one (docs/upgrading.md)"
+                )
             partial = fields["partial"]
             return AnalyzerState(
                 plan=fields["plan"],
                 task=TaskState(
-                    _bytes(fields["model"]), _bytes(fields["private"]), fields["metrics"]
+                    _bytes(fields["model"]),
+                    _bytes(fields["private"]),
+                    fields["metrics"],
+                    fields.get("shown", {}),  # checkpoints of version 0.1 have none
                 ),
                 round=fields["round"],
                 pending=fields["pending"],
@@ -84,7 +97,7 @@ class AnalyzerState:
                 partial_reports=fields["partial_reports"],
                 log=tuple(fields["log"]),
             )
-        except (Malformed, KeyError, TypeError, ValueError):
+        except (Malformed, KeyError, TypeError, ValueError, AttributeError):
             raise CheckpointDamaged("the checkpoint is of another version") from None
 
     def with_row(self, row: dict[str, Any], **changes: Any) -> AnalyzerState:

@@ -7,9 +7,16 @@ message can change any of it.
     address = "https://shuffler.example:8443"
     token_file = "client.token"
     authority = "authority.pem"        # optional: the system's authorities without it
+    identity = "51c0…"                 # optional: who may state that rounds were void
 
     [analyzer]
     identity = "9f1c…"                 # 32 bytes in hex: who may sign plans
+
+    [issuer]                           # optional: take part only in plans whose reports carry
+    address = "https://issuer.example:8443"                             # tokens of this issuer
+    token_file = "issuer.token"
+    identity = "64f7…"                 # 32 bytes in hex: who may sign token keys
+    authority = "issuer-authority.pem" # optional
 
     [limits]
     rate = 0.3                         # largest chance to report in a round
@@ -18,9 +25,14 @@ message can change any of it.
     total_epsilon = 10.0               # of everything, as long as shufflers do not collude
     total_local_epsilon = 120.0        # of everything, if they do
     total_delta = 1e-4
+    minimum_population = 1000          # optional: fewest honest clients that a plan is priced for
+    require_cover = true               # optional: refuse plans in which only reports are sent
+    rounds = 500                       # optional: most rounds of a plan
+    void_rounds = 50                   # optional: most void rounds in a row before it stops
 
     [agent]
     state = "state"                    # folder for the ledger
+    model_bytes = 268435456            # optional: the largest model that is fetched
     plan = "…"                         # optional: the only plan to take part in (its id)
     arrival = 0                        # only for sliding windows: this client's number
 """
@@ -33,7 +45,11 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.settings_file import SettingsFile, check_address
+from dpcheckin.service.settings_file import IssuerAccess, SettingsFile, check_address
+
+NUMBERS = ("rate", "clip", "local_epsilon", "total_epsilon", "total_local_epsilon", "total_delta")
+"""Limits that every owner has to state."""
+DEFAULT_MODEL_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -46,9 +62,18 @@ class Limits:
     total_epsilon: float
     total_local_epsilon: float
     total_delta: float
+    minimum_population: int = 2
+    """Fewest honest clients that a plan is priced for."""
+    require_cover: bool = False
+    """Refuse plans in which a client that stays away sends nothing."""
+    rounds: int | None = None
+    """Most rounds that a plan may have; None: any number."""
+    void_rounds: int = 50
+    """Most rounds in a row that may be void; then the client stops."""
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
+        self._check_counts()
+        for name in NUMBERS:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
                 raise InvalidParameter(f"limits.{name}", value, "a number above 0")
@@ -58,6 +83,16 @@ class Limits:
             raise InvalidParameter("limits.rate", self.rate, "at most 1")
         if self.total_delta >= 1:
             raise InvalidParameter("limits.total_delta", self.total_delta, "below 1")
+
+    def _check_counts(self) -> None:
+        for name, least in (("minimum_population", 2), ("rounds", 1), ("void_rounds", 1)):
+            value = getattr(self, name)
+            if value is None and name == "rounds":
+                continue
+            if type(value) is not int or value < least:
+                raise InvalidParameter(f"limits.{name}", value, f"a whole number from {least} on")
+        if type(self.require_cover) is not bool:
+            raise InvalidParameter("limits.require_cover", self.require_cover, "true or false")
 
 
 @dataclass(frozen=True)
@@ -73,8 +108,19 @@ class ClientConfig:
     plan: bytes | None = None
     arrival: int = 0
     poll_seconds: float = 1.0
+    shuffler_identity: bytes | None = None
+    """Whose statements that rounds were void are believed; None: nobody's."""
+    model_bytes: int = DEFAULT_MODEL_BYTES
+    """The largest model that is fetched."""
+    issuer: IssuerAccess | None = None
+    """Who signs this client's report tokens; None: it takes part in plans without tokens only."""
 
     def __post_init__(self) -> None:
+        if self.shuffler_identity is not None and len(self.shuffler_identity) != 32:
+            shown = self.shuffler_identity.hex()
+            raise InvalidParameter("shuffler.identity", shown, "32 bytes in hex")
+        if self.model_bytes < 1:
+            raise InvalidParameter("agent.model_bytes", self.model_bytes, "at least 1")
         check_address(self.shuffler)
         if len(self.identity) != 32:
             raise InvalidParameter("analyzer.identity", self.identity.hex(), "32 bytes in hex")
@@ -101,12 +147,19 @@ def read_config(path: Path) -> tuple[ClientConfig, dict[str, Any]]:
         authority=read.path("shuffler", "authority", None),
         identity=identity,
         limits=Limits(
-            **{name: read.take("limits", name, float) for name in Limits.__dataclass_fields__}
+            **{name: read.take("limits", name, float) for name in NUMBERS},
+            minimum_population=read.take("limits", "minimum_population", int, 2),
+            require_cover=read.take("limits", "require_cover", bool, False),
+            rounds=read.take("limits", "rounds", int, None),
+            void_rounds=read.take("limits", "void_rounds", int, 50),
         ),
         state=state,
         plan=read.hex("agent", "plan", None),
         arrival=read.take("agent", "arrival", int, 0),
         poll_seconds=read.take("agent", "poll_seconds", float, 1.0),
+        shuffler_identity=read.hex("shuffler", "identity", None),
+        model_bytes=read.take("agent", "model_bytes", int, DEFAULT_MODEL_BYTES),
+        issuer=read.issuer(),
     )
     read.finish()
     return config, data

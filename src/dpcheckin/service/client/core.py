@@ -1,16 +1,16 @@
 """What a client believes, refuses and decides; no network, no clock, no generator of its own.
 
 `Agent` is given bytes and answers with decisions. Everything it is told is checked against the
-owner's configuration: signatures against the pinned identity, the plan against the limits, the
-round against the plan, the model against its digest. The coin is the client's own, and is written
-to the client's ledger before anything that depends on it can be seen.
+owner's configuration: signatures against the pinned identities (before anything is parsed), the
+plan against the limits, the round against the plan, the model against its digest. The coin is the
+client's own, and is written to the client's ledger before anything that depends on it is begun.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
@@ -18,27 +18,25 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import DpCheckinError, ServiceError
 from dpcheckin.randomizers import Randomizer, SecureSource
-from dpcheckin.service.client.config import ClientConfig, Limits
+from dpcheckin.service.client.acceptance import Refused, check_limits, report_probability
+from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.client.parts import Action, Entered, Part
+from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.reports import make_envelope
 from dpcheckin.service.wire import envelope
-from dpcheckin.service.wire.canonical import digest, parse
+from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.wire.problems import Malformed
-from dpcheckin.service.wire.signing import read_signed
+from dpcheckin.service.wire.signing import read_plan_page, read_signed_bytes
+from dpcheckin.service.wire.statements import VoidDocument
+
+_SLACK = 1 + 1e-12
 
 
-class Refused(ServiceError):
-    """This client does not take part, and why."""
-
-
-class Action(Enum):
-    """What a client does in a round."""
-
-    REPORT = "report"
-    COVER = "cover"
-    NOTHING = "nothing"
+class PlanReplaced(ServiceError):
+    """The round belongs to another plan than the one this client joined: look at the plan page."""
 
 
 @dataclass(frozen=True)
@@ -50,54 +48,10 @@ class AcceptedPlan:
     randomizer: Randomizer
     keys: dict[bytes, KeyDocument]
 
-    @property
+    @cached_property
     def id(self) -> str:
+        """The plan's, in hex."""
         return self.plan.id.hex()
-
-
-@dataclass(frozen=True)
-class Part:
-    """A client's part in one round: what to do, the bytes, and what the task failed with."""
-
-    action: Action
-    envelope: bytes
-    failure: Exception | None = None
-
-
-def report_probability(plan: PlanDocument) -> float:
-    """The largest probability that a client reports in one given round."""
-    share = plan.participation
-    if plan.numbered_slots:
-        return float(share["check_in_probability"] / share["slots"])
-    return float(share["rate"])
-
-
-def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
-    """Raise `Refused` with the first limit that a plan passes.
-
-    Args:
-        plan: as announced.
-        price: of that plan.
-        limits: the owner's.
-    """
-    measured: tuple[tuple[str, Callable[[], float], float], ...] = (
-        ("rate", lambda: report_probability(plan), limits.rate),
-        ("clip", lambda: float(plan.randomizer["clip"]), limits.clip),
-        ("delta", lambda: plan.delta, limits.total_delta),
-        ("epsilon of one report", lambda: price.reports_epsilon(1), limits.local_epsilon),
-        # last, as it takes seconds: a plan that is refused anyway costs its client nothing
-        (
-            "epsilon of the whole plan",
-            lambda: price.spent(price.allowed_rounds).epsilon,
-            limits.total_epsilon,
-        ),
-    )
-    for what, measure, limit in measured:
-        value = measure()
-        if not value <= limit:
-            raise Refused(f"the plan's {what} is {rounded_up(value)}, this client allows {limit:g}")
-    if price.allowed_rounds < 1:
-        raise Refused("the plan's own budget does not pay for a single round")
 
 
 class Agent:
@@ -107,6 +61,7 @@ class Agent:
         config: the owner's file.
         ledger: the client's own.
         source: of coins, noise and moments.
+        wallet: this client's report tokens; needed when the owner's file names an issuer.
         price: how plans are priced; for many agents of one process, once for all.
     """
 
@@ -116,48 +71,72 @@ class Agent:
         ledger: ClientLedger,
         source: SecureSource,
         price: Callable[[PlanDocument], Price] = Price,
+        wallet: TokenWallet | None = None,
     ) -> None:
+        self.wallet = wallet
         self.config, self.ledger, self._source = config, ledger, source
         self._price = price
         self.joined: AcceptedPlan | None = None
         self._last_round = -1
 
+    @property
+    def last_round(self) -> int:
+        """Of the plan it joined, the last it took part in since it was started; -1: none."""
+        return self._last_round
+
     # --- what it is told ----------------------------------------------------------------------
 
     def read_plan(self, body: bytes) -> AcceptedPlan:
-        """Check the page of plan and keys; a second plan in one life is refused."""
-        page = self._parsed(body)
-        if not isinstance(page, dict) or page.keys() != {"plan", "keys"}:
-            raise Refused("the plan page is not one")
-        if not isinstance(page["keys"], list):
-            raise Refused("the plan page has no list of keys")
-        identity = self.config.identity
+        """Check the page of plan and keys, and join the plan if it is within the limits.
+
+        Another plan than before is joined like the first: totals are over all plans, so it starts
+        no new budget. One that is not acceptable leaves the old one standing.
+        """
         try:
-            plan = read_signed(PlanDocument, page["plan"], identity)
-            keys = [read_signed(KeyDocument, key, identity) for key in page["keys"]]
+            plan, keys = read_plan_page(body, self.config.identity)
         except Malformed as problem:
             raise Refused(str(problem)) from None
         if self.config.plan is not None and plan.id != self.config.plan:
             raise Refused("another plan than the one in this client's configuration")
-        if self.joined is not None and plan.id != self.joined.plan.id:
-            raise Refused("the plan was changed while this client took part")
-        price = self.joined.price if self.joined is not None else self._priced(plan)
+        self._check_issuer(plan)
+        same = self.joined is not None and plan.id == self.joined.plan.id
+        price = self.joined.price if same and self.joined is not None else self._priced(plan)
         own = {key.key_id: key for key in keys if self._fits(key, plan)}
+        if not same:
+            self._last_round = -1
         self.joined = AcceptedPlan(plan, price, price.plan.randomizer, own)
         return self.joined
 
     def read_round(self, body: bytes) -> RoundDocument:
-        """The round, checked."""
+        """The round, checked; `PlanReplaced` if it is of another plan."""
         joined = self._accepted()
         try:
-            found = read_signed(RoundDocument, self._parsed(body), self.config.identity)
+            found = read_signed_bytes(RoundDocument, body, self.config.identity)
         except Malformed as problem:
             raise Refused(str(problem)) from None
         if found.plan != joined.id:
-            raise Refused("a round of another plan")
+            raise PlanReplaced("a round of another plan")
+        if (found.token_key is None) != (joined.plan.issuer is None):
+            raise Refused("a round names a token key exactly when its plan has an issuer")
         if found.round < self._last_round:
             raise Refused(f"round {found.round} after round {self._last_round}")
         return found
+
+    def read_void(self, body: bytes) -> int:
+        """Rounds newly found to be void, by the statement of the shuffler that the owner trusts.
+
+        A statement that is not its own changes nothing and raises `Refused`.
+        """
+        joined = self._accepted()
+        if self.config.shuffler_identity is None:
+            raise Refused("no shuffler's identity is in this client's configuration")
+        try:
+            said = read_signed_bytes(VoidDocument, body, self.config.shuffler_identity)
+        except Malformed as problem:
+            raise Refused(str(problem)) from None
+        if said.plan != joined.id:
+            return 0
+        return self.ledger.settle(joined.id, joined.price, said.rounds)
 
     def is_done(self, found: RoundDocument) -> bool:
         """Whether the coin of this round has fallen, in this life or an earlier one."""
@@ -166,6 +145,14 @@ class Agent:
     def knows_key(self, found: RoundDocument) -> bool:
         """Whether the round's key has been announced; if not, the plan page is read again."""
         return self._usable_key(found) is not None
+
+    def has_token(self, found: RoundDocument) -> bool:
+        """Whether this client can report in a round; if not, it must not count as present.
+
+        A token of another key than the one in the round document, which all clients see, does not
+        count: its client could be told from others by it.
+        """
+        return self._accepted().plan.issuer is None or bool(self._token(found))
 
     def check_model(self, found: RoundDocument, model: bytes) -> None:
         """The model must be the one the round names: reports are bound to its digest."""
@@ -187,8 +174,24 @@ class Agent:
             ("epsilon without an honest shuffler", after.local_epsilon, limits.total_local_epsilon),
             ("delta", after.delta, limits.total_delta),
         ):
-            if not value <= limit * (1 + 1e-12):
+            if not value <= limit * _SLACK:
                 raise Refused(f"one more report would make {what} {rounded_up(value)} > {limit:g}")
+        self._check_promise(joined)
+        void = self.ledger.void_in_a_row(joined.id)
+        if void >= limits.void_rounds:
+            raise Refused(f"{void} rounds in a row were void, this client allows that many")
+
+    def _check_promise(self, joined: AcceptedPlan) -> None:
+        """The plan's own budget, which the analyzer has signed and might pass all the same."""
+        budget, price = joined.plan.epsilon_budget, joined.price
+        # an honest shuffler releases no more rounds than the plan has
+        rounds = min(self.ledger.rounds_of(joined.id) + 1, joined.plan.rounds)
+        after = price.spent(rounds).epsilon
+        if rounds > price.allowed_rounds or not after <= budget * _SLACK:
+            raise Refused(
+                f"one more round would make the plan's epsilon {rounded_up(after)}, and it "
+                f"promises to stop at {budget:g}"
+            )
 
     def flip(self, found: RoundDocument) -> bool:
         """Whether this client reports in this round: its own chance, never the server's."""
@@ -198,15 +201,11 @@ class Agent:
         rate = report_probability(joined.plan)
         return bool(self._source.uniform(1)[0] < rate)
 
-    def take_part(self, found: RoundDocument, value: Callable[[], NDArray[Any]]) -> Part:
-        """Flip, compute and seal if it came up, write it down; then there is something to send.
-
-        When the computation fails the round counts as reported and looks as if the coin had fallen
-        the other way: it is not flipped again, and nobody outside sees a difference.
+    def enter(self, found: RoundDocument) -> Entered:
+        """Flip, write it down; from now on the round counts, whatever becomes of the computation.
 
         Args:
             found: the round, as `read_round` gave it.
-            value: computes the client's value; called only on heads.
         """
         joined = self._accepted()
         if self.is_done(found):
@@ -214,31 +213,66 @@ class Agent:
         key = self._usable_key(found)
         if key is None:
             raise Refused("the round names a key that the analyzer has not announced")
-        action, sealed = Action.NOTHING, b""
+        if not self.has_token(found):
+            raise Refused(f"no token for round {found.round}")
+        otherwise = Part(Action.NOTHING, b"")
         if joined.plan.cover:
-            action, sealed = Action.COVER, envelope.cover(joined.plan, key.public_key, found.round)
-        report = self.flip(found)
-        failure: Exception | None = None
-        if report:
-            try:
-                sealed = self._report(joined, found, key, value())
-                action = Action.REPORT
-            except Exception as problem:  # the owner's task may do anything; the coin has fallen
-                failure = problem
-        self.ledger.take_part(joined.id, found.round, joined.price, report=report)
+            otherwise = Part(Action.COVER, envelope.cover(joined.plan, key.public_key, found.round))
+        heads = self.flip(found)
+        self.ledger.take_part(joined.id, found.round, joined.price, report=heads)
         self._last_round = found.round
-        return Part(action, sealed, failure)
+        return Entered(found, key, heads, otherwise)
 
-    def moment(self, now: float, found: RoundDocument, margin: float) -> float:
-        """A uniformly random time of what is left of the window.
+    def complete(self, entered: Entered, value: Callable[[], NDArray[Any]]) -> Part:
+        """What is sent: on heads the sealed report.
+
+        When the computation fails the round counts as reported and looks as if the coin had fallen
+        the other way: it is not flipped again, and nobody outside sees a difference.
 
         Args:
-            now: seconds since the epoch.
+            entered: as `enter` gave it.
+            value: computes the client's value; called only on heads.
+        """
+        if not entered.heads:
+            return entered.otherwise
+        joined = self._accepted()
+        try:
+            sealed = self._report(joined, entered.found, entered.key, value())
+            return Part(Action.REPORT, sealed)
+        except Exception as problem:  # the owner's task may do anything; the coin has fallen
+            return replace(entered.otherwise, failure=problem)
+
+    def take_part(self, found: RoundDocument, value: Callable[[], NDArray[Any]]) -> Part:
+        """`enter` and `complete`, for callers that need not watch the clock.
+
+        Args:
+            found: the round, as `read_round` gave it.
+            value: computes the client's value; called only on heads.
+        """
+        return self.complete(self.enter(found), value)
+
+    def allowance(self, found: RoundDocument) -> float:
+        """Seconds that every client takes before it may send: the plan's, in longer rounds more.
+
+        Args:
+            found: the round.
+        """
+        plan = self._accepted().plan
+        return plan.compute_seconds * (found.closes - found.opens) / plan.round_seconds
+
+    def moment(self, now: float, found: RoundDocument, margin: float) -> float | None:
+        """A uniformly random time of the window after the allowance; None: it is too late.
+
+        It is drawn before the coin and does not depend on how long anything takes.
+
+        Args:
+            now: seconds since the epoch, before the coin.
             found: the round.
             margin: seconds kept free before it closes.
         """
-        left = max(0.0, found.closes - margin - now)
-        return now + left * float(self._source.uniform(1)[0])
+        first = max(now, found.opens) + self.allowance(found)
+        left = found.closes - margin - first
+        return None if left <= 0 else first + left * float(self._source.uniform(1)[0])
 
     def _report(
         self, joined: AcceptedPlan, found: RoundDocument, key: KeyDocument, value: NDArray[Any]
@@ -251,15 +285,26 @@ class Agent:
             key.public_key,
             value,
             self._source,
+            self._token(found),
         )
+
+    def _token(self, found: RoundDocument) -> bytes:
+        """This client's token for a round; nothing in a plan without an issuer, or without one."""
+        if self.wallet is None or found.token_key is None:
+            return b""
+        return self.wallet.token(found.plan, found.round, found.token_key) or b""
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _parsed(self, body: bytes) -> Any:
-        try:
-            return parse(body)
-        except Malformed as problem:
-            raise Refused(str(problem)) from None
+    def _check_issuer(self, plan: PlanDocument) -> None:
+        """Tokens are the owner's decision: no plan may do without them, or bring its own issuer."""
+        wanted = None if self.config.issuer is None else self.config.issuer.identity.hex()
+        if plan.issuer != wanted:
+            said = "no issuer" if plan.issuer is None else f"issuer {plan.issuer[:16]}…"
+            own = "none" if wanted is None else f"{wanted[:16]}…"
+            raise Refused(f"the plan has {said}, this client's configuration {own}")
+        if plan.issuer is not None and self.wallet is None:
+            raise Refused("a plan with an issuer, and no wallet for its tokens")
 
     def _accepted(self) -> AcceptedPlan:
         if self.joined is None:

@@ -1,8 +1,11 @@
 """The client agent at work: polls the shuffler, keeps time, sends, tries again.
 
 All decisions are `core.Agent`'s. Seen from outside, a client that reports and one that does not do
-the same requests: round, model, and (in plans with cover) one envelope of the same size at a random
-moment. Retries carry the same bytes. Nothing secret is logged: neither token, nor coin, nor data.
+the same requests at times that do not depend on the coin: round, model, and (in plans with cover)
+one envelope of the same size, at a moment drawn before the coin from what is left of the window
+after an allowance for computing that is the same for everybody. A report that is not ready by its
+moment is lost, and a cover goes in its place. Retries carry the same bytes. Nothing secret is
+logged: neither token, nor coin, nor data.
 """
 
 from __future__ import annotations
@@ -11,8 +14,6 @@ import asyncio
 import contextlib
 import logging
 import signal
-import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,32 +22,32 @@ import httpx
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service import tls
+from dpcheckin.service.client.acceptance import Refused
 from dpcheckin.service.client.config import ClientConfig
-from dpcheckin.service.client.core import Agent, Refused
+from dpcheckin.service.client.connection import (
+    Connection,
+    ShufflerUnreachable,
+    Unauthorized,
+    open_client,
+)
+from dpcheckin.service.client.core import Agent, PlanReplaced
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.tasks import ClientTask
-from dpcheckin.service.wire.credentials import bearer_header
+from dpcheckin.service.client.parts import Action, Entered, Part
+from dpcheckin.service.client.timekeeping import Clock, Timekeeper
+from dpcheckin.service.client.token_fetching import IssuerUnreachable, TokenFetcher
+from dpcheckin.service.client.tokens import TokenWallet
+from dpcheckin.service.tasks import ClientTask, JoiningTask
 from dpcheckin.service.wire.documents import RoundDocument
-from dpcheckin.service.wire.problems import TRANSIENT, Problem, problem_in
+from dpcheckin.service.wire.problems import TRANSIENT, Problem
 
 log = logging.getLogger("dpcheckin.client")
 
 LEDGER = "client.ledger"
 _LARGEST_PAUSE = 30.0
+_UNKNOWN_PAUSES = (60.0, 3600.0)
+"""Seconds between requests of a client whose token nobody knows: the first and the largest."""
 _MARGIN_SHARE = 0.15  # of the window, kept free for retries before it closes
-
-
-class ShufflerUnreachable(ServiceError):
-    """The shuffler does not answer; the agent tries again."""
-
-
-@dataclass
-class Clock:
-    """Time and sleeping, so that tests can have their own."""
-
-    now: Callable[[], float] = time.time
-    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+_LOOKS = 5  # for statements of void rounds before a budget that they may free is called spent
 
 
 @dataclass
@@ -58,13 +59,19 @@ class Counts:
     covers: int = 0
     undelivered: int = 0
     failures: int = 0
+    lost: int = 0
+    """Reports that were not ready in time; a cover went in their place."""
+    missed: int = 0
+    """Rounds found too late to take part in."""
+    void: int = 0
+    """Rounds that were paid for, and given back because they were void."""
+    without_token: int = 0
     seen: set[int] = field(default_factory=set)
 
 
 def http_client(config: ClientConfig, **options: Any) -> httpx.AsyncClient:
     """A connection to the shuffler; certificates are always checked."""
-    verify = tls.verification(config.shuffler, config.authority)
-    return httpx.AsyncClient(verify=verify, timeout=30.0, trust_env=False, **options)
+    return open_client(config.shuffler, config.authority, **options)
 
 
 class Daemon:
@@ -74,7 +81,8 @@ class Daemon:
         config: the owner's file.
         task: the owner's data and what is computed from it.
         http: the connection; see `http_client`.
-        clock: time and sleeping.
+        clock: time, sleeping and working.
+        issuer_http: the connection to the issuer; None: the same.
         agent: further arguments of `Agent`.
     """
 
@@ -84,121 +92,239 @@ class Daemon:
         task: ClientTask,
         http: httpx.AsyncClient,
         clock: Clock | None = None,
+        issuer_http: httpx.AsyncClient | None = None,
         **agent: Any,
     ) -> None:
-        self.config, self._task, self._http = config, task, http
-        self._clock = clock or Clock()
+        self.config, self._task = config, task
+        self._connection = Connection(config.shuffler, config.token, http)
         self._source = SecureSource()
+        self._time = Timekeeper(clock or Clock(), self._source)
+        self._working: asyncio.Future[Part] | None = None
+        self._looks = _LOOKS
+        self._asked_after = -1
         self.counts = Counts()
+        self._most_reports: int | None = None
         self.ledger = ClientLedger(config.state / LEDGER)
+        self._tokens: TokenFetcher | None = None
+        if config.issuer is not None:
+            wallet = TokenWallet(config.state)
+            self._tokens = TokenFetcher(config.issuer, wallet, issuer_http or http)
+            agent["wallet"] = wallet
         self.agent = Agent(config, self.ledger, self._source, **agent)
 
     def close(self) -> None:
         """Give the ledger back."""
         self.ledger.close()
 
+    # --- for ever -----------------------------------------------------------------------------
+
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Take part until `stop` is set; raises `Refused` when this client will not go on."""
-        pause = self.config.poll_seconds
+        pause, unknown = self.config.poll_seconds, _UNKNOWN_PAUSES[0]
         while stop is None or not stop.is_set():
             try:
                 until = await self.once()
-                pause = self.config.poll_seconds
+                pause, unknown = self.config.poll_seconds, _UNKNOWN_PAUSES[0]
                 if until is None:
-                    await self._sleep_about(pause)
+                    await self._time.sleep_about(pause)
                 else:
-                    await self._clock.sleep(max(0.0, until - self._clock.now()))
-                    await self._sleep_about(0.2 * pause)
+                    await self._time.sleep_until(until)
+                    await self._time.sleep_about(0.2 * pause)
+            except Unauthorized as problem:
+                log.error("%s; asking again in about %d seconds", problem, unknown)
+                await self._time.sleep_about(unknown)
+                unknown = min(2 * unknown, _UNKNOWN_PAUSES[1])
             except ShufflerUnreachable as problem:
                 log.warning("shuffler not reached, trying again: %s", problem)
-                await self._sleep_about(pause)
+                await self._time.sleep_about(pause)
                 pause = min(2 * pause, _LARGEST_PAUSE)
+
+    # --- one round ----------------------------------------------------------------------------
 
     async def once(self) -> float | None:
         """One look at the current round; returns its end if there is one, dealt with by then."""
         agent = self.agent
-        if agent.joined is None:
-            page = await self._get("/v1/plan", missing=Problem.NOT_FOUND)
-            if page is None:
-                return None
-            joined = agent.read_plan(page)
-            log.info("taking part", extra={"fields": {"plan": joined.id}})
-        agent.check_budget()
-        body = await self._get("/v1/round", missing=Problem.NO_ROUND)
-        if body is None:
+        if (agent.joined is None or self._has_said_enough()) and not await self._join():
             return None
-        found = agent.read_round(body)
-        if agent.is_done(found):
-            return found.closes
+        await self._look_for_void_rounds()
+        if not self._may_go_on():
+            return None
+        await self._refill_tokens()
+        found = await self._current()
+        if found is None or agent.is_done(found):
+            return None if found is None else found.closes
         if not agent.knows_key(found):
-            agent.read_plan(await self._get("/v1/plan"))
+            await self._join()
+        if not await self._has_token(found):
+            return found.closes  # not there at all: who cannot report must not count as present
         model = await self._model_of(found)
-        moment = agent.moment(self._clock.now(), found, self._margin(found))
-        part = await asyncio.to_thread(agent.take_part, found, lambda: self._task.value(model))
-        if part.failure is not None:
-            self.counts.failures += 1
-            log.error("the task failed: %s", part.failure)
+        moment = agent.moment(self._time.now(), found, self._margin(found))
+        if moment is None:
+            self.counts.missed += 1
+            log.warning("round %d was found too late to take part in", found.round)
+            return found.closes
+        await self._take_part(found, model, moment)
+        return found.closes
+
+    async def _take_part(self, found: RoundDocument, model: bytes, moment: float) -> None:
+        agent = self.agent
+        entered = await self._time.clock.aside(agent.enter, found)
+        self._looks = _LOOKS
+        working = self._begin(entered, model)
+        # Until its moment every client waits alike; only then does it look what there is to send.
+        await self._time.sleep_until(moment)
+        part = entered.otherwise
+        if entered.heads:
+            part = self._finished(working, entered)
         self.counts.rounds += 1
         self.counts.seen.add(found.round)
         if part.envelope:
-            await self._clock.sleep(max(0.0, moment - self._clock.now()))
-            delivered = await self._send(found, part.envelope)
-            self.counts.undelivered += not delivered
-        self.counts.reports += part.action.value == "report"
-        self.counts.covers += part.action.value == "cover"
-        return found.closes
+            self.counts.undelivered += not await self._send(found, part.envelope)
+        self.counts.reports += part.action is Action.REPORT
+        self.counts.covers += part.action is Action.COVER
+
+    def _begin(self, entered: Entered, model: bytes) -> asyncio.Future[Part] | None:
+        """The computation beside the waiting; None on tails, or while an old one still runs."""
+        if not entered.heads or (self._working is not None and not self._working.done()):
+            return None
+        call = lambda: self.agent.complete(entered, lambda: self._task.value(model))  # noqa: E731
+        self._working = self._time.clock.work(call)
+        return self._working
+
+    def _finished(self, working: asyncio.Future[Part] | None, entered: Entered) -> Part:
+        if working is None or not working.done():
+            self.counts.lost += 1
+            log.warning("a report was not ready in time, and is lost: is the device overloaded?")
+            return entered.otherwise
+        part = working.result()
+        if part.failure is not None:
+            self.counts.failures += 1
+            log.error("the task failed: %s", part.failure)
+        return part
+
+    def _has_said_enough(self) -> bool:
+        """Whether this client has reported as often as the plan asks for: then it is not there."""
+        joined, most = self.agent.joined, self._most_reports
+        return joined is not None and most is not None and self.ledger.reports_of(joined.id) >= most
+
+    async def _refill_tokens(self) -> None:
+        """Before a round is looked at, and whatever coins will say: who asks when says nothing."""
+        if self._tokens is not None and self.agent.joined is not None:
+            try:
+                await self._tokens.refill(self.agent.joined.plan, self.agent.last_round + 1)
+            except IssuerUnreachable as problem:
+                log.warning("no tokens fetched, trying again: %s", problem)
+
+    async def _has_token(self, found: RoundDocument) -> bool:
+        if self._tokens is not None:
+            try:
+                await self._tokens.token_for(found)
+            except IssuerUnreachable as problem:
+                log.warning("no token fetched: %s", problem)
+        if self.agent.has_token(found):
+            return True
+        self.counts.without_token += 1
+        log.warning("round %d is left out: no token under the key that it names", found.round)
+        return False
 
     def _margin(self, found: RoundDocument) -> float:
         return _MARGIN_SHARE * (found.closes - found.opens)
 
+    # --- what there is ------------------------------------------------------------------------
+
+    async def _join(self) -> bool:
+        """Read the plan page and join its plan; whether there is something to take part in.
+
+        The task hears of a new plan, and may have nothing to say to it.
+        """
+        page = await self._connection.get("/v1/plan", missing=Problem.NOT_FOUND)
+        if page is None:
+            return False
+        before = self.agent.joined
+        joined = await self._time.clock.aside(self.agent.read_plan, page.body)
+        if before is None or before.id != joined.id:
+            log.info("taking part", extra={"fields": {"plan": joined.id}})
+            self._most_reports = None
+            if isinstance(self._task, JoiningTask):
+                try:
+                    self._most_reports = self._task.join(joined.plan)
+                except ServiceError as problem:
+                    raise Refused(str(problem)) from None
+        return not self._has_said_enough()
+
+    async def _current(self) -> RoundDocument | None:
+        """The round that is open; a new plan is joined on the way."""
+        for _ in range(2):
+            assert self.agent.joined is not None
+            # named so that nobody is counted as present in a plan that it has not joined
+            answer = await self._connection.get(
+                f"/v1/round?plan={self.agent.joined.id}", missing=Problem.NO_ROUND
+            )
+            if answer is None:
+                return None
+            self._time.compare(answer.date)
+            try:
+                return self.agent.read_round(answer.body)
+            except PlanReplaced:
+                log.info("the analyzer has another plan; looking at it")
+                if not await self._join() or not self._may_go_on():
+                    return None
+        return None
+
     async def _model_of(self, found: RoundDocument) -> bytes:
         """Fetched every round, whatever the coin will say: who asks must not depend on it."""
-        model: bytes = await self._get(f"/v1/model/{found.model}")
-        self.agent.check_model(found, model)
-        return model
+        answer = await self._connection.get(
+            f"/v1/model/{found.model}", limit=self.config.model_bytes
+        )
+        assert answer is not None
+        self.agent.check_model(found, answer.body)
+        return answer.body
+
+    async def _look_for_void_rounds(self) -> None:
+        """Once after every round, whatever the coin was: what need not be paid is given back."""
+        if self.config.shuffler_identity is None or self.counts.rounds == self._asked_after:
+            return
+        answer = await self._connection.get("/v1/void", missing=Problem.NOT_FOUND)
+        if answer is not None:
+            self.counts.void += await self._time.clock.aside(self.agent.read_void, answer.body)
+            self._asked_after = self.counts.rounds
+
+    def _may_go_on(self) -> bool:
+        """Within every limit? A statement that the last round was void may be on its way."""
+        try:
+            self.agent.check_budget()
+        except Refused:
+            if self.config.shuffler_identity is None or self._looks == 0:
+                raise
+            self._looks -= 1
+            self._asked_after = -1
+            return False
+        return True
+
+    # --- sending ------------------------------------------------------------------------------
 
     async def _send(self, found: RoundDocument, envelope: bytes) -> bool:
         """The same bytes again and again, until they are taken or the window is over."""
         pause = 0.05 * (found.closes - found.opens)
-        url = f"{self.config.shuffler}/v1/rounds/{found.round}/report"
+        path = f"/v1/rounds/{found.round}/report"
         while True:
             try:
-                answer = await self._http.put(url, content=envelope, headers=self._headers())
-                problem = problem_in(answer.content)
-                if answer.status_code == 202 or problem is Problem.DUPLICATE:
+                answer = await self._connection.put(path, envelope)
+                problem = answer.problem
+                if answer.status == 202 or problem is Problem.DUPLICATE:
                     return True  # a duplicate after a lost answer means delivered
                 if problem is Problem.UNAUTHORIZED:
-                    raise Refused("the shuffler does not know this client's token")
+                    raise Unauthorized("the shuffler does not know this client's token")
                 if problem not in (*TRANSIENT, Problem.NO_ROUND):
-                    log.warning("report not taken: %s", problem or answer.status_code)
+                    log.warning("report not taken: %s", problem or answer.status)
                     return False
             except httpx.TransportError as failure:
                 log.warning("report not sent, trying again: %s", type(failure).__name__)
-            if self._clock.now() + pause >= found.closes:
+            wait = self._time.about(pause)
+            if self._time.now() + wait >= found.closes:
                 return False
-            await self._sleep_about(pause)
+            await self._time.sleep(wait)
             pause *= 2
-
-    async def _get(self, path: str, *, missing: Problem | None = None) -> Any:
-        try:
-            answer = await self._http.get(self.config.shuffler + path, headers=self._headers())
-        except httpx.TransportError as failure:
-            raise ShufflerUnreachable(type(failure).__name__) from None
-        if answer.status_code == 200:
-            return answer.content
-        problem = problem_in(answer.content)
-        if missing is not None and problem is missing:
-            return None
-        if problem is Problem.UNAUTHORIZED:
-            raise Refused("the shuffler does not know this client's token")
-        raise ShufflerUnreachable(f"{path}: {problem.slug if problem else answer.status_code}")
-
-    def _headers(self) -> dict[str, str]:
-        return bearer_header(self.config.token)
-
-    async def _sleep_about(self, seconds: float) -> None:
-        """Sleep between half and one and a half times as long."""
-        await self._clock.sleep(seconds * (0.5 + float(self._source.uniform(1)[0])))
 
 
 def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
@@ -211,8 +337,13 @@ def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
     Path(config.state).mkdir(parents=True, exist_ok=True)
 
     async def work() -> Counts:
-        async with http_client(config) as http:
-            daemon = Daemon(config, task, http)
+        async with contextlib.AsyncExitStack() as lines:
+            http = await lines.enter_async_context(http_client(config))
+            issuer_http = None
+            if config.issuer is not None:
+                made = open_client(config.issuer.address, config.issuer.authority)
+                issuer_http = await lines.enter_async_context(made)
+            daemon = Daemon(config, task, http, issuer_http=issuer_http)
             held.callback(daemon.close)
             working = asyncio.create_task(daemon.run())
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)

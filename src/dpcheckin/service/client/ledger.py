@@ -4,11 +4,17 @@ Before a client sends anything in a round, a report or a cover, it writes down t
 how its coin fell, and what that makes in all. After a crash the entry is found and the round is
 left alone: no coin is flipped twice, so no rate is exceeded. Totals are sums over plans, so a
 server that changes its plan starts no new budget.
+
+A round is paid for from the moment of its coin, since from then on it may be released. What is paid
+for an honest shuffler (`epsilon`) is given back when the shuffler states that the round was void:
+that figure is a promise only if the shuffler is honest, and then its statement is true. What is
+paid in case it is not (`local_epsilon`) is never given back: the report had left the device.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +34,7 @@ class Totals:
 
 @dataclass
 class _PlanTotals:
-    rounds: int = 0
+    rounds: int = 0  # that were or may yet be released
     reports: int = 0
     epsilon: float = 0.0
     local_epsilon: float = 0.0
@@ -46,6 +52,7 @@ class ClientLedger:
         self._journal = Journal(path)
         self._plans: dict[str, _PlanTotals] = {}
         self._seen: dict[tuple[str, int], bool] = {}
+        self._void: dict[str, set[int]] = {}
         self._slots: dict[str, int | None] = {}
         for entry in self._journal:
             self._take(entry.body)
@@ -57,6 +64,18 @@ class ClientLedger:
     def reported(self, plan: str, round_number: int) -> bool | None:
         """How the coin of a round fell; None if the round is new."""
         return self._seen.get((plan, round_number))
+
+    def rounds_of(self, plan: str) -> int:
+        """Rounds of a plan that are paid for: all it took part in but those stated to be void."""
+        return self._plans.get(plan, _PlanTotals()).rounds
+
+    def void_in_a_row(self, plan: str) -> int:
+        """Void rounds of a plan since the last that was not; the newest may not be settled yet."""
+        void = self._void.get(plan, set())
+        taken = sorted((n for p, n in self._seen if p == plan), reverse=True)
+        if taken and taken[0] not in void:
+            taken = taken[1:]
+        return next((place for place, n in enumerate(taken) if n not in void), len(taken))
 
     def reports_of(self, plan: str) -> int:
         """Reports sent under a plan."""
@@ -123,6 +142,29 @@ class ClientLedger:
         self._journal.append(body)
         self._take(body)
 
+    def settle(self, plan: str, price: Price, void: Iterable[int]) -> int:
+        """Give back what was paid for rounds that were void, durably; how many are new.
+
+        Args:
+            plan: its id, in hex.
+            price: of that plan.
+            void: rounds that were destroyed unseen; those it had no part in are passed over.
+        """
+        known = self._void.get(plan, set())
+        new = sorted(n for n in set(void) - known if (plan, n) in self._seen)
+        if not new:
+            return 0
+        left = min(self.rounds_of(plan) - len(new), price.document.rounds)
+        body = {
+            "kind": "void",
+            "plan": plan,
+            "rounds": new,
+            "epsilon": price.spent(left).epsilon,
+        }
+        self._journal.append(body)
+        self._take(body)
+        return len(new)
+
     def _after(self, now: _PlanTotals, price: Price, report: bool) -> _PlanTotals:
         rounds = min(now.rounds + 1, price.document.rounds)
         reports = now.reports + report
@@ -138,6 +180,11 @@ class ClientLedger:
         plan = body["plan"]
         if body["kind"] == "slot":
             self._slots[plan] = body["slot"]
+            return
+        if body["kind"] == "void":
+            self._void.setdefault(plan, set()).update(body["rounds"])
+            self._plans[plan].rounds -= len(body["rounds"])
+            self._plans[plan].epsilon = body["epsilon"]
             return
         totals = self._plans.setdefault(plan, _PlanTotals())
         self._seen[(plan, body["round"])] = body["report"]

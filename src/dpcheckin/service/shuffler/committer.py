@@ -66,8 +66,7 @@ class _Job:
 
     @property
     def size(self) -> int:
-        body = self.submission.body if self.submission is not None else None
-        return 0 if body is None else len(body)
+        return 0 if self.submission is None else len(self.submission.body)
 
 
 _Answer = tuple["asyncio.Future[Problem | bool | None]", "Problem | bool | BaseException | None"]

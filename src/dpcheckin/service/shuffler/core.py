@@ -11,11 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcheckin.service.shuffler.publishing import Publishing
-from dpcheckin.service.shuffler.records import Entry, RoundRecord, Submission
+from dpcheckin.service.shuffler.records import (
+    BY_POPULATION,
+    Entry,
+    RoundRecord,
+    State,
+    Submission,
+)
 from dpcheckin.service.shuffler.releasing import Releasing
 from dpcheckin.service.shuffler.stores.base import IdCollision, StorageFailure, Taken
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.problems import Problem, refuse
+from dpcheckin.service.wire.signing import signed_bytes
+from dpcheckin.service.wire.statements import MOST_VOID_ROUNDS, VoidDocument
 
 _TRIES = 5
 _TAKEN = {Taken.YES: None, Taken.DUPLICATE: Problem.DUPLICATE, Taken.CLOSED: Problem.ROUND_CLOSED}
@@ -42,6 +50,32 @@ class Shuffler(Publishing, Releasing):
         found = self.store.model(model)
         return refuse(Problem.NOT_FOUND) if found is None else found
 
+    def void_statement(self) -> bytes:
+        """The rounds of this plan that were void by population, signed; refuses without a key."""
+        view = self.planned()
+        if self.signer is None:
+            refuse(Problem.NOT_FOUND)
+        record = view.round
+        if record is not None and record.state is State.OPEN and not self.may_be_open(record):
+            self.close_due()
+            view = self.planned()
+        last = None if view.round is None else (view.round.number, view.round.state)
+        known = (view.plan.nonce, last)
+        if self._stated is None or self._stated[0] != known:
+            self._stated = (known, self._state_void(view.plan.id))
+        return self._stated[1]
+
+    def _state_void(self, plan: bytes) -> bytes:
+        assert self.signer is not None
+        with self.store.transaction() as transaction:
+            void = [
+                record.number
+                for record in transaction.rounds(State.VOID)
+                if record.plan == plan and record.reason == BY_POPULATION
+            ]
+        latest = tuple(sorted(void)[-MOST_VOID_ROUNDS:])
+        return signed_bytes(VoidDocument(plan.hex(), latest), self.signer)
+
     # --- reports ----------------------------------------------------------------------------
 
     def examine(self, client: bytes, number: int, body: bytes) -> Submission:
@@ -65,8 +99,9 @@ class Shuffler(Publishing, Releasing):
         header = body[: envelope.HEADER_BYTES]
         if header != view.report_header and header != view.cover_header:
             refuse(Problem.MALFORMED)
-        kept = body if header == view.report_header else None
-        return Submission(client, record.serial, record.closes, kept)
+        # from here on both go the same way: what a cover costs must be what a report costs
+        cover = header != view.report_header
+        return Submission(client, record.serial, record.closes, body, cover)
 
     def accept(self, submissions: Sequence[Submission]) -> list[Problem | None]:
         """Take many at once, durably; None for each that was taken, else why it was not.
@@ -91,7 +126,10 @@ class Shuffler(Publishing, Releasing):
             ids = self.chance.ids(len(submissions))
             if len(set(ids)) < len(ids):
                 continue
-            entries = [Entry(s.client, i, s.body) for s, i in zip(submissions, ids, strict=True)]
+            entries = [
+                Entry(s.client, ~i if s.cover else i, s.body)
+                for s, i in zip(submissions, ids, strict=True)
+            ]
             try:
                 return self.store.accept(serial, entries)
             except IdCollision:

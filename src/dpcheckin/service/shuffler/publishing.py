@@ -91,6 +91,8 @@ class Publishing(Rounds):
 
     def _signed(self, kind: type[D], body: bytes) -> tuple[D, bytes]:
         """A signed document and its canonical bytes."""
+        if self.needs_identity and self.identity is None:
+            refuse(Problem.UNKNOWN_ANALYZER)
         try:
             value = parse(body)
             return read_signed(kind, value, self.identity), canonical(value)

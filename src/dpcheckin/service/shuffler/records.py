@@ -59,17 +59,22 @@ class Counts(NamedTuple):
 
 
 class Submission(NamedTuple):
-    """An envelope that has been looked at; a cover has no body."""
+    """An envelope that has been looked at."""
 
     client: bytes
     serial: int
     closes: float
-    body: bytes | None
+    body: bytes
+    cover: bool = False
 
 
 class Entry(NamedTuple):
-    """What a store is asked to take: the body, if any, under an id that says nothing."""
+    """What a store is asked to take: an envelope under an id that says nothing of its sender.
+
+    Ids of covers are below 0. They are written like reports, or whoever times the answers could
+    tell them apart; they are neither counted nor released, and destroyed with their round.
+    """
 
     client: bytes
     id: int
-    body: bytes | None
+    body: bytes

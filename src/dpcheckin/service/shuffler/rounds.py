@@ -13,6 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from dpcheckin.service.shuffler.chance import Chance
 from dpcheckin.service.shuffler.records import BY_BATCH, BY_POPULATION, RoundRecord, State
 from dpcheckin.service.shuffler.stores.base import StorageBusy, Store, Transaction
@@ -73,6 +75,9 @@ class Rounds:
         chance: draws ids and orders.
         identity: the analyzer's public identity, 32 bytes; None: signatures are left to the
             clients.
+        signer: the shuffler's own identity, with which it states which rounds were void; None: it
+            states nothing.
+        needs_identity: refuse every document while there is no identity to check it against.
         largest_envelope: in bytes; a plan with larger ones is refused.
         on_settled: hears of every round that closes.
     """
@@ -84,6 +89,8 @@ class Rounds:
         clock: Callable[[], float],
         chance: Chance,
         identity: bytes | None = None,
+        signer: Ed25519PrivateKey | None = None,
+        needs_identity: bool = False,
         largest_envelope: int = DEFAULT_LARGEST_ENVELOPE,
         on_settled: Callable[[Settled], None] = lambda settled: None,
     ) -> None:
@@ -91,6 +98,9 @@ class Rounds:
         self.clock = clock
         self.chance = chance
         self.identity = identity
+        self.signer = signer
+        self._stated: tuple[object, bytes] | None = None
+        self.needs_identity = needs_identity
         self.largest_envelope = largest_envelope
         self._on_settled = on_settled
         self.ended: set[int] = set()  # rounds whose end we have seen, even if it is not stored yet
@@ -168,7 +178,7 @@ class Rounds:
         # of a slot one report is released, a dummy if need be: how many there were is secret
         state, reason, reports = State.CLOSED, None, 1 if plan.keeps_one else held
         published: int | None = reports
-        if present < plan.population:
+        if present < plan.minimum_present:
             # The number of reports depends on secret coins, and this round is to cost nothing.
             state, reason, published = State.VOID, BY_POPULATION, None
         elif held < plan.minimum_batch:
@@ -254,10 +264,7 @@ def _headers(plan: PlanDocument, record: RoundRecord | None) -> tuple[bytes, byt
     if record is None:
         return b"", b""
     key_id = _key_id_in(record.document)
-    report = envelope.TWO_SHARES if plan.encoding == SHARES else envelope.REPORT
-    sealed = envelope.sizes(plan).sealed
-    first, second = (
-        envelope.Header(plan.suite, kind, record.number, key_id, sealed).to_bytes()
-        for kind in (report, envelope.COVER)
+    return (
+        envelope.header_of(plan, record.number, key_id),
+        envelope.header_of(plan, record.number, key_id, cover=True),
     )
-    return first, second

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import time
@@ -13,6 +14,8 @@ from pathlib import Path
 import uvicorn
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.files import without_password
+from dpcheckin.service.identity import load_identity
 from dpcheckin.service.listening import listen
 from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
@@ -38,7 +41,9 @@ def open_store(address: str) -> Store:
         from dpcheckin.service.shuffler.stores.postgres import PostgresStore
 
         return PostgresStore(address)
-    raise InvalidParameter("store", address, "memory:, sqlite:FILE or postgresql://…")
+    raise InvalidParameter(
+        "store", without_password(address), "memory:, sqlite:FILE or postgresql://…"
+    )
 
 
 def build(settings: Settings, store: Store, clock: Callable[[], float] = time.time) -> Front:
@@ -58,6 +63,8 @@ def build(settings: Settings, store: Store, clock: Callable[[], float] = time.ti
         clock=clock,
         chance=SecureChance(),
         identity=settings.identity,
+        signer=load_identity(settings.folder),
+        needs_identity=not settings.trusts_any_analyzer,
         on_settled=settled,
     )
     front = Front(core, analyzer_token(settings.folder), limits=settings.limits)
@@ -91,7 +98,8 @@ def _configuration(app: object, settings: Settings, http: object) -> uvicorn.Con
 async def _run(
     settings: Settings, front: Front, public: socket.socket, admin: socket.socket
 ) -> None:
-    guard = Guard(settings.limits, front.metrics)
+    guard = Guard(settings.limits, front.metrics, budget=front.budget)
+    inner_guard = Guard(settings.limits, front.metrics)
     outer = _configuration(shuffler_app(front), settings, guard.protocol())
     outer.load()
     if not settings.dev:
@@ -100,8 +108,8 @@ async def _run(
     main = _Server(outer)
     for signal_ in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signal_, setattr, main, "should_exit", True)
-    inner = _Server(_configuration(admin_app(front), settings, "httptools"))
-    watch = asyncio.create_task(guard.watch())
+    inner = _Server(_configuration(admin_app(front), settings, inner_guard.protocol()))
+    watches = [asyncio.create_task(one.watch()) for one in (guard, inner_guard)]
     side = asyncio.create_task(inner.serve([admin]))
     logs.event(
         "listening",
@@ -109,12 +117,18 @@ async def _run(
         admin=f"http://{settings.admin_host}:{_port(admin)}",
         store=settings.store_address.split(":", 1)[0],
     )
+    if settings.identity is None and not settings.trusts_any_analyzer:
+        logs.event(
+            "plans are refused: set analyzer_identity to what `dpcheckin analyzer identity` prints",
+            level=logging.WARNING,
+        )
     try:
         await main.serve([public])
     finally:
         inner.should_exit = True
         await side
-        watch.cancel()
+        for watch in watches:
+            watch.cancel()
         logs.event("stopped")
 
 
@@ -127,6 +141,8 @@ def serve(settings: Settings) -> None:
     logs.set_up(settings.log_level)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(contextlib.closing(open_store(settings.store_address)))
+        stack.enter_context(store.serve_alone())
+        store.verify()
         public = stack.enter_context(listen(settings.host, settings.port))
         admin = stack.enter_context(listen(settings.admin_host, settings.admin_port))
         front = build(settings, store)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.files import check_secret, make_folder, write_secret
 from dpcheckin.service.shuffler.http.limits import Limits
-from dpcheckin.service.tls import write_secret
 from dpcheckin.service.wire.credentials import new_token, token_digest
 
 SETTINGS_FILE = "shuffler.toml"
@@ -36,14 +36,16 @@ class Settings:
     port: int = 8440
     admin_host: str = "127.0.0.1"
     admin_port: int = 8441
-    store: str = ""
+    store: str = field(default="", repr=False)  # may hold a password
     """`memory:`, `sqlite:FILE` or `postgresql://…`; empty: `shuffler.db` in the folder."""
     tls_certificate: str = ""
     tls_key: str = ""
     dev: bool = False
     """Plain HTTP, on a loopback address only."""
     analyzer_identity: str = ""
-    """Hex of the analyzer's public identity; when set, its signatures are checked here too."""
+    """Hex of the analyzer's public identity: only what it has signed is taken."""
+    any_analyzer: bool = False
+    """Take plans from whoever holds the token, without an identity; so does `dev`."""
     log_level: str = "info"
     limits: Limits = field(default_factory=Limits)
 
@@ -75,6 +77,11 @@ class Settings:
     def identity(self) -> bytes | None:
         """The analyzer's identity as bytes."""
         return bytes.fromhex(self.analyzer_identity) if self.analyzer_identity else None
+
+    @property
+    def trusts_any_analyzer(self) -> bool:
+        """Whether documents are taken without an identity to check them against."""
+        return self.dev or self.any_analyzer
 
     def resolved(self, path: str) -> Path:
         """A path in the settings file is relative to the folder."""
@@ -135,7 +142,7 @@ def _from_file(file: Path) -> dict[str, Any]:
         return {}
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+    except ValueError as problem:  # not TOML, not UTF-8, or a number of thousands of digits
         raise InvalidParameter("settings", str(file), f"a TOML file ({problem})") from None
     found |= found.pop("limits", {})
     for name, value in found.items():
@@ -164,6 +171,7 @@ def analyzer_token(folder: Path) -> bytes:
     """Digest of the analyzer's token; the token is made on first use."""
     file = folder / TOKEN_FILE
     if not file.is_file():
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         write_secret(file, new_token().encode() + b"\n")
+    check_secret("analyzer_token", file)
     return token_digest(file.read_bytes().strip())

@@ -2,6 +2,8 @@
 
 UTF-8, keys sorted by code point, no spaces, no NaN or infinity, no key twice. Integers and floats
 are different values (`1` and `1.0`); a float is written with the fewest digits that give it back.
+Numbers have bounds, checked as they are read: nothing behind the parser meets an integer that no
+float can hold.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from typing import Any
 from dpcheckin.service.wire.problems import Malformed
 
 LARGEST_DOCUMENT = 1 << 20
+MOST_DIGITS = 30
+"""Of an integer; every field of every document needs fewer."""
+_LONGEST_FLOAT = 64
 
 
 def canonical(value: Any) -> bytes:
@@ -41,7 +46,11 @@ def parse(data: bytes, limit: int = LARGEST_DOCUMENT) -> Any:
         raise Malformed(f"a document of {len(data)} bytes, more than {limit}")
     try:
         value = json.loads(
-            data.decode("utf-8"), parse_constant=_no_constant, object_pairs_hook=_unique
+            data.decode("utf-8"),
+            parse_int=_bounded_integer,
+            parse_float=_bounded_float,
+            parse_constant=_no_constant,
+            object_pairs_hook=_unique,
         )
     except (ValueError, RecursionError) as problem:
         raise Malformed(f"not JSON: {problem}") from None
@@ -52,6 +61,18 @@ def parse(data: bytes, limit: int = LARGEST_DOCUMENT) -> Any:
 def digest(data: bytes) -> bytes:
     """SHA-256."""
     return hashlib.sha256(data).digest()
+
+
+def _bounded_integer(text: str) -> int:
+    if len(text.lstrip("-")) > MOST_DIGITS:
+        raise ValueError(f"an integer of more than {MOST_DIGITS} digits")
+    return int(text)
+
+
+def _bounded_float(text: str) -> float:
+    if len(text) > _LONGEST_FLOAT:
+        raise ValueError(f"a number of more than {_LONGEST_FLOAT} characters")
+    return float(text)
 
 
 def _no_constant(name: str) -> Any:

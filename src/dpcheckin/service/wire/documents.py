@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from dpcheckin.service.wire.canonical import canonical, digest
+from dpcheckin.service.wire.crowd import check_crowd, honest_clients
 from dpcheckin.service.wire.fields import (
     Check,
     hex_bytes,
@@ -34,9 +35,14 @@ PROTOCOLS = (
     "random-check-in-averaged",
     "random-check-in-sliding",
 )
-VECTOR, SYMBOL, SHARES = 1, 2, 3
+_KEEP_ONE = ("random-check-in-fixed", "random-check-in-sliding")
+VECTOR, SYMBOL, SHARES, OCTETS = 1, 2, 3, 4
 LARGEST_DIMENSION = 1 << 26
 LARGEST_TIME = 2.0**40
+MODULUS_BYTES = 256
+"""Length of the modulus of a token key: RSA with 2048 bits."""
+TOKEN_BYTES = 32 + MODULUS_BYTES
+"""Length of a report token: its number and the issuer's signature."""
 PUBLIC_KEY_BYTES = {1: 32, 2: 1216}
 """Length of a public opening key, in bytes, by suite."""
 _FIXED = ("type", "format")
@@ -56,7 +62,7 @@ _RANDOMIZER_FIELDS: dict[str, Check] = {
     "name": name_text,
     "dimension": integer(1, LARGEST_DIMENSION),
     "clip": number(0.0),
-    "encoding": one_of(VECTOR, SYMBOL, SHARES),
+    "encoding": one_of(VECTOR, SYMBOL, SHARES, OCTETS),
 }
 
 _PLAN_FIELDS: dict[str, Check] = {
@@ -64,12 +70,16 @@ _PLAN_FIELDS: dict[str, Check] = {
     "format": one_of(FORMAT),
     "protocol": one_of(*PROTOCOLS),
     "population": integer(2),
+    "minimum_present": integer(2),
+    "colluding": number(0.0, 1.0, least=True),
+    "dropout": number(0.0, 1.0, least=True),
     "minimum_batch": integer(0),
     "rounds": integer(1),
     "randomizer": _randomizer,
     "delta": probability,
     "epsilon_budget": number(0.0),
     "round_seconds": number(0.0, LARGEST_TIME),
+    "compute_seconds": number(0.0, LARGEST_TIME),
     "suite": one_of(1, 2),
     "cover": one_of(True, False),
     "task": mapping,
@@ -94,6 +104,9 @@ _ROUND_FIELDS: dict[str, Check] = {
     "closes": number(0.0, LARGEST_TIME),
 }
 
+_PLAN_ISSUER: dict[str, Check] = {"issuer": hex_bytes(32)}
+_ROUND_TOKENS: dict[str, Check] = {"token_key": hex_bytes(MODULUS_BYTES)}
+
 
 def _participation(protocol: str) -> dict[str, Check]:
     if protocol.startswith("random-"):
@@ -106,7 +119,12 @@ def _participation(protocol: str) -> dict[str, Check]:
 
 
 def _check_encoding(protocol: str, randomizer: Mapping[str, Any]) -> None:
-    """Shares belong to distributed check-in, and distributed check-in to shares."""
+    """Shares belong to distributed check-in, and distributed check-in to shares.
+
+    Reports that a task counts by itself are those of shuffled check-in: nobody fills its slots.
+    """
+    if randomizer["encoding"] == OCTETS and protocol != "shuffled-check-in":
+        raise not_allowed("plan.protocol", protocol, f"shuffled-check-in with encoding {OCTETS}")
     if (protocol == "distributed-check-in") != (randomizer["encoding"] == SHARES):
         raise not_allowed(
             "plan.randomizer.encoding",
@@ -115,8 +133,29 @@ def _check_encoding(protocol: str, randomizer: Mapping[str, Any]) -> None:
         )
 
 
+def _given(value: Mapping[str, Any], optional: Mapping[str, Check]) -> dict[str, Check]:
+    """Of the fields that may be missing, those that are there."""
+    return {name: check for name, check in optional.items() if name in value}
+
+
+def _check_issuer(found: Mapping[str, Any]) -> None:
+    """What a plan with an issuer cannot have."""
+    if "issuer" not in found:
+        return
+    if found["protocol"] in _KEEP_ONE:
+        raise not_allowed(
+            "plan.protocol",
+            found["protocol"],
+            "one whose empty slots the shuffler need not fill: it has no tokens",
+        )
+    if not found["cover"]:
+        raise not_allowed(
+            "plan.cover", False, "true with an issuer: who has no token must not count as present"
+        )
+
+
 class Document(ABC):
-    """What the three kinds of document have in common."""
+    """What the kinds of document have in common."""
 
     type: ClassVar[str]
 
@@ -155,7 +194,13 @@ class PlanDocument(Document):
 
     protocol: str
     population: int
-    """Clients the guarantee is stated for; a round with fewer present is void."""
+    """Clients the guarantee is stated for, those that collude among them."""
+    minimum_present: int
+    """A round with fewer clients present is void; at least `population`."""
+    colluding: float
+    """Largest share of `population` that works with the analyzer."""
+    dropout: float
+    """Largest probability with which a client that is present and reports is lost."""
     minimum_batch: int
     """Fewest reports of a round that is released."""
     participation: Mapping[str, Any]
@@ -168,42 +213,58 @@ class PlanDocument(Document):
     epsilon_budget: float
     """Most epsilon, at `delta`, that is ever spent with an honest shuffler."""
     round_seconds: float
+    """How long rounds are; the analyzer may make single ones longer."""
+    compute_seconds: float
+    """Time every client takes before it may send, whatever its coin says and its task needs."""
     suite: int
     """Sealing: 1 (X25519) or 2 (ML-KEM-768 with X25519)."""
     cover: bool
     """Whether clients that do not report send an envelope that holds nothing."""
     task: Mapping[str, Any]
-    """What is learned; not looked into here."""
+    """What is learned or asked; not looked into here."""
     nonce: str
     """16 bytes in hex: two runs of the same plan have different ids."""
+    issuer: str | None = None
+    """Public identity, in hex, of who signs report tokens; None: reports carry no tokens, and the
+    shuffler is trusted to invent none."""
 
     @classmethod
     def from_object(cls, value: Any) -> Self:
         given = mapping("plan", value)
         protocol = one_of(*PROTOCOLS)("plan.protocol", given.get("protocol"))
         participation = _participation(protocol)
-        found = read_fields("plan", given, _PLAN_FIELDS | participation)
+        optional = _given(given, _PLAN_ISSUER)
+        found = read_fields("plan", given, _PLAN_FIELDS | participation | optional)
         _check_encoding(protocol, found["randomizer"])
+        check_crowd(found)
+        _check_issuer(found)
         return cls(
             participation={name: found.pop(name) for name in participation},
-            **{name: found[name] for name in _PLAN_FIELDS if name not in _FIXED},
+            **{name: found[name] for name in _PLAN_FIELDS | optional if name not in _FIXED},
         )
 
     def fields(self) -> dict[str, Any]:
         named = {name: getattr(self, name) for name in _PLAN_FIELDS if name not in _FIXED}
         for name in ("randomizer", "task"):
             named[name] = dict(named[name])
+        if self.issuer is not None:
+            named["issuer"] = self.issuer
         return {"format": FORMAT, **named, **self.participation}
 
     @property
     def dimension(self) -> int:
-        """Coordinates of a report, or the number of symbols."""
+        """Coordinates of a report, the number of symbols, or the bytes of a report (`OCTETS`)."""
         return int(self.randomizer["dimension"])
 
     @property
     def encoding(self) -> int:
-        """What is sealed: `VECTOR`, `SYMBOL` or `SHARES`."""
+        """What is sealed: `VECTOR`, `SYMBOL`, `SHARES` or `OCTETS`."""
         return int(self.randomizer["encoding"])
+
+    @property
+    def honest(self) -> int:
+        """Clients of the priced crowd that do not collude with the analyzer."""
+        return honest_clients(self.population, self.colluding)
 
     @property
     def numbered_slots(self) -> bool:
@@ -213,17 +274,20 @@ class PlanDocument(Document):
     @property
     def keeps_one(self) -> bool:
         """Of each round only one uniformly chosen report reaches the analyzer."""
-        return self.protocol in ("random-check-in-fixed", "random-check-in-sliding")
+        return self.protocol in _KEEP_ONE
 
 
 class FlatDocument(Document):
     """A document whose fields stand in JSON as they stand in the value."""
 
     checks: ClassVar[Mapping[str, Check]]
+    optional: ClassVar[Mapping[str, Check]] = {}
+    """Fields that may be missing; they are None then."""
 
     @classmethod
     def from_object(cls, value: Any) -> Self:
-        found = read_fields(cls.type, value, cls.checks)
+        given = _given(mapping(cls.type, value), cls.optional)
+        found = read_fields(cls.type, value, {**cls.checks, **given})
         cls.check_together(found)
         del found["type"]
         return cls(**found)
@@ -234,7 +298,8 @@ class FlatDocument(Document):
         """What no field shows alone."""
 
     def fields(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.checks if name != "type"}
+        there = [name for name in self.optional if getattr(self, name) is not None]
+        return {name: getattr(self, name) for name in (*self.checks, *there) if name != "type"}
 
 
 @dataclass(frozen=True)
@@ -272,6 +337,7 @@ class RoundDocument(FlatDocument):
 
     type: ClassVar[str] = "round"
     checks: ClassVar[Mapping[str, Check]] = _ROUND_FIELDS
+    optional: ClassVar[Mapping[str, Check]] = _ROUND_TOKENS
 
     plan: str
     """Id of the plan, in hex."""
@@ -284,6 +350,8 @@ class RoundDocument(FlatDocument):
     """Seconds since the epoch."""
     closes: float
     """Seconds since the epoch."""
+    token_key: str | None = None
+    """Modulus of the issuer's key of this round, in hex; None in a plan without an issuer."""
 
     @classmethod
     def check_together(cls, found: Mapping[str, Any]) -> None:

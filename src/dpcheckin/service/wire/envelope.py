@@ -18,12 +18,18 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.wire.canonical import digest
-from dpcheckin.service.wire.documents import PUBLIC_KEY_BYTES, SHARES, PlanDocument
+from dpcheckin.service.wire.documents import (
+    PUBLIC_KEY_BYTES,
+    SHARES,
+    TOKEN_BYTES,
+    PlanDocument,
+)
 from dpcheckin.service.wire.payloads import payload_bytes
 from dpcheckin.service.wire.problems import Malformed
 
 MAGIC = b"DPCI"
-VERSION = 2
+VERSION, VERSION_WITH_TOKEN = 2, 3
+"""Of an envelope whose payload ends with its data, or with a token behind them."""
 COVER, REPORT, TWO_SHARES = 0, 1, 2
 HEADER = struct.Struct(">4sBBBBI8sI")
 HEADER_BYTES = HEADER.size
@@ -48,11 +54,34 @@ class Header:
     round: int
     key_id: bytes
     sealed_bytes: int
+    version: int = VERSION
 
     def to_bytes(self) -> bytes:
         return HEADER.pack(
-            MAGIC, VERSION, self.suite, self.kind, 0, self.round, self.key_id, self.sealed_bytes
+            MAGIC,
+            self.version,
+            self.suite,
+            self.kind,
+            0,
+            self.round,
+            self.key_id,
+            self.sealed_bytes,
         )
+
+
+def header_of(plan: PlanDocument, round_number: int, key: bytes, *, cover: bool = False) -> bytes:
+    """The only header that a report, or a cover, of a plan's round can have.
+
+    Args:
+        plan: fixes version, suite and sizes.
+        round_number: counted from 0.
+        key: id of the round's opening key, eight bytes.
+        cover: of a cover; otherwise of a report.
+    """
+    expected = sizes(plan)
+    kind = COVER if cover else TWO_SHARES if expected.share else REPORT
+    version = VERSION if plan.issuer is None else VERSION_WITH_TOKEN
+    return Header(plan.suite, kind, round_number, key, expected.sealed, version).to_bytes()
 
 
 def read_header(data: bytes | memoryview) -> Header:
@@ -60,11 +89,11 @@ def read_header(data: bytes | memoryview) -> Header:
     if len(data) < HEADER_BYTES:
         raise Malformed(f"an envelope has at least {HEADER_BYTES} bytes")
     magic, version, suite, kind, zero, number, key_id, sealed = HEADER.unpack_from(data)
-    if magic != MAGIC or version != VERSION or zero != 0:
-        raise Malformed(f"not a version {VERSION} envelope")
+    if magic != MAGIC or version not in (VERSION, VERSION_WITH_TOKEN) or zero != 0:
+        raise Malformed(f"not a version {VERSION} or {VERSION_WITH_TOKEN} envelope")
     if suite not in _SUITES or kind not in (COVER, REPORT, TWO_SHARES):
         raise Malformed(f"unknown suite {suite} or kind {kind}")
-    return Header(suite, kind, number, key_id, sealed)
+    return Header(suite, kind, number, key_id, sealed, version)
 
 
 @dataclass(frozen=True)
@@ -86,23 +115,26 @@ class Sizes:
 
 def sizes(plan: PlanDocument) -> Sizes:
     """The sizes of a plan's envelopes."""
-    return sizes_for(plan.suite, plan.encoding, plan.dimension)
+    token = 0 if plan.issuer is None else TOKEN_BYTES
+    return sizes_for(plan.suite, plan.encoding, plan.dimension, token)
 
 
 @lru_cache(maxsize=64)
-def sizes_for(suite: int, encoding: int, dimension: int) -> Sizes:
-    """The same, from the three fields it depends on.
+def sizes_for(suite: int, encoding: int, dimension: int, token: int = 0) -> Sizes:
+    """The same, from what it depends on.
 
     Args:
         suite: 1 (X25519) or 2 (ML-KEM-768 with X25519).
-        encoding: `VECTOR`, `SYMBOL` or `SHARES`.
-        dimension: coordinates of a report, or number of symbols.
+        encoding: `VECTOR`, `SYMBOL`, `SHARES` or `OCTETS`.
+        dimension: coordinates of a report, number of symbols, or bytes of a report.
+        token: bytes of a token, 0 in a plan without an issuer.
 
     >>> sizes_for(1, 1, 10).envelope == 24 + 32 + 8 + 40 + 16
     True
     """
     share = 4 * dimension if encoding == SHARES else 0
-    return Sizes(_ENC_BYTES[suite] + payload_bytes(encoding, dimension) + TAG_BYTES, share)
+    payload = payload_bytes(encoding, dimension) + token
+    return Sizes(_ENC_BYTES[suite] + payload + TAG_BYTES, share)
 
 
 # --- keys -----------------------------------------------------------------------------------
@@ -235,16 +267,15 @@ def seal(
         public_key: the round's opening key, raw.
         round_number: counted from 0.
         model_digest: 32 bytes, of the model the round names.
-        payload: one of `payloads`, of the plan's size.
+        payload: one of `payloads`, of the plan's size; with its token where the plan has an issuer.
         share: the shuffler's share, 4 bytes a coordinate; empty unless the plan wants two shares.
     """
     expected = sizes(plan)
-    if len(payload) != payload_bytes(plan.encoding, plan.dimension):
+    if len(payload) != expected.sealed - _ENC_BYTES[plan.suite] - TAG_BYTES:
         raise InvalidParameter("payload", f"{len(payload)} bytes", "the size the plan prescribes")
     if len(share) != expected.share:
         raise InvalidParameter("share", f"{len(share)} bytes", f"{expected.share} bytes")
-    kind = TWO_SHARES if expected.share else REPORT
-    header = Header(plan.suite, kind, round_number, key_id(public_key), expected.sealed).to_bytes()
+    header = header_of(plan, round_number, key_id(public_key))
     sealed = _SUITES[plan.suite].encrypt(
         payload, _public_key(plan.suite, public_key), bound_to(plan.id, model_digest, header)
     )
@@ -260,5 +291,5 @@ def cover(plan: PlanDocument, public_key: bytes, round_number: int) -> bytes:
         round_number: counted from 0.
     """
     expected = sizes(plan)
-    header = Header(plan.suite, COVER, round_number, key_id(public_key), expected.sealed)
-    return header.to_bytes() + os.urandom(expected.sealed + expected.share)
+    header = header_of(plan, round_number, key_id(public_key), cover=True)
+    return header + os.urandom(expected.sealed + expected.share)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcheckin.service.wire.problems import Malformed
 
 LARGEST_COUNT = 2**32 - 1
+_LARGEST_NUMBER = sys.float_info.max
 _HEX = re.compile(r"(?:[0-9a-f]{2})*")
 
 Check = Callable[[str, Any], Any]
@@ -41,7 +43,8 @@ def number(low: float, high: float = math.inf, *, least: bool = False) -> Check:
 
     def check(name: str, value: Any) -> float:
         numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not numeric or not math.isfinite(value) or value > high or value < low:
+        # compared before anything turns it into a float: an integer may be too large to become one
+        if not numeric or not low <= value <= min(high, _LARGEST_NUMBER):
             raise not_allowed(name, value, f"a number from {low:g} to {high:g}")
         if value == low and not least:
             raise not_allowed(name, value, f"a number above {low:g}")

@@ -1,6 +1,7 @@
 """Payloads: what is inside a sealed report, and the two additive shares. See docs/wire.md.
 
-A payload is a head (encoding, dimension) and a float32 vector, a symbol, or the seed of a share.
+A payload is a head (encoding, dimension) and a float32 vector, a symbol, the seed of a share, or
+a report as its randomizer lays it out; in plans with an issuer a token follows (`wire.tokens`).
 What it means for the model is the analyzer's business.
 """
 
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.service.wire.documents import OCTETS, SHARES, SYMBOL, VECTOR, PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
 SEED_BYTES = 32
@@ -24,16 +25,16 @@ PAYLOAD_HEAD_BYTES = _HEAD.size
 
 
 def payload_bytes(encoding: int, dimension: int) -> int:
-    """The length of a payload, in bytes.
+    """The length of a payload without its token, in bytes.
 
     Args:
-        encoding: `VECTOR`, `SYMBOL` or `SHARES`.
-        dimension: coordinates of a report, or number of symbols.
+        encoding: `VECTOR`, `SYMBOL`, `SHARES` or `OCTETS`.
+        dimension: coordinates of a report, number of symbols, or bytes of a report.
 
     >>> payload_bytes(VECTOR, 10)
     48
     """
-    data = {VECTOR: 4 * dimension, SYMBOL: 4, SHARES: SEED_BYTES}[encoding]
+    data = {VECTOR: 4 * dimension, SYMBOL: 4, SHARES: SEED_BYTES, OCTETS: dimension}[encoding]
     return PAYLOAD_HEAD_BYTES + data
 
 
@@ -41,8 +42,8 @@ def payload_head(encoding: int, dimension: int) -> bytes:
     """What every payload of a plan begins with.
 
     Args:
-        encoding: `VECTOR`, `SYMBOL` or `SHARES`.
-        dimension: coordinates of a report, or number of symbols.
+        encoding: `VECTOR`, `SYMBOL`, `SHARES` or `OCTETS`.
+        dimension: coordinates of a report, number of symbols, or bytes of a report.
     """
     return _HEAD.pack(encoding, dimension)
 
@@ -81,8 +82,17 @@ def seed_payload(seed: bytes, dimension: int) -> bytes:
     return payload_head(SHARES, dimension) + seed
 
 
+def octets_payload(report: bytes) -> bytes:
+    """Encoding 4: a report as its randomizer lays it out.
+
+    Args:
+        report: bytes of the randomized report; the plan's dimension is their number.
+    """
+    return payload_head(OCTETS, len(report)) + report
+
+
 def read_payload(plan: PlanDocument, payload: bytes) -> NDArray[Any]:
-    """The report in a payload: a float32 vector, one symbol, or the analyzer's share expanded.
+    """The report in a payload: a float32 vector, one symbol, a share expanded, or plain bytes.
 
     Floats may be NaN or infinite: whether such a report counts is for the caller to decide.
 
@@ -97,6 +107,8 @@ def read_payload(plan: PlanDocument, payload: bytes) -> NDArray[Any]:
     if plan.encoding == VECTOR:
         return np.frombuffer(payload, dtype="<f4", offset=PAYLOAD_HEAD_BYTES)
     data = payload[PAYLOAD_HEAD_BYTES:]
+    if plan.encoding == OCTETS:
+        return np.frombuffer(data, dtype=np.uint8)
     if plan.encoding == SHARES:
         return expand(data, plan.dimension)
     (symbol,) = struct.unpack(">I", data)

@@ -20,6 +20,7 @@ class Problem(Enum):
     """Name on the wire, HTTP status, and the one sentence that goes with it."""
 
     UNAUTHORIZED = ("unauthorized", 401, "No valid credential for this request.")
+    UNKNOWN_ANALYZER = ("unknown-analyzer", 403, "No analyzer's identity is known here.")
     NOT_FOUND = ("not-found", 404, "There is nothing here.")
     NO_ROUND = ("no-round", 404, "No round is open.")
     MALFORMED = ("malformed", 400, "The request does not follow the format.")

@@ -34,6 +34,51 @@ def make_shares(
     return seed, split(report, seed)
 
 
+FALSE_ALARM = 2.0**-40
+"""Largest probability that a sum of honest reports alone is taken for a spoiled one."""
+_CUT_BITS = 60
+
+
+def longest_sum(noise: SkellamVector, reports: int) -> float:
+    """No sum of so many honest reports is longer, except with probability `FALSE_ALARM`.
+
+    The length of the clients' own vectors, each at its bound, and that of their noise. Whatever
+    hostile clients send, what passes for a sum is within twice this length of the honest one.
+
+    Args:
+        noise: the randomizer of the plan.
+        reports: whose sum is taken.
+    """
+    integers = reports * math.sqrt(noise.largest_square)
+    return (integers + _noise_norm(noise, reports)) * noise.clip / noise.steps * (1 + 1e-9)
+
+
+def _noise_norm(noise: SkellamVector, reports: int) -> float:
+    """‖noise‖ of the sum, in integers, exceeds this with probability below `FALSE_ALARM`.
+
+    Let N be Skellam of variance v, cut off at R = r√v, where its tail is below 2^-60/d. For a
+    standard normal z, exp(λN²) = E exp(sN) with s = √(2λ) z. Where |z| ≤ a, the moment generating
+    function of N is exp(v(cosh s - 1)) ≤ exp(c v s²/2) with c = 2(cosh s₀ - 1)/s₀² at the largest
+    s₀ = a/√v; that part of E exp(λN²) is at most (1 - 2cvλ)^(-1/2), as for a normal variable of
+    variance cv. Beyond a there is at most e^(r²/2 - (a - r)²/2), which `a` makes as small as
+    e^(-30)/d, so that d coordinates multiply the whole by less than 1 + 1e-12. Then
+    P(‖N‖ > √(cv)(√d + t)) ≤ exp(-t²/2), as for normal noise (Laurent and Massart, 2000, lemma 1).
+    """
+    if not reports:
+        return 0.0
+    d, deviation = noise.dimension, math.sqrt(reports * noise.variance)
+    log = (_CUT_BITS + 1) * math.log(2.0) + math.log(d)
+    r = (log / 3 + math.sqrt(log * log / 9 + 2 * deviation**2 * log)) / deviation  # Bernstein
+    every_coordinate_at_its_cut = math.sqrt(d) * r * deviation
+    a = r + math.sqrt(r * r + 2 * math.log(d) + 60.0)
+    if a > 20.0 * deviation:  # hardly any noise
+        return every_coordinate_at_its_cut
+    farthest = a / deviation
+    inflated = 2 * (math.cosh(farthest) - 1) / farthest**2
+    t = math.sqrt(2 * (1e-12 - math.log(FALSE_ALARM - 2.0**-_CUT_BITS)))
+    return min(every_coordinate_at_its_cut, math.sqrt(inflated) * deviation * (math.sqrt(d) + t))
+
+
 class SumOfShares:
     """The analyzer's side: expand every seed, add the shuffler's sum, read off the total.
 
@@ -58,13 +103,10 @@ class SumOfShares:
         """The sum of the clients' vectors, with the noise of all of them.
 
         Two parts that do not belong together add up to anything modulo 2^32: a vector longer than
-        clips and noise allow is no sum of honest reports, and raises `Malformed`.
+        `longest_sum` is no sum of honest reports, and raises `Malformed`.
         """
-        noise, reports = self._noise, self._reports
+        noise = self._noise
         total = np.asarray(noise.estimate(self._total.astype(np.int64)), np.float64)
-        longest = reports * math.sqrt(noise.largest_square)
-        # ‖noise‖ exceeds σ(√d + t) with probability about exp(-t²/2); twice that is never seen
-        longest += 2 * math.sqrt(reports * noise.variance) * (math.sqrt(noise.dimension) + 9.0)
-        if not float(np.linalg.norm(total)) <= longest * noise.clip / noise.steps:
+        if not float(np.linalg.norm(total)) <= longest_sum(noise, self._reports):
             raise Malformed("the sum is longer than honest shares can make it: one was malformed")
         return total

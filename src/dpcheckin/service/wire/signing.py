@@ -1,23 +1,30 @@
-"""Ed25519 signatures of the analyzer's identity over documents.
+"""Ed25519 signatures over documents: the analyzer's, and the shuffler's on its statements.
 
 A signed document is `{"document": …, "signature": hex}`. The signature covers the document's type
-as well as its bytes, so that one kind of document can never be passed off as another.
+as well as its bytes, so that one kind of document can never be passed off as another. Clients check
+it on the bytes as they came (`read_signed_bytes`): what nobody signed is never parsed.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any, TypeVar
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from dpcheckin.service.wire.canonical import canonical
-from dpcheckin.service.wire.documents import Document, KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT, canonical, parse
+from dpcheckin.service.wire.documents import Document, KeyDocument, PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
-D = TypeVar("D", PlanDocument, KeyDocument, RoundDocument)
+D = TypeVar("D", bound=Document)
 IDENTITY_BYTES = 32
 SIGNATURE_BYTES = 64
+_START, _END = b'{"document":', re.compile(rb',"signature":"([0-9a-f]{128})"\}')
+_END_BYTES = len(b',"signature":""}') + 2 * SIGNATURE_BYTES
+# a signed key as canonical JSON has it: one flat object of numbers and hex, so no brace inside
+_KEY = rb'\{"document":\{[^{}]{1,8192}\},"signature":"[0-9a-f]{128}"\}'
+_PAGE = re.compile(rb'\{"keys":\[((?:' + _KEY + b"(?:," + _KEY + rb')*+)?)\],"plan":')
 
 
 def identity_from_seed(seed: bytes) -> Ed25519PrivateKey:
@@ -85,3 +92,44 @@ def read_signed(kind: type[D], value: Any, identity: bytes | None) -> D:
         except InvalidSignature:
             raise Malformed(f"the signature of this {document.type} does not hold") from None
     return document
+
+
+def read_signed_bytes(kind: type[D], data: bytes, identity: bytes) -> D:
+    """The document in the canonical bytes of a signed one; parsed only if the signature holds.
+
+    Args:
+        kind: the class of document that is expected.
+        data: as they came from the network.
+        identity: 32 bytes of the public identity that must have signed it.
+    """
+    if len(data) > LARGEST_DOCUMENT:
+        raise Malformed(f"a document of {len(data)} bytes, more than {LARGEST_DOCUMENT}")
+    end = _END.fullmatch(data, max(0, len(data) - _END_BYTES))
+    if not data.startswith(_START) or end is None:
+        raise Malformed("a signed document has exactly the fields document and signature")
+    said = data[len(_START) : end.start()]
+    message = b"dpcheckin/1 " + kind.type.encode() + b"\0" + said
+    try:
+        signature = bytes.fromhex(end[1].decode())
+        Ed25519PublicKey.from_public_bytes(identity).verify(signature, message)
+    except InvalidSignature:
+        raise Malformed(f"the signature of this {kind.type} does not hold") from None
+    document = kind.from_object(parse(said))
+    if document.to_bytes() != said:
+        raise Malformed(f"this {kind.type} is not in canonical form")
+    return document
+
+
+def read_plan_page(data: bytes, identity: bytes) -> tuple[PlanDocument, list[KeyDocument]]:
+    """Plan and keys on the page that a shuffler serves; nothing on it is parsed unsigned.
+
+    Args:
+        data: as they came from the network.
+        identity: 32 bytes of the analyzer's public identity.
+    """
+    start = _PAGE.match(data) if len(data) <= LARGEST_DOCUMENT else None
+    if start is None or not data.endswith(b"}"):
+        raise Malformed("the plan page is not one")
+    plan = read_signed_bytes(PlanDocument, data[start.end() : -1], identity)
+    keys = re.findall(_KEY, start[1])
+    return plan, [read_signed_bytes(KeyDocument, key, identity) for key in keys]

@@ -103,6 +103,7 @@ ODD_VALUES: list[Any] = [
     0,
     1.5,
     2**64,
+    10**400,
     1e308,
     "",
     "x",
@@ -249,15 +250,19 @@ def check(reply: Reply) -> None:
         assert reply.body in (b"", problem.body() if problem else b"")
 
 
-def test_ten_thousand_damaged_requests_change_nothing_and_break_nothing() -> None:
+@pytest.mark.parametrize(
+    "seeds", [range(100), pytest.param(range(100, 300), marks=pytest.mark.slow)]
+)
+def test_ten_thousand_damaged_requests_change_nothing_and_break_nothing(seeds: range) -> None:
     async def all_attacks() -> Counter[int]:
         found: Counter[int] = Counter()
-        for seed in range(100):
+        for seed in seeds:
             found += await attack(Target(), seed, PER_SEED)
         return found
 
     statuses = asyncio.run(all_attacks())
-    assert sum(statuses.values()) >= 10_000
+    print(f"{sum(statuses.values())} answers: {dict(sorted(statuses.items()))}")
+    assert sum(statuses.values()) >= 100 * len(seeds)
     assert {400, 401, 404} <= set(statuses)
     assert statuses[400] > 1000
     assert statuses[401] > 500

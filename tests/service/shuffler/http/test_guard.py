@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from dpcheckin.service.connections import RESERVED
 from dpcheckin.service.shuffler.http.guard import LARGEST_HEADERS, WHOLE_BODY, Guard
 from dpcheckin.service.shuffler.http.limits import Limits
 from dpcheckin.service.shuffler.http.metrics import Metrics
@@ -93,8 +94,8 @@ class Server:
                 one.transport.abort()
             await asyncio.sleep(0.01)
 
-    async def connect(self) -> tuple[Reader, Writer]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+    async def connect(self, limit: int = 2**16) -> tuple[Reader, Writer]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=limit)
         self.opened.append(writer)
         return reader, writer
 
@@ -324,6 +325,190 @@ def test_the_watch_sweeps_by_itself() -> None:
         server.clock.now = 11.0
         assert b"400" in await reader.read()
         watch.cancel()
+
+    play(server, scene)
+
+
+# --- readers that do not read ---------------------------------------------------------------
+
+
+class Tap:
+    """Answers every request with many bytes, part by part."""
+
+    def __init__(self, size: int, part: int = 256 << 10) -> None:
+        self.size, self.part = size, part
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", str(self.size).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for start in range(0, self.size, self.part):
+            body = bytes(min(self.part, self.size - start))
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def ask_and_not_read(server: Server) -> Writer:
+    """Ask for a lot, and take nothing: on return the server is stuck with it."""
+    before = len(server.guard.stuck)
+    _, writer = await server.connect(limit=1)
+    writer.transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n")
+    await until(lambda: len(server.guard.stuck) > before)
+    return writer
+
+
+LOTS = 64 << 20  # more than any socket holds
+
+
+def test_a_reader_that_does_not_read_is_dropped() -> None:
+    server = Server(write_seconds=60.0)
+    server.app = Tap(LOTS)  # type: ignore[assignment]
+
+    async def scene() -> None:
+        await ask_and_not_read(server)
+        server.clock.now = 59.0
+        server.guard.sweep()
+        assert len(server.guard.connections) == 1
+        server.clock.now = 61.0
+        server.guard.sweep()
+        await until(lambda: not server.guard.connections)
+        assert not server.guard.stuck
+        assert server.count("slow_readers_total") == 1
+        assert server.count("timeouts_total") == 1
+
+    play(server, scene)
+
+
+def test_a_reader_that_takes_its_time_but_reads_is_served() -> None:
+    server = Server(write_seconds=60.0)
+    server.app = Tap(LOTS)  # type: ignore[assignment]
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        writer.write(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        for _ in range(16):
+            await reader.readexactly(LOTS // 16)
+            server.clock.now += 50.0
+            server.guard.sweep()
+        assert server.count("slow_readers_total") == 0
+
+    play(server, scene)
+
+
+def test_what_was_closed_but_never_read_is_dropped_too() -> None:
+    """A close waits until what was written has been read: without an end, for ever."""
+    server = Server(write_seconds=60.0)
+    server.app = Tap(LOTS, part=LOTS)  # type: ignore[assignment]
+
+    async def scene() -> None:
+        await ask_and_not_read(server)
+        (connection,) = server.guard.connections
+        connection.transport.close()
+        await asyncio.sleep(0.05)
+        server.guard.sweep()
+        assert server.guard.connections
+        server.clock.now = 61.0
+        server.guard.sweep()
+        await until(lambda: not server.guard.connections)
+
+    play(server, scene)
+
+
+@pytest.mark.parametrize("limits", [{"connections": 3}, {"connections_per_address": 3}])
+def test_a_newcomer_takes_the_place_of_whoever_has_been_stuck_longest(limits: Any) -> None:
+    server = Server(write_seconds=60.0, **limits)
+    server.app = Tap(LOTS)  # type: ignore[assignment]
+
+    async def scene() -> None:
+        for second in range(3):
+            server.clock.now = float(second)
+            await ask_and_not_read(server)
+        oldest, *others = server.guard.stuck
+        reader, _ = await server.connect()
+        assert await refused(reader)  # stuck for two seconds: that happens to honest readers
+        assert server.count("connections_refused_total") == 1
+        server.clock.now = 5.5
+        reader, writer = await server.connect()
+        writer.write(b"GET / HTTP/1.1\r\nhost: h\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        assert oldest not in server.guard.connections
+        assert set(others) <= server.guard.connections
+        assert server.count("slow_readers_total") == 1
+
+    play(server, scene)
+
+
+# --- bodies that do not end -----------------------------------------------------------------
+
+
+def test_bodies_that_do_not_end_are_counted_and_given_back() -> None:
+    """A body in chunks does not say its length: what is held of it counts while it is held."""
+    server = Server(body_bytes=300_000)
+    chunked = b"PUT /x HTTP/1.1\r\nhost: h\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    async def begin(size: int = 140_000) -> tuple[Reader, Writer]:
+        reader, writer = await server.connect()
+        writer.write(chunked + b"%x\r\n" % 400_000 + bytes(size))
+        await writer.drain()
+        return reader, writer
+
+    def held() -> int:
+        return sum(one._held for one in server.guard.connections)
+
+    async def scene() -> None:
+        kept = [await begin()]
+        await until(lambda: held() == 140_000)
+        kept.append(await begin())
+        await until(lambda: held() == 280_000)
+        reader, _ = await begin(30_000)  # read at once: nothing is left that would reset the line
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert problem_in(answer.split(b"\r\n\r\n", 1)[1]) is Problem.BUSY
+        for _, writer in kept:
+            writer.transport.abort()
+        await until(lambda: not server.guard.connections)
+        assert server.guard.budget.take(300_000)
+
+    play(server, scene)
+
+
+def test_a_body_that_was_reserved_for_is_not_counted_twice() -> None:
+    server = Server(body_bytes=100)
+
+    async def reserve(scope: Any, receive: Any, send: Any) -> None:
+        scope[RESERVED] = 200_000
+        await Echo()(scope, receive, send)
+
+    server.app = reserve  # type: ignore[assignment]
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        writer.write(head(200_000))
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        for _ in range(4):
+            writer.write(bytes(50_000))
+            await writer.drain()
+            await asyncio.sleep(0.02)
+        assert await answer_of(reader) == hashlib.sha256(bytes(200_000)).hexdigest().encode()
+
+    play(server, scene)
+
+
+def test_a_slow_second_request_is_told_why() -> None:
+    server = Server(header_seconds=10.0)
+
+    async def scene() -> None:
+        reader, writer = await server.connect()
+        writer.write(head(0))
+        await answer_of(reader)
+        writer.write(b"GET / HT")
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        server.clock.now = 11.0
+        server.guard.sweep()
+        assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
 
     play(server, scene)
 

@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from dpcheckin.service.connections import RESERVED
 from dpcheckin.service.shuffler.committer import Committer, GroupCommitter, InlineCommitter
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.directory import Directory
@@ -31,6 +32,8 @@ from dpcheckin.service.wire.problems import Problem, Refusal, refuse
 _REPORT = re.compile(r"/v1/rounds/(0|[1-9][0-9]{0,9})/report")
 _LARGEST_ROUND = 2**32 - 1
 _REFRESH_SECONDS = 0.25
+_DOUBT_SECONDS = 5.0
+"""After a failure, so long without another one before a look at the store may call it well."""
 
 
 class ClientDisconnected(Exception):
@@ -74,6 +77,8 @@ class Front:
         )
         self._monotonic = monotonic
         self._refreshed = -1.0
+        self._failed_at: float | None = None
+        """When the store last failed to take something, until it has taken something again."""
         self._last_time = 0.0
 
     # --- who asks ---------------------------------------------------------------------------
@@ -109,17 +114,29 @@ class Front:
         try:
             self.directory.refresh()
             self.core.tick()
-            ok = True
+            self._probe()
         except (StorageFailure, StorageBusy) as problem:
-            ok = isinstance(problem, StorageBusy)
             self.failed(problem)
-        self.metrics.set("storage_ok", int(ok))
+        self.metrics.set("storage_ok", int(self._failed_at is None))
         self.metrics.set("enrolled_clients", len(self.directory))
         try:
             self.core.current()
             self.metrics.set("round_open", 1)
         except Refusal:
             self.metrics.set("round_open", 0)
+
+    def _probe(self) -> None:
+        """Is there room for reports? After a failure, only something written says so."""
+        self.core.store.check_room()
+        if self._failed_at is not None and self._monotonic() - self._failed_at > _DOUBT_SECONDS:
+            self.core.store.probe()
+            self.stored()
+
+    def stored(self) -> None:
+        """Something was written: whatever was wrong is over."""
+        if self._failed_at is not None:
+            self._failed_at = None
+            self.metrics.set("storage_ok", 1)
 
     async def refresh_view(self) -> None:
         """Another front end may have opened a round that we have not heard of."""
@@ -150,6 +167,8 @@ class Front:
             logs.event("storage busy", level=logging.WARNING, reason=str(problem))
             return Problem.BUSY
         if isinstance(problem, StorageFailure):
+            self._failed_at = self._monotonic()
+            self.metrics.set("storage_ok", 0)
             self.metrics.add("storage_failures_total")
             logs.event("storage failure", level=logging.ERROR, reason=str(problem))
             return Problem.STORAGE
@@ -241,12 +260,13 @@ class ShufflerApp:
                 refuse(Problem.TOO_LARGE)
             if not front.budget.take(size):
                 refuse(Problem.BUSY)
-            reserved = size
+            reserved = scope[RESERVED] = size
             body = await read_body(receive, size)
             read = True
             problem = await front.committer.submit(front.core.examine(client, number, body))
             if problem is not None:
                 refuse(problem)
+            front.stored()
         except ClientDisconnected:
             return
         except Exception as problem:

@@ -9,6 +9,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dpcheckin.service.connections import Budget
+
+__all__ = ["Buckets", "Budget", "Limits"]
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -22,7 +26,7 @@ class Limits:
     """Requests without a valid token from one address, on average."""
     failure_burst: int = 100
     body_bytes: int = 256 << 20
-    """Bodies of reports under way at the same time, all together."""
+    """Bodies under way at the same time, complete or not, all together."""
     model_bytes: int = 256 << 20
     """The largest model."""
     connections: int = 10_000
@@ -31,6 +35,8 @@ class Limits:
     """From connecting to the end of the headers."""
     body_seconds: float = 60.0
     """From the first byte of a request to its last."""
+    write_seconds: float = 60.0
+    """For a reader to take the part of an answer that waits for it, 256 KB at the most."""
     keep_alive_seconds: int = 30
 
 
@@ -63,21 +69,3 @@ class Buckets:
         if len(self._level) > self._remembered:
             self._level.popitem(last=False)
         return allowed
-
-
-class Budget:
-    """Bytes that may be under way."""
-
-    def __init__(self, largest: int) -> None:
-        self._left = largest
-
-    def take(self, size: int) -> bool:
-        """Reserve; False if there is not enough left."""
-        if size > self._left:
-            return False
-        self._left -= size
-        return True
-
-    def give_back(self, size: int) -> None:
-        """After the answer."""
-        self._left += size

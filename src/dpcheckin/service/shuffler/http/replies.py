@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
@@ -115,6 +116,7 @@ async def send_problem(send: Send, problem: Problem, *, hang_up: bool = False) -
 def raw_problem(problem: Problem) -> bytes:
     """A whole HTTP response, for a connection whose request never became one."""
     start, body = _PROBLEMS[problem, True]
-    lines = [b"HTTP/1.1 %d %s" % (problem.status, b"Bad Request")]
+    phrase = HTTPStatus(problem.status).phrase.encode()
+    lines = [b"HTTP/1.1 %d %s" % (problem.status, phrase)]
     lines += [name + b": " + value for name, value in start["headers"]]
     return b"\r\n".join(lines) + b"\r\n\r\n" + bytes(body["body"])

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from dpcheckin.service.connections import RESERVED
 from dpcheckin.service.shuffler.http.app import (
     ClientDisconnected,
     Front,
@@ -67,6 +68,7 @@ class Routes:
         length = declared_length(request.scope)
         if length is not None and length > largest:
             refuse(Problem.TOO_LARGE)
+        request.scope[RESERVED] = largest  # only the analyzer comes this far: it is not held up
         body = await read_body(request.receive, largest)
         request.state.read = True
         return body
@@ -82,6 +84,9 @@ class Routes:
     async def get_round(self, request: Request) -> Response:
         client = self.front.client(request.scope)
         record = self.core.current()
+        asked = request.query_params.get("plan")
+        if asked is not None and asked != record.plan.hex():
+            return reply(record.document)  # it has yet to join this plan, and is not counted
         if self.core.planned().plan.cover:  # who is there is told by the envelopes
             return reply(record.document)
         serial, present = self.front.present_clients
@@ -93,6 +98,10 @@ class Routes:
                 refuse(Problem.NO_ROUND)
             present.add(client)
         return reply(record.document)
+
+    async def get_void(self, request: Request) -> Response:
+        self.front.client(request.scope)
+        return reply(await asyncio.to_thread(self.core.void_statement))
 
     async def get_model(self, request: Request) -> Response:
         self.front.client(request.scope)
@@ -173,6 +182,7 @@ class Routes:
             ("GET", "/v1/plan", self.get_plan),
             ("PUT", "/v1/plan", self.put_plan),
             ("GET", "/v1/round", self.get_round),
+            ("GET", "/v1/void", self.get_void),
             ("GET", "/v1/model/{digest}", self.get_model),
             ("PUT", "/v1/model/{digest}", self.put_model),
             ("PUT", "/v1/keys/{key}", self.put_key),

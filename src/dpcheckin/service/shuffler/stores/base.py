@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from enum import Enum
 from typing import Any
 
@@ -200,6 +200,19 @@ class Store(ABC):
     @abstractmethod
     def clients_version(self) -> int:
         """A number that changes whenever `clients` does."""
+
+    def verify(self) -> None:  # noqa: B027 (nothing to do in memory)
+        """Read everything but reports; raises `StorageFailure` if it is not what was written."""
+
+    def check_room(self) -> None:  # noqa: B027 (nothing to do in memory)
+        """Raises `StorageFailure` when there is no room for reports, as far as can be seen."""
+
+    def probe(self) -> None:  # noqa: B027 (nothing to do in memory)
+        """Write something that means nothing: raises `StorageFailure` when reports would fail."""
+
+    def serve_alone(self) -> AbstractContextManager[None]:
+        """Be the only one that serves this store, where there can be only one; else `InUse`."""
+        return nullcontext()
 
     @abstractmethod
     def close(self) -> None:

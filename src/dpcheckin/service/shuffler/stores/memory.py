@@ -25,6 +25,7 @@ class _Batch:
         self.present: set[bytes] = set()
         self.seen: set[bytes] = set()
         self.reports: dict[int, Place] = {}
+        self.covers: dict[int, Place] = {}
         self.arena = Arena(pool)
         self.order: list[int] = []
 
@@ -148,18 +149,18 @@ class MemoryStore(Store):
             if self._state.rounds[serial].state is not State.OPEN:
                 return [Taken.CLOSED] * len(entries)
             batch = self._batches[serial]
-            seen, reports, keep = batch.seen, batch.reports, batch.arena.keep
+            seen, keep = batch.seen, batch.arena.keep
+            reports, covers = batch.reports, batch.covers
             outcome = []
             for _, report, _ in entries:
-                if report in reports:
+                if report in (reports if report >= 0 else covers):
                     raise IdCollision("an id of this group is in use")
             for client, report, body in entries:
                 if client in seen:
                     outcome.append(Taken.DUPLICATE)
                     continue
                 seen.add(client)
-                if body is not None:
-                    reports[report] = keep(body)
+                (reports if report >= 0 else covers)[report] = keep(body)
                 outcome.append(Taken.YES)
             return outcome
 

@@ -22,8 +22,11 @@ import numpy as np
 import psycopg
 from psycopg import errors as pg
 
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.files import without_password
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry, State
+from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import (
     IdCollision,
     StorageBusy,
@@ -31,7 +34,7 @@ from dpcheckin.service.shuffler.stores.base import (
     Taken,
     Transaction,
 )
-from dpcheckin.service.shuffler.stores.sql import SCHEMA, Row, SqlTransaction
+from dpcheckin.service.shuffler.stores.sql import Row, SqlTransaction
 from dpcheckin.service.shuffler.stores.sql_store import SqlStore
 
 _LOG = logging.getLogger("dpcheckin.shuffler")
@@ -100,12 +103,13 @@ def _translated() -> Iterator[None]:
         pg.SerializationFailure,
     ) as p:
         raise StorageBusy(f"PostgreSQL: {_first_line(p)}") from p
-    except (psycopg.OperationalError, psycopg.InterfaceError) as p:
+    except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as p:
+        # internal: a damaged page, or a server that may not write at the moment
         raise StorageFailure(f"PostgreSQL: {_first_line(p)}") from p
 
 
 def _first_line(problem: Exception) -> str:
-    return str(problem).strip().split("\n", 1)[0]
+    return without_password(str(problem).strip().split("\n", 1)[0])
 
 
 class _Session:
@@ -159,13 +163,23 @@ class PostgresStore(SqlStore):
     """
 
     def __init__(self, address: str) -> None:
+        try:
+            psycopg.conninfo.conninfo_to_dict(address)
+        except psycopg.Error:  # its message may quote the password
+            shown = without_password(address)
+            raise InvalidParameter("store", shown, "an address as libpq reads it") from None
         self._reports, self._control, self._reads = (_Session(address) for _ in range(3))
+        try:
+            self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
         with self._control.use() as connection, connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CONTROL_LOCK,))
             transaction = _PostgresTransaction(connection)
-            for statement in SCHEMA:
-                transaction.run(statement.format(**_TYPES))
-            transaction.check_version()
+            schema.prepare(transaction, _TYPES)
             if transaction.one("SHOW fsync") != ("on",):
                 _LOG.warning("the database does not wait for its disk")
 
@@ -204,8 +218,7 @@ class PostgresStore(SqlStore):
                 (sorted(first),),
             ).fetchall()
             new = {bytes(row[0]) for row in served}
-            bodies = [first[client] for client in new if first[client].body is not None]
-            self._keep(connection, serial, bodies)
+            self._keep(connection, serial, [first[client] for client in new])
             return [
                 Taken.YES if e.client in new and first[e.client] is e else Taken.DUPLICATE
                 for e in entries
@@ -243,7 +256,7 @@ class PostgresStore(SqlStore):
             return list(connection.execute(_sql(statement), values, binary=True).fetchall())
 
     def report_ids(self, serial: int) -> Ids:
-        rows = self.read(f"SELECT id FROM reports_{serial}")
+        rows = self.read(f"SELECT id FROM reports_{serial} WHERE id >= 0")
         return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
 
     def purge(self, serial: int, at_once: int) -> bool:

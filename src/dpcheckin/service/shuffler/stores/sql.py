@@ -1,37 +1,22 @@
-"""What SQLite and PostgreSQL have in common: the tables, and control work in plain SQL.
+"""What SQLite and PostgreSQL have in common: control work in plain SQL.
 
 Each round has four tables of its own, named by its serial: `present_N` and `seen_N` (clients),
-`reports_N` (random id, body) and `release_N` (position, id). Clients and reports share no column;
-destroying a round is dropping its tables. Placeholders are written `?`.
+`reports_N` (random id, body; covers have ids below 0) and `release_N` (position, id). Clients and
+reports share no column; destroying a round is dropping its tables. Placeholders are written `?`.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Counts, PlanRecord, RoundRecord, State
-from dpcheckin.service.shuffler.stores.base import StorageFailure, Transaction
+from dpcheckin.service.shuffler.stores.base import Transaction
 
-SCHEMA_VERSION = "1"
-
-# {blob}, {int}, {real} and {serial} are spelled differently by the two.
-SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS plans (id {blob} PRIMARY KEY, document {blob} NOT NULL, "
-    "place {int} NOT NULL UNIQUE)",
-    "CREATE TABLE IF NOT EXISTS keys (plan {blob} NOT NULL, id {blob} NOT NULL, "
-    "from_round {int} NOT NULL, document {blob} NOT NULL, PRIMARY KEY (plan, id))",
-    "CREATE TABLE IF NOT EXISTS models (id {blob} PRIMARY KEY, body {blob} NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS rounds (serial {serial}, plan {blob} NOT NULL, "
-    "number {int} NOT NULL, document {blob} NOT NULL, opens {real} NOT NULL, "
-    "closes {real} NOT NULL, state TEXT NOT NULL, present {int}, reports {int}, reason TEXT, "
-    "charge {blob}, share_sum {blob}, purged {int} NOT NULL, UNIQUE (plan, number))",
-    "CREATE INDEX IF NOT EXISTS rounds_by_state ON rounds (state, purged)",
-    "CREATE TABLE IF NOT EXISTS clients (id {blob} PRIMARY KEY, token {blob} NOT NULL UNIQUE)",
-)
 ATTENDANCE = ("present", "seen")
 _COLUMNS = (
     "serial, plan, number, document, opens, closes, state, present, reports, reason, charge, "
@@ -40,6 +25,13 @@ _COLUMNS = (
 _CHANGEABLE = {"state", "present", "reports", "reason", "charge", "share_sum", "purged"}
 
 Row = Sequence[Any]
+
+
+def round_checksum(record: RoundRecord) -> bytes:
+    """Digest of everything that is remembered of a round: a changed bit does not go unnoticed."""
+    values = dataclasses.astuple(record)
+    plain = [one.value if isinstance(one, State) else one for one in values]
+    return hashlib.sha256(repr(plain).encode()).digest()
 
 
 def round_from(row: Row) -> RoundRecord:
@@ -91,20 +83,34 @@ class SqlTransaction(Transaction):
         rows = self.run(statement, *values)
         return rows[0] if rows else None
 
-    def check_version(self) -> None:
-        """A database of another version is not touched."""
-        self.run(
-            "INSERT INTO about (name, value) VALUES ('version', ?), ('clients', '0') "
-            "ON CONFLICT DO NOTHING",
-            SCHEMA_VERSION,
-        )
-        found = self.one("SELECT value FROM about WHERE name = 'version'")
-        if found is None or found[0] != SCHEMA_VERSION:
-            raise StorageFailure(f"the database is not of version {SCHEMA_VERSION}")
-
     def clients_changed(self) -> None:
         """Count up the version of the list of clients."""
         self.run("UPDATE about SET value = CAST(value AS INTEGER) + 1 WHERE name = 'clients'")
+
+    def about(self, name: str) -> str | None:
+        """What the database says of itself under a name."""
+        row = self.one("SELECT value FROM about WHERE name = ?", name)
+        return None if row is None else str(row[0])
+
+    def set_about(self, name: str, value: str) -> None:
+        """Replace what the database says of itself under a name."""
+        self.run(
+            "INSERT INTO about (name, value) VALUES (?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            name,
+            value,
+        )
+
+    def all_rounds(self) -> list[Row]:
+        """Every row of `rounds`: its columns, then its checksum."""
+        return self.run(f"SELECT {_COLUMNS}, checksum FROM rounds ORDER BY serial")
+
+    def seal_round(self, serial: int) -> None:
+        """Write down the checksum of a row of `rounds` as it stands."""
+        row = self.one(f"SELECT {_COLUMNS} FROM rounds WHERE serial = ?", serial)
+        if row is not None:
+            checksum = round_checksum(round_from(row))
+            self.run("UPDATE rounds SET checksum = ? WHERE serial = ?", checksum, serial)
 
     def plan(self) -> PlanRecord | None:
         row = self.one("SELECT id, document FROM plans ORDER BY place DESC LIMIT 1")
@@ -194,6 +200,7 @@ class SqlTransaction(Transaction):
         )
         added = self.round(record.plan, record.number)
         assert added is not None
+        self.seal_round(added.serial)
         self.create_round_tables(added.serial)
 
     def change_round(self, serial: int, **changes: Any) -> None:
@@ -202,12 +209,11 @@ class SqlTransaction(Transaction):
         values = [int(value) if isinstance(value, bool) else value for value in values]
         setting = ", ".join(f"{name} = ?" for name in changes)
         self.run(f"UPDATE rounds SET {setting} WHERE serial = ?", *values, serial)
+        self.seal_round(serial)
 
     def counts(self, serial: int) -> Counts:
-        found = [
-            self.one(f"SELECT count(*) FROM {name}_{serial}")
-            for name in ("present", "seen", "reports")
-        ]
+        tables = ("present_{}", "seen_{}", "reports_{} WHERE id >= 0")
+        found = [self.one("SELECT count(*) FROM " + name.format(serial)) for name in tables]
         return Counts(*(int(row[0]) for row in found if row is not None))
 
     def forget_attendance(self, serial: int) -> None:
@@ -216,4 +222,8 @@ class SqlTransaction(Transaction):
 
     def fix_release(self, serial: int, order: Ids) -> None:
         self.insert_release(serial, order)
-        self.run(f"DELETE FROM reports_{serial} WHERE id NOT IN (SELECT id FROM release_{serial})")
+        # covers go with the round, a little at a time: here it would hold up everybody
+        self.run(
+            f"DELETE FROM reports_{serial} "
+            f"WHERE id >= 0 AND id NOT IN (SELECT id FROM release_{serial})"
+        )

@@ -13,7 +13,15 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.shuffler.stores.schema import check_content, clients_sum
 from dpcheckin.service.shuffler.stores.sql import Row, SqlTransaction
+
+
+def _changed(transaction: SqlTransaction, change: int) -> None:
+    """Count up the version of the list of clients, and keep its checksum."""
+    transaction.clients_changed()
+    said = int(transaction.about("clients_sum") or "0", 16)
+    transaction.set_about("clients_sum", format((said + change) % 2**256, "x"))
 
 
 class SqlStore(Store):
@@ -53,23 +61,38 @@ class SqlStore(Store):
     def enroll(self, digests: Sequence[bytes]) -> list[bytes]:
         made = [os.urandom(16) for _ in digests]
         with self.writing() as transaction:
-            transaction.run_many(
-                "INSERT INTO clients (id, token) VALUES (?, ?)", zip(made, digests, strict=True)
-            )
-            transaction.clients_changed()
+            added = list(zip(made, digests, strict=True))
+            transaction.run_many("INSERT INTO clients (id, token) VALUES (?, ?)", added)
+            _changed(transaction, clients_sum(added))
         return made
 
     def replace_token(self, client: bytes, token: bytes) -> bool:
-        return self._change_client("UPDATE clients SET token = ? WHERE id = ?", token, client)
+        return self._change_client(client, token)
 
     def revoke(self, client: bytes) -> bool:
-        return self._change_client("DELETE FROM clients WHERE id = ?", client)
+        return self._change_client(client, None)
 
-    def _change_client(self, statement: str, *values: bytes) -> bool:
+    def _change_client(self, client: bytes, token: bytes | None) -> bool:
         with self.writing() as transaction:
-            changed = transaction.change(statement, *values)
-            transaction.clients_changed()
-            return bool(changed)
+            found = transaction.one("SELECT token FROM clients WHERE id = ?", client)
+            if found is None:
+                return False
+            change = -clients_sum([(client, bytes(found[0]))])
+            if token is None:
+                transaction.run("DELETE FROM clients WHERE id = ?", client)
+            else:
+                transaction.run("UPDATE clients SET token = ? WHERE id = ?", token, client)
+                change += clients_sum([(client, token)])
+            _changed(transaction, change)
+            return True
+
+    def verify(self) -> None:
+        with self.writing() as transaction:
+            check_content(transaction)
+
+    def probe(self) -> None:
+        with self.writing() as transaction:
+            transaction.set_about("probe", os.urandom(8).hex())
 
     def clients(self) -> dict[bytes, bytes]:
         rows = self.read("SELECT token, id FROM clients")

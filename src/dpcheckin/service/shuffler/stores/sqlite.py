@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from dpcheckin.service.files import InUse, make_folder, take_lock
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry, State
+from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import (
     IdCollision,
     StorageBusy,
@@ -28,7 +30,7 @@ from dpcheckin.service.shuffler.stores.base import (
     Taken,
     Transaction,
 )
-from dpcheckin.service.shuffler.stores.sql import SCHEMA, Row, SqlTransaction
+from dpcheckin.service.shuffler.stores.sql import Row, SqlTransaction
 from dpcheckin.service.shuffler.stores.sql_store import SqlStore
 
 _WAIT_SECONDS = 5.0
@@ -82,6 +84,8 @@ def _translated() -> Iterator[None]:
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise StorageBusy(f"SQLite: {problem}") from problem
         raise StorageFailure(f"SQLite: {problem}") from problem
+    except UnicodeDecodeError as problem:  # sqlite3 speaks UTF-8, also of what it cannot read
+        raise schema.damaged("a text in it is not UTF-8") from problem
     except sqlite3.DatabaseError as problem:
         if isinstance(problem, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
             raise
@@ -110,17 +114,29 @@ class SqliteStore(SqlStore):
         self._write_lock = threading.Lock()
         self._read_lock = threading.Lock()
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.file.parent)
             os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as problem:
             raise StorageFailure(f"cannot open {self.file}: {problem.strerror}") from problem
-        with _translated():
-            self._writer = self._connect()
-            self._reader = self._connect()
-            with self.writing() as transaction:
-                for statement in SCHEMA:
-                    transaction.run(statement.format(**_TYPES))
-                transaction.check_version()
+        opened: list[sqlite3.Connection] = []
+        try:
+            with _translated():
+                for _ in range(2):
+                    opened.append(self._connect())
+                self._writer, self._reader = opened
+                with self.writing() as transaction:
+                    schema.prepare(transaction, _TYPES)
+        except BaseException:
+            for connection in opened:
+                connection.close()
+            raise
+
+    def verify(self) -> None:
+        """Every page, every index, every digest."""
+        said = self.read("PRAGMA integrity_check(1)")
+        if said != [("ok",)]:
+            raise schema.damaged(str(said[0][0]).replace("*** in database main ***", ""))
+        super().verify()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -154,7 +170,7 @@ class SqliteStore(SqlStore):
         with self.writing() as transaction:
             yield transaction
 
-    def _check_reserve(self) -> None:
+    def check_room(self) -> None:
         if self._reserve and self._free_bytes() < self._reserve:
             raise StorageFailure(f"less than {self._reserve} bytes of disk are free")
 
@@ -164,7 +180,7 @@ class SqliteStore(SqlStore):
         return row is not None and row[0] == State.OPEN.value
 
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
-        self._check_reserve()
+        self.check_room()
         with self.writing() as transaction:
             if not self._is_open(transaction, serial):
                 return [Taken.CLOSED] * len(entries)
@@ -176,15 +192,14 @@ class SqliteStore(SqlStore):
                     if not execute(serve, (entry.client,)).rowcount:
                         outcome.append(Taken.DUPLICATE)
                         continue
-                    if entry.body is not None:
-                        execute(keep, (entry.id, entry.body))
+                    execute(keep, (entry.id, entry.body))
                     outcome.append(Taken.YES)
             except sqlite3.IntegrityError:
                 raise IdCollision("an id of this group is in use") from None
             return outcome
 
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
-        self._check_reserve()
+        self.check_room()
         with self.writing() as transaction:
             if not self._is_open(transaction, serial):
                 return False
@@ -199,7 +214,7 @@ class SqliteStore(SqlStore):
 
     def report_ids(self, serial: int) -> Ids:
         with self._read_lock, _translated():
-            found = self._reader.execute(f"SELECT id FROM reports_{serial}")
+            found = self._reader.execute(f"SELECT id FROM reports_{serial} WHERE id >= 0")
             return np.fromiter((row[0] for row in found), dtype=np.int64)
 
     def purge(self, serial: int, at_once: int) -> bool:
@@ -225,6 +240,19 @@ class SqliteStore(SqlStore):
             busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise StorageBusy("a reader keeps the log from being truncated")
+
+    @contextmanager
+    def serve_alone(self) -> Iterator[None]:
+        try:
+            lock = take_lock(self.file.with_name(self.file.name + ".lock"))
+        except InUse:
+            raise InUse(
+                f"another shuffler serves {self.file}; several front ends belong on PostgreSQL"
+            ) from None
+        try:
+            yield
+        finally:
+            os.close(lock)
 
     def close(self) -> None:
         with self._write_lock, self._read_lock:

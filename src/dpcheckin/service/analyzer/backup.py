@@ -1,0 +1,94 @@
+"""Backup and restore of an analyzer's folder: settings, identity, checkpoint and ledger.
+
+Taken beside a running analyzer: first the checkpoint, then the ledger, which may only be newer. The
+opening keys stay out unless they are asked for: a key in a backup is a key that was not destroyed,
+and opens what was sealed to it. Without them the rounds under way are lost, and stay charged. A
+restored analyzer asks its shuffler about every round that it has forgotten, and charges those that
+were released in the meantime.
+"""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.analyzer import state
+from dpcheckin.service.analyzer.settings import FILE
+from dpcheckin.service.backup_file import BackupDamaged, read_backup, write_backup
+from dpcheckin.service.files import make_folder
+from dpcheckin.service.identity import IDENTITY
+from dpcheckin.service.journal import journal_bytes, replace_file, restore_journal
+
+KIND = "analyzer"
+LEDGER = "privacy.ledger"
+_KEYS = "keys"
+
+
+def backup(folder: Path, file: Path, *, with_keys: bool = False) -> int:
+    """Write a folder to a new file; how many files of it that were.
+
+    Args:
+        folder: the analyzer's; it may be running.
+        file: must not exist.
+        with_keys: the opening keys too.
+    """
+    names = [FILE, IDENTITY, state.FILE]
+    if with_keys:
+        names += [f"{_KEYS}/{key.name}" for key in sorted((folder / _KEYS).glob("from-*.key"))]
+    missing = [name for name in (IDENTITY, state.FILE) if not (folder / name).is_file()]
+    if missing or not (folder / LEDGER).is_file():
+        raise InvalidParameter("folder", str(folder), "the folder of an analyzer that has run")
+    state.load(folder)  # damage is not carried on
+    held = [_record(name, (folder / name).read_bytes()) for name in names if _is_file(folder, name)]
+    held.append(_record(LEDGER, journal_bytes(folder / LEDGER)))
+    return write_backup(file, KIND, held)
+
+
+def _is_file(folder: Path, name: str) -> bool:
+    return (folder / name).is_file()
+
+
+def _record(name: str, content: bytes) -> dict[str, Any]:
+    return {"file": name, "content": base64.b64encode(content).decode()}
+
+
+def restore(folder: Path, file: Path) -> list[str]:
+    """Make a folder from a backup; the names of its files.
+
+    Args:
+        folder: without identity, checkpoint and ledger; settings that are there are kept.
+        file: what `backup` wrote.
+    """
+    contents: dict[str, bytes] = {}
+    for record in read_backup(file, KIND):
+        try:
+            contents[_checked_name(record["file"])] = base64.b64decode(record["content"])
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise BackupDamaged(f"{file} holds a file that is none of an analyzer's") from None
+    if not {IDENTITY, state.FILE, LEDGER} <= contents.keys():
+        raise BackupDamaged(f"{file} lacks identity, checkpoint or ledger")
+    for name in (IDENTITY, state.FILE, LEDGER):
+        if (folder / name).exists():
+            raise InvalidParameter("folder", str(folder), f"one without {name}")
+    state.AnalyzerState.from_bytes(contents[state.FILE])  # of a version that is known
+    make_folder(folder)
+    if any(name.startswith(_KEYS) for name in contents):
+        make_folder(folder / _KEYS)
+    for name, content in contents.items():
+        if name == LEDGER:
+            restore_journal(folder / name, content)
+        elif not (name == FILE and (folder / name).exists()):
+            replace_file(folder / name, content)
+    return sorted(contents)
+
+
+def _checked_name(name: str) -> str:
+    """Nothing is written outside of the folder, whoever wrote the backup."""
+    key = name.removeprefix(f"{_KEYS}/from-").removesuffix(".key")
+    if name not in (FILE, IDENTITY, state.FILE, LEDGER) and not (
+        name == f"{_KEYS}/from-{key}.key" and key.isdecimal()
+    ):
+        raise ValueError(name)
+    return name

@@ -1,0 +1,80 @@
+"""Backup files: JSON lines between a first one that says what they are and a last one with their
+digest. For their owner's eyes only; written whole or not at all, read whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.service.wire.canonical import canonical, parse
+from dpcheckin.service.wire.problems import Malformed
+
+FORMAT = 1
+_LONGEST_LINE = 1 << 34
+
+
+class BackupDamaged(ServiceError):
+    """The file is not a backup, or not what was written."""
+
+
+def write_backup(file: Path, kind: str, records: Iterable[dict[str, Any]]) -> int:
+    """Write a new file, durably; how many records it holds.
+
+    Args:
+        file: must not exist; its folder must.
+        kind: of the party whose backup it is.
+        records: JSON objects, in the order they will be read.
+    """
+    if file.exists() or not file.absolute().parent.is_dir():
+        raise InvalidParameter("out", str(file), "a new file in a folder that exists")
+    fresh = file.with_name(file.name + ".new")
+    count, running = 0, hashlib.sha256()
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as out:
+            for record in ({"backup": kind, "format": FORMAT}, *records):
+                line = canonical(record) + b"\n"
+                running.update(line)
+                out.write(line)
+                count += 1
+            out.write(canonical({"digest": running.hexdigest(), "lines": count}) + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(fresh, file)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    return count - 1
+
+
+def read_backup(file: Path, kind: str) -> list[dict[str, Any]]:
+    """The records of a backup whose digest holds.
+
+    Args:
+        file: what `write_backup` wrote.
+        kind: of the party whose backup is expected.
+    """
+    try:
+        content = file.read_bytes()
+    except OSError as problem:
+        raise InvalidParameter("from", str(file), f"a backup ({problem.strerror})") from None
+    body, _, last = content.removesuffix(b"\n").rpartition(b"\n")
+    try:
+        end = parse(last)
+        lines = [parse(line, _LONGEST_LINE) for line in body.splitlines()]
+        said = {"digest": hashlib.sha256(body + b"\n").hexdigest(), "lines": len(lines)}
+        if end != said or not content.endswith(b"\n"):
+            raise BackupDamaged(f"{file} is not the backup that was written")
+        first = lines[0]
+    except (Malformed, IndexError):
+        raise BackupDamaged(f"{file} is no backup, or not a whole one") from None
+    if not isinstance(first, dict) or first.get("backup") != kind:
+        raise BackupDamaged(f"{file} is no backup of a {kind}")
+    if first.get("format") != FORMAT:
+        raise BackupDamaged(f"{file} is of format {first.get('format')!r}, known is {FORMAT}")
+    return lines[1:]

@@ -1,0 +1,85 @@
+"""How an agent keeps time: whose clock it goes by, how it sleeps, and who works beside it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dpcheckin.randomizers import SecureSource
+from dpcheckin.service.client.parts import Part
+
+log = logging.getLogger("dpcheckin.client")
+
+_WRONG_CLOCK = 30.0
+"""Seconds between this clock and the shuffler's from which on the shuffler's is used."""
+
+
+def _in_thread(call: Callable[[], Part]) -> asyncio.Future[Part]:
+    return asyncio.get_running_loop().run_in_executor(None, call)
+
+
+@dataclass
+class Clock:
+    """Time, sleeping and working beside it, so that tests can have their own."""
+
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    work: Callable[[Callable[[], Part]], asyncio.Future[Part]] = _in_thread
+    """The owner's computation, which may take long."""
+    aside: Callable[..., Awaitable[Any]] = asyncio.to_thread
+    """What waits for the disk or for a price."""
+
+
+class Timekeeper:
+    """The time by which rounds are kept.
+
+    Args:
+        clock: this device's.
+        source: of pauses that nobody can foresee.
+    """
+
+    def __init__(self, clock: Clock, source: SecureSource) -> None:
+        self.clock, self._source, self._skew = clock, source, 0.0
+
+    def now(self) -> float:
+        """Seconds since the epoch, by the shuffler's clock when this device's is far off."""
+        return self.clock.now() + self._skew
+
+    def compare(self, date: float | None) -> None:
+        """Take note of the shuffler's time; a clock that is far off is said, and made up for.
+
+        Args:
+            date: seconds since the epoch when the shuffler sent its answer; None: it did not say.
+        """
+        if date is None:
+            return
+        off = date - self.clock.now()
+        wrong = abs(off) > _WRONG_CLOCK
+        if wrong and abs(off - self._skew) > _WRONG_CLOCK:
+            log.warning(
+                "this device's clock is %d seconds %s the shuffler's, by which rounds are kept; "
+                "set it right",
+                round(abs(off)),
+                "behind" if off > 0 else "ahead of",
+            )
+        self._skew = off if wrong else 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        """So long."""
+        await self.clock.sleep(seconds)
+
+    async def sleep_until(self, moment: float) -> None:
+        """Until that time; not at all when it is over."""
+        await self.clock.sleep(max(0.0, moment - self.now()))
+
+    async def sleep_about(self, seconds: float) -> None:
+        """Between half and one and a half times as long."""
+        await self.clock.sleep(self.about(seconds))
+
+    def about(self, seconds: float) -> float:
+        """Between half and one and a half times as many."""
+        return seconds * (0.5 + float(self._source.uniform(1)[0]))

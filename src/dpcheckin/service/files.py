@@ -1,0 +1,117 @@
+"""Files and folders of a party: for its own eyes only, used by one process at a time.
+
+Folders are made with mode 0700 and secrets with mode 0600. A key that others may read is not used,
+as with ssh, and neither is a folder that everybody may write to: whoever can, can put another key
+there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+from pathlib import Path
+
+from dpcheckin.errors import InvalidParameter, ServiceError
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+_IN_ADDRESS = re.compile(r"(://[^:/@\s]*):\S*@")
+_IN_OPTIONS = re.compile(r"(password\s*=\s*)[^&\s]+", re.IGNORECASE)
+
+
+def without_password(address: str) -> str:
+    """An address as it may be shown: in logs, errors and on the screen.
+
+    >>> without_password("postgresql://shuffler:s3cret@db/x?sslmode=require")
+    'postgresql://shuffler:…@db/x?sslmode=require'
+    >>> without_password("postgresql://db/x?password=s3cret&user=shuffler")
+    'postgresql://db/x?password=…&user=shuffler'
+    """
+    shown = _IN_ADDRESS.sub(r"\1:…@", address)
+    if shown == address and " " not in address:  # not quite an address: nothing between : and @
+        shown = re.sub(":.*@", ":…@", address)
+    return _IN_OPTIONS.sub(r"\1…", shown)
+
+
+class InUse(ServiceError):
+    """Another process works with these files."""
+
+
+def make_folder(folder: Path) -> None:
+    """A folder of one's own, with mode 0700 if it is new; one that everybody may write to is not.
+
+    Args:
+        folder: made with its parents when it is not there.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        check_folder(folder)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what is no folder, and what everybody may write to.
+
+    Args:
+        folder: has to exist.
+    """
+    if not folder.is_dir():
+        raise InvalidParameter("folder", str(folder), "a folder")
+    mode = folder.stat().st_mode
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        raise InvalidParameter(
+            "folder", str(folder), f"one that only its owner may write to (chmod 700 {folder})"
+        )
+
+
+def check_secret(name: str, file: Path, *, group: bool = False) -> None:
+    """Refuse a key that others may read.
+
+    Args:
+        name: of the parameter, for the message.
+        file: has to exist.
+        group: its group may read it, if it is root's, as is usual for certificates' keys.
+    """
+    found = file.stat()
+    forbidden = _OTHERS
+    if group and found.st_uid == 0:
+        forbidden &= ~stat.S_IRGRP
+    if found.st_mode & forbidden:
+        raise InvalidParameter(
+            name, str(file), f"a file that only its owner may read (chmod 600 {file})"
+        )
+
+
+def write_secret(file: Path, content: bytes) -> None:
+    """A new file that only its owner may read, from its first byte on.
+
+    Args:
+        file: must not exist yet.
+        content: all of it.
+    """
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def take_lock(file: Path) -> int:
+    """Lock a file that is only there to be locked; the descriptor that holds the lock.
+
+    The system lets go of it when the process ends, however it ends.
+
+    Args:
+        file: made when it is not there.
+    """
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise InUse(f"{file} is held by another process") from None
+    return descriptor

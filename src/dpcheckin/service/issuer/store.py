@@ -1,0 +1,233 @@
+"""What an issuer must not forget: clients, plans, the keys of rounds, and who got which token.
+
+One SQLite file, durable when a call returns (write-ahead log, synchronous=FULL), deleted content
+overwritten. Who got tokens is written down before a signature leaves: after a crash the same client
+gets the same signature again, and nobody gets a second token. When a round is past, its private key
+and the list of who has a token for it are destroyed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.service.issuer.private_keys import PrivateKey
+from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
+
+SCHEMA_VERSION = "1"
+_CLIENT_BYTES = 16
+_WAIT_SECONDS = 5.0
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS clients (id BLOB PRIMARY KEY, token BLOB NOT NULL UNIQUE)",
+    "CREATE TABLE IF NOT EXISTS plans (id BLOB PRIMARY KEY, document BLOB NOT NULL, "
+    "next_round INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS keys (plan BLOB NOT NULL, round INTEGER NOT NULL, "
+    "primes BLOB NOT NULL, PRIMARY KEY (plan, round))",
+    "CREATE TABLE IF NOT EXISTS issued (plan BLOB NOT NULL, round INTEGER NOT NULL, "
+    "client BLOB NOT NULL, blinded BLOB NOT NULL, PRIMARY KEY (plan, round, client))",
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One token that a client asks for."""
+
+    round: int
+    blinded: bytes
+    """Digest of the blinded message."""
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as problem:
+        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
+        kind = StorageBusy if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else None
+        raise (kind or StorageFailure)(f"SQLite: {problem}") from problem
+    except sqlite3.DatabaseError as problem:
+        raise StorageFailure(f"SQLite: {problem}") from problem
+
+
+class IssuerStore:
+    """One file; several processes may have it open.
+
+    Args:
+        file: the database, made when it is not there.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._lock = threading.Lock()
+        try:
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as problem:
+            raise StorageFailure(f"cannot open {file}: {problem.strerror}") from problem
+        with _translated():
+            self._connection = sqlite3.connect(
+                file, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._check_sound(file)
+        with self._writing() as run:
+            for statement in _SCHEMA:
+                run(statement)
+            run(
+                "INSERT INTO about VALUES ('version', ?), ('clients', '0') ON CONFLICT DO NOTHING",
+                (SCHEMA_VERSION,),
+            )
+            (version,) = run("SELECT value FROM about WHERE name = 'version'").fetchone()
+            if version != SCHEMA_VERSION:
+                raise StorageFailure(
+                    f"{file} is of version {version}, this program knows {SCHEMA_VERSION}"
+                )
+
+    def _check_sound(self, file: Path) -> None:
+        found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != ("ok",):
+            raise StorageFailure(f"{file} is damaged: {found[0]}")
+
+    def close(self) -> None:
+        """Give the file back."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Any]:
+        with self._lock, _translated():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection.execute
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _read(self, statement: str, *values: Any) -> list[Any]:
+        with self._lock, _translated():
+            return self._connection.execute(statement, values).fetchall()
+
+    # --- clients ------------------------------------------------------------------------------
+
+    def enroll(self, tokens: Sequence[bytes]) -> list[bytes]:
+        """New clients, one for each digest of an access token; their ids."""
+        clients = [secrets.token_bytes(_CLIENT_BYTES) for _ in tokens]
+        with self._writing() as run:
+            for client, token in zip(clients, tokens, strict=True):
+                run("INSERT INTO clients VALUES (?, ?)", (client, token))
+            _count_clients(run)
+        return clients
+
+    def revoke(self, client: bytes) -> bool:
+        """Make a client's access token worthless; False if there is no such client.
+
+        What it got already stays: tokens name nobody, so none can be taken back.
+        """
+        with self._writing() as run:
+            gone = run("DELETE FROM clients WHERE id = ?", (client,)).rowcount
+            _count_clients(run)
+        return bool(gone)
+
+    def clients_version(self) -> int:
+        """Another number whenever the list of clients has changed."""
+        return int(self._read("SELECT value FROM about WHERE name = 'clients'")[0][0])
+
+    def clients(self) -> dict[bytes, bytes]:
+        """Ids by the digest of the access token."""
+        return {token: client for client, token in self._read("SELECT id, token FROM clients")}
+
+    # --- plans and keys -----------------------------------------------------------------------
+
+    def add_plan(self, plan: bytes, document: bytes) -> None:
+        """Remember a plan; again: nothing happens."""
+        with self._writing() as run:
+            run("INSERT OR IGNORE INTO plans VALUES (?, ?, 0)", (plan, document))
+
+    def next_round(self, plan: bytes) -> int | None:
+        """The first round that tokens are given out for; None: the plan is not known."""
+        found = self._read("SELECT next_round FROM plans WHERE id = ?", plan)
+        return int(found[0][0]) if found else None
+
+    def keys(self, plan: bytes, rounds: range) -> dict[int, PrivateKey]:
+        """The private keys there are for some rounds."""
+        found = self._read(
+            "SELECT round, primes FROM keys WHERE plan = ? AND round >= ? AND round < ? "
+            "ORDER BY round",
+            plan,
+            rounds.start,
+            rounds.stop,
+        )
+        return {number: PrivateKey.from_bytes(primes) for number, primes in found}
+
+    def add_keys(self, plan: bytes, keys: dict[int, PrivateKey]) -> None:
+        """Keep fresh keys; one that is there stays."""
+        with self._writing() as run:
+            for number, key in keys.items():
+                run("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", (plan, number, key.to_bytes()))
+
+    def pass_rounds(self, plan: bytes, first: int) -> None:
+        """Destroy keys and lists of the rounds before `first`; the way never leads back."""
+        with self._writing() as run:
+            run("UPDATE plans SET next_round = ? WHERE id = ? AND next_round < ?",
+                (first, plan, first))  # fmt: skip
+            for table in ("keys", "issued"):
+                run(f"DELETE FROM {table} WHERE plan = ? AND round < ?", (plan, first))
+
+    def forget_keys(self, plan: bytes | None = None) -> int:
+        """Destroy all keys (of one plan): new ones are made, and clients fetch tokens anew."""
+        with self._writing() as run:
+            gone = 0
+            for table in ("issued", "keys"):
+                if plan is None:
+                    gone = run(f"DELETE FROM {table}").rowcount
+                else:
+                    gone = run(f"DELETE FROM {table} WHERE plan = ?", (plan,)).rowcount
+        return int(gone)
+
+    # --- tokens -------------------------------------------------------------------------------
+
+    def issue(self, plan: bytes, client: bytes, asked: Sequence[Asked]) -> list[PrivateKey | None]:
+        """Write down, durably, that a client gets these tokens; the keys to sign them with.
+
+        None for a round that has no key, is past, or for which the client has asked for another
+        token before.
+
+        Args:
+            plan: its id.
+            client: its id.
+            asked: the tokens.
+        """
+        with self._writing() as run:
+            row = run("SELECT next_round FROM plans WHERE id = ?", (plan,)).fetchone()
+            first = row[0] if row else 0
+            return [
+                None if one.round < first else self._issue_one(run, plan, client, one)
+                for one in asked
+            ]
+
+    @staticmethod
+    def _issue_one(run: Any, plan: bytes, client: bytes, one: Asked) -> PrivateKey | None:
+        key = run(
+            "SELECT primes FROM keys WHERE plan = ? AND round = ?", (plan, one.round)
+        ).fetchone()
+        if key is None:
+            return None
+        place = (plan, one.round, client)
+        run("INSERT OR IGNORE INTO issued VALUES (?, ?, ?, ?)", (*place, one.blinded))
+        (kept,) = run(
+            "SELECT blinded FROM issued WHERE plan = ? AND round = ? AND client = ?", place
+        ).fetchone()
+        return PrivateKey.from_bytes(key[0]) if kept == one.blinded else None
+
+
+def _count_clients(run: Any) -> None:
+    run("UPDATE about SET value = CAST(value AS INTEGER) + 1 WHERE name = 'clients'")

@@ -1,0 +1,157 @@
+"""Backup and restore of a shuffler: who is enrolled, what was announced, which rounds there were.
+
+Never a report, and nobody who was present: a copy of those would outlive their destruction. The
+copy is taken in one transaction beside a running shuffler, from SQLite or PostgreSQL, and goes back
+into either. Rounds that had not ended when it was taken come back as done: they may have been
+released since, and are not released again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.backup_file import BackupDamaged, read_backup, write_backup
+from dpcheckin.service.shuffler.records import State
+from dpcheckin.service.shuffler.stores import schema
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.shuffler.stores.sql import SqlTransaction, round_from
+from dpcheckin.service.shuffler.stores.sql_store import SqlStore
+
+KIND = "shuffler"
+
+
+def backup(store: Store, file: Path, token: str | None = None, identity: str | None = None) -> int:
+    """Write everything but reports to a new file; how many records that were.
+
+    Args:
+        store: may be in use.
+        file: must not exist.
+        token: the analyzer's, to be kept too.
+        identity: the seed of the shuffler's own, in hex: clients believe no other's void rounds.
+    """
+    opened = _sql(store)
+    opened.verify()
+    with opened.transaction() as transaction:
+        assert isinstance(transaction, SqlTransaction)
+        return write_backup(file, KIND, _records(transaction, token, identity))
+
+
+def _sql(store: Store) -> SqlStore:
+    if not isinstance(store, SqlStore):
+        raise InvalidParameter("store", "memory:", "sqlite:FILE or postgresql://…")
+    return store
+
+
+def _records(
+    transaction: SqlTransaction, token: str | None, identity: str | None
+) -> Iterator[dict[str, Any]]:
+    said = {"version": schema.VERSION, "id": transaction.about("id")}
+    yield {"about": {**said, "token": token, "identity": identity}}
+    for plan, document in transaction.run("SELECT id, document FROM plans ORDER BY place"):
+        yield {"plan": bytes(plan).hex(), "document": bytes(document).decode()}
+    for plan, key, from_round, document in transaction.run(
+        "SELECT plan, id, from_round, document FROM keys ORDER BY plan, from_round, id"
+    ):
+        yield {
+            "key": bytes(key).hex(),
+            "of": bytes(plan).hex(),
+            "from": from_round,
+            "document": bytes(document).decode(),
+        }
+    for row in transaction.all_rounds():
+        one = round_from(row[:-1])
+        yield {
+            "round": one.number,
+            "of": one.plan.hex(),
+            "document": one.document.decode(),
+            "opens": one.opens,
+            "closes": one.closes,
+            "state": one.state.value,
+            "present": one.present,
+            "reports": one.reports,
+            "reason": one.reason,
+            "charge": None if one.charge is None else one.charge.hex(),
+        }
+    for client, digest in transaction.run("SELECT id, token FROM clients"):
+        yield {"client": bytes(client).hex(), "token": bytes(digest).hex()}
+
+
+def restore(store: Store, file: Path) -> dict[str, Any]:
+    """Put a backup into an empty store, all of it or nothing; what it said about itself.
+
+    Args:
+        store: without clients, plans and rounds; nobody may serve it.
+        file: what `backup` wrote.
+    """
+    opened, records = _sql(store), read_backup(file, KIND)
+    about = records[0].get("about") if records else None
+    if not isinstance(about, dict) or not isinstance(about.get("version"), int):
+        raise BackupDamaged(f"{file} does not say of which version it is")
+    if about["version"] > schema.VERSION:
+        raise BackupDamaged(
+            f"{file} is of version {about['version']}, this shuffler knows {schema.VERSION}: "
+            "restore it with the release that wrote it, or a newer one"
+        )
+    with opened.serve_alone(), opened.transaction() as transaction:
+        assert isinstance(transaction, SqlTransaction)
+        _check_empty(transaction)
+        try:
+            _put_back(transaction, about, records[1:])
+        except (KeyError, TypeError, ValueError) as problem:
+            raise BackupDamaged(f"{file}: {problem}") from None
+        schema.check_content(transaction)
+    return about
+
+
+def _check_empty(transaction: SqlTransaction) -> None:
+    for table in ("plans", "rounds", "clients"):
+        if transaction.one(f"SELECT 1 FROM {table}") is not None:
+            raise InvalidParameter("store", f"with {table}", "an empty one: nothing is overwritten")
+
+
+def _put_back(
+    transaction: SqlTransaction, about: dict[str, Any], records: list[dict[str, Any]]
+) -> None:
+    clients = []
+    for record in records:
+        if "plan" in record:
+            transaction.set_plan(bytes.fromhex(record["plan"]), record["document"].encode())
+        elif "key" in record:
+            plan, key = bytes.fromhex(record["of"]), bytes.fromhex(record["key"])
+            transaction.put_key(plan, key, record["from"], record["document"].encode())
+        elif "round" in record:
+            _put_round(transaction, record)
+        else:
+            clients.append((bytes.fromhex(record["client"]), bytes.fromhex(record["token"])))
+    transaction.run_many("INSERT INTO clients (id, token) VALUES (?, ?)", clients)
+    transaction.clients_changed()
+    transaction.set_about("clients_sum", format(schema.clients_sum(clients), "x"))
+    if about.get("id"):
+        transaction.set_about("id", str(about["id"]))
+
+
+def _put_round(transaction: SqlTransaction, record: dict[str, Any]) -> None:
+    state, reports = State(record["state"]), record["reports"]
+    if state is not State.VOID:
+        state = State.DONE  # what had not ended may have been released since
+    plan, number = bytes.fromhex(record["of"]), record["round"]
+    transaction.run(
+        "INSERT INTO rounds (plan, number, document, opens, closes, state, present, reports, "
+        "reason, charge, purged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+        plan,
+        number,
+        record["document"].encode(),
+        record["opens"],
+        record["closes"],
+        state.value,
+        record["present"],
+        reports,
+        record["reason"],
+        None if record["charge"] is None else bytes.fromhex(record["charge"]),
+    )
+    added = transaction.round(plan, number)
+    assert added is not None
+    transaction.seal_round(added.serial)

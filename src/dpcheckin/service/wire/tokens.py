@@ -1,0 +1,143 @@
+"""Report tokens: the right to one report in one round of one plan, which names nobody.
+
+A token is a number of 32 random bytes that its client drew, and the issuer's blind signature over
+it (`blind_signatures`). The issuer has one key for each round, so that tokens of many rounds cannot
+be saved up for one; the plan and the round are signed too. The issuer announces its keys in a
+document under its own signature, and the analyzer repeats the round's key in the round document,
+which is the same for everybody: a client that was given a key of its own, by which its token could
+be told from others, finds out and does not use it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpcheckin.service.wire.blind_signatures import PublicKey
+from dpcheckin.service.wire.documents import MODULUS_BYTES, TOKEN_BYTES, FlatDocument
+from dpcheckin.service.wire.fields import Check, hex_bytes, integer, not_allowed, one_of
+from dpcheckin.service.wire.problems import Malformed
+
+NUMBER_BYTES = 32
+MOST_KEYS = 1024
+"""Rounds that one document of keys, or one request for tokens, may be about."""
+_CONTEXT = b"dpcheckin/1 token"
+_ROUND = struct.Struct(">I")
+
+
+def token_message(plan_id: bytes, round_number: int, number: bytes) -> bytes:
+    """What the issuer signs without seeing it.
+
+    Args:
+        plan_id: 32 bytes.
+        round_number: counted from 0.
+        number: the token's, 32 random bytes.
+
+    >>> token_message(bytes(32), 7, b"n" * 32) == b"dpcheckin/1 token" + bytes(32) + (
+    ...     b"\\0\\0\\0\\7" + b"n" * 32
+    ... )
+    True
+    """
+    if len(plan_id) != 32 or len(number) != NUMBER_BYTES:
+        raise Malformed("a plan's id and a token's number have 32 bytes each")
+    return _CONTEXT + plan_id + _ROUND.pack(round_number) + number
+
+
+@dataclass(frozen=True)
+class Token:
+    """A number and its signature."""
+
+    number: bytes
+    signature: bytes
+
+    @staticmethod
+    def from_bytes(raw: bytes) -> Token:
+        """Read a token from the end of a payload."""
+        if len(raw) != TOKEN_BYTES:
+            raise Malformed(f"a token has {TOKEN_BYTES} bytes")
+        return Token(raw[:NUMBER_BYTES], raw[NUMBER_BYTES:])
+
+    def to_bytes(self) -> bytes:
+        """As it is sealed."""
+        return self.number + self.signature
+
+    def check(self, key: PublicKey, plan_id: bytes, round_number: int) -> None:
+        """Raise `Malformed` unless the issuer signed it for this round of this plan.
+
+        Args:
+            key: the issuer's of the round.
+            plan_id: 32 bytes.
+            round_number: counted from 0.
+        """
+        key.verify(token_message(plan_id, round_number, self.number), self.signature)
+
+
+def _keys(name: str, value: Any) -> list[str]:
+    if not isinstance(value, list) or not 1 <= len(value) <= MOST_KEYS:
+        raise not_allowed(name, value, f"a list of 1 to {MOST_KEYS} keys")
+    check = hex_bytes(MODULUS_BYTES)
+    return [check(f"{name}[{place}]", one) for place, one in enumerate(value)]
+
+
+_TOKEN_KEYS_FIELDS: dict[str, Check] = {
+    "type": one_of("token-keys"),
+    "plan": hex_bytes(32),
+    "first": integer(0),
+    "keys": _keys,
+}
+
+
+@dataclass(frozen=True)
+class TokenKeysDocument(FlatDocument):
+    """The issuer's public keys of some rounds that follow each other, under its signature."""
+
+    type: ClassVar[str] = "token-keys"
+    checks: ClassVar[Mapping[str, Check]] = _TOKEN_KEYS_FIELDS
+
+    plan: str
+    """Id of the plan, in hex."""
+    first: int
+    """The round of the first key."""
+    keys: list[str]
+    """Moduli, in hex."""
+
+    @classmethod
+    def check_together(cls, found: Mapping[str, Any]) -> None:
+        integer(0)("token-keys.first", found["first"] + len(found["keys"]) - 1)
+
+    @property
+    def rounds(self) -> range:
+        """The rounds it has keys of."""
+        return range(self.first, self.first + len(self.keys))
+
+    def key_of(self, round_number: int) -> str:
+        """The key of one of `rounds`, in hex."""
+        return self.keys[round_number - self.first]
+
+
+@dataclass(frozen=True)
+class TokenRequest:
+    """What a client asks an issuer to sign: one blinded message for each of some rounds."""
+
+    rounds: list[int]
+    blinded: list[bytes]
+
+    @staticmethod
+    def from_object(value: Any) -> TokenRequest:
+        """Read a request; no round may stand in it twice."""
+        if not isinstance(value, dict) or value.keys() != {"rounds", "blinded"}:
+            raise Malformed("a request for tokens has the fields rounds and blinded")
+        rounds, blinded = value["rounds"], _keys("request.blinded", value["blinded"])
+        if not isinstance(rounds, list) or len(rounds) != len(blinded):
+            raise Malformed("as many rounds as blinded messages")
+        check = integer(0)
+        numbers = [check("request.rounds", one) for one in rounds]
+        if len(set(numbers)) != len(numbers):
+            raise Malformed("a round stands in the request twice")
+        return TokenRequest(numbers, [bytes.fromhex(one) for one in blinded])
+
+    def to_object(self) -> dict[str, Any]:
+        """As it stands in JSON."""
+        return {"rounds": self.rounds, "blinded": [one.hex() for one in self.blinded]}

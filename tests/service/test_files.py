@@ -1,0 +1,143 @@
+"""Folders, keys and passwords: whose they are, and that nobody else gets to see them."""
+
+from __future__ import annotations
+
+import logging
+import stat
+from pathlib import Path
+
+import pytest
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service import files, tls
+from dpcheckin.service.analyzer.keys import KeyRing, load_identity
+from dpcheckin.service.journal import Journal
+from dpcheckin.service.settings_file import SettingsFile, check_address
+from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.shuffler.settings import Settings, analyzer_token
+from service.cli_runner import Cli
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_folders_are_made_for_their_owner_only(cli: Cli, tmp_path: Path) -> None:
+    made = [tmp_path / name for name in ("tokens", "identity", "keys", "journal", "tls", "store")]
+    analyzer_token(made[0])
+    load_identity(made[1])
+    KeyRing(made[2], 1)
+    Journal(made[3] / "ledger").close()
+    tls.make_authority(made[4])
+    open_store(f"sqlite:{made[5] / 'shuffler.db'}").close()
+    assert cli("shuffler", "init", "--folder", str(tmp_path / "init")).code == 0
+    for folder in (*made, tmp_path / "init"):
+        assert mode(folder) == 0o700, folder
+        for file in folder.iterdir():
+            assert mode(file) & 0o077 == 0 or file.suffix == ".pem", file
+
+
+def test_a_folder_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(InvalidParameter, match=r"^folder = .*chmod 700"):
+        analyzer_token(folder)
+    folder.chmod(0o1777)  # like /tmp: what is there belongs to whoever put it there
+    analyzer_token(folder)
+    with pytest.raises(InvalidParameter, match=r"^folder = .*a folder"):
+        files.make_folder(folder / "analyzer.token")
+
+
+@pytest.mark.parametrize("bits", [0o644, 0o640, 0o604, 0o620])
+def test_a_key_that_others_may_read_is_not_used(tmp_path: Path, bits: int) -> None:
+    load_identity(tmp_path)
+    (tmp_path / "identity.key").chmod(bits)
+    with pytest.raises(InvalidParameter, match=r"^identity = .*chmod 600"):
+        load_identity(tmp_path)
+    ring = KeyRing(tmp_path / "keys", 1)
+    ring.keys[0].file.chmod(bits)
+    with pytest.raises(InvalidParameter, match=r"^key = .*chmod 600"):
+        KeyRing(tmp_path / "keys", 1)
+    analyzer_token(tmp_path)
+    (tmp_path / "analyzer.token").chmod(bits)
+    with pytest.raises(InvalidParameter, match=r"^analyzer_token = .*chmod 600"):
+        analyzer_token(tmp_path)
+
+
+def test_the_key_of_a_certificate_may_be_shared_with_a_group_of_roots(tmp_path: Path) -> None:
+    pair = tls.issue(tmp_path, tls.make_authority(tmp_path), "127.0.0.1")
+    tls.server_context(pair)
+    pair.key.chmod(0o644)
+    with pytest.raises(InvalidParameter, match=r"^tls_key = .*chmod 600"):
+        tls.server_context(pair)
+    pair.key.chmod(0o640)
+    if pair.key.stat().st_uid == 0:
+        tls.server_context(pair)
+    else:
+        with pytest.raises(InvalidParameter, match=r"^tls_key = "):
+            tls.server_context(pair)
+
+
+def test_enroll_makes_no_folder(cli: Cli, tmp_path: Path) -> None:
+    missing = tmp_path / "misspelt"
+    for arguments in (["enroll"], ["rotate", "ab"], ["revoke", "ab"]):
+        ended = cli("shuffler", *arguments, "--folder", str(missing))
+        assert ended.code == 2
+        assert f"folder = '{missing}'" in ended.err
+        assert len(ended.err.splitlines()) == 1
+    address = f"sqlite:{missing / 'x.db'}"
+    assert cli("shuffler", "enroll", "--store", address, "--folder", str(tmp_path)).code == 2
+    assert not missing.exists()
+
+
+# --- passwords ------------------------------------------------------------------------------
+
+SECRET = "hunter2%zz"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"postgresql://shuffler:{SECRET}@127.0.0.1:1/x",
+        "postgresql://shuffler:hunter2@127.0.0.1:1/x?connect_timeout=1",
+        "postgresql://shuffler:hunter2@ho st/x",
+        "postgresql://shuffler:hunter2@127.0.0.1:port/x",
+        "postgresql://127.0.0.1:1/x?user=shuffler&password=hunter2",
+        "postgresql://127.0.0.1:1/x?passwrod=1&password=hunter2",
+        "mysql://shuffler:hunter2@host/x",
+        "postgres:shuffler:hunter2@host",
+        "mysql://shuffler:hun@ter2@host/x",
+    ],
+)
+def test_passwords_are_never_echoed(cli: Cli, tmp_path: Path, address: str) -> None:
+    for command in (["serve", "--dev", "--port", "0", "--admin-port", "0"], ["enroll"]):
+        ended = cli("shuffler", *command, "--folder", str(tmp_path), "--store", address)
+        assert ended.code == 2
+        assert len([line for line in ended.err.splitlines() if line[0] != "{"]) == 1
+        for said in (ended.err, ended.out):
+            assert "hunter2" not in said
+            assert "ter2" not in said
+    assert "hunter2" not in repr(Settings(tmp_path, store=address, dev=True))
+
+
+def test_a_token_or_an_address_with_a_password_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter) as wrong:
+        check_address("http://user:hunter2@example.org")
+    assert "hunter2" not in str(wrong.value)
+    (tmp_path / "x.toml").write_text("[shuffler]\ntoken = 1234567\n")
+    with pytest.raises(InvalidParameter) as wrong:
+        SettingsFile(tmp_path / "x.toml").secret("shuffler")
+    assert "1234567" not in str(wrong.value)
+
+
+def test_a_lost_database_is_logged_without_its_password(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("psycopg")
+    from dpcheckin.service.shuffler.stores.base import StorageFailure
+    from dpcheckin.service.shuffler.stores.postgres import PostgresStore
+
+    with caplog.at_level(logging.DEBUG), pytest.raises(StorageFailure) as failure:
+        PostgresStore("postgresql://shuffler:hunter2@127.0.0.1:1/x")
+    assert "hunter2" not in str(failure.value) + caplog.text
