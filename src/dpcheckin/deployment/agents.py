@@ -12,21 +12,22 @@ import json
 import logging
 import signal
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import httpx
-import torch
 
-from dpcheckin.deployment.torch_tasks import TorchClientTask, make_module
-from dpcheckin.learning import load_dataset
+from dpcheckin.deployment.answers import Answer, read_answer
+from dpcheckin.deployment.tasks import OwnerTask
 from dpcheckin.service import tls
+from dpcheckin.service.client.acceptance import Refused
 from dpcheckin.service.client.config import ClientConfig, Limits
-from dpcheckin.service.client.core import Refused
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.settings_file import IssuerAccess
+from dpcheckin.service.tasks import ClientTask
 from dpcheckin.service.wire.documents import PlanDocument
 
 log = logging.getLogger("dpcheckin.client")
@@ -44,11 +45,19 @@ class Specification:
     first: int
     clients: int
     state: str
-    data: str
+    data: str | None
+    """What the agents train on; None: they only answer."""
     model: str
-    limits: dict[str, float]
+    limits: dict[str, Any]
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By topic: file and column, of which agent i has row i + 1."""
     authority: str | None = None
+    shuffler_identity: str | None = None
     poll_seconds: float = 0.5
+    issuer: str | None = None
+    issuer_identity: str | None = None
+    issuer_tokens: list[str] = field(default_factory=list)
+    """Access tokens for the issuer, one for each agent; none without an issuer."""
 
     def write(self, path: Path) -> None:
         """As JSON, for a process of agents."""
@@ -77,15 +86,11 @@ def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
         spec: which agents, and of how many.
         http: the connection they share.
     """
-    data = load_dataset(spec.data)
-    shared: TorchClientTask | None = None
+    numbers = range(spec.first, spec.first + len(spec.tokens))
+    training = _training_tasks(spec, numbers)
+    answers = {topic: read_answer(table, Path()) for topic, table in spec.answers.items()}
     made = []
-    for offset, token in enumerate(spec.tokens):
-        number = spec.first + offset
-        own = slice(number, None, spec.clients)
-        inputs, targets = data.train_inputs[own], data.train_targets[own]
-        if shared is None:
-            shared = TorchClientTask(make_module(spec.model, data, 0), inputs, targets)
+    for number, token in zip(numbers, spec.tokens, strict=True):
         config = ClientConfig(
             shuffler=spec.shuffler,
             token=token,
@@ -94,11 +99,47 @@ def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
             state=Path(spec.state) / f"client-{number:06d}",
             authority=None if spec.authority is None else Path(spec.authority),
             arrival=number,
+            shuffler_identity=None
+            if spec.shuffler_identity is None
+            else bytes.fromhex(spec.shuffler_identity),
             poll_seconds=spec.poll_seconds,
+            issuer=_issuer_of(spec, number - spec.first),
         )
-        task = shared.sharing(inputs, targets)
+        own: dict[str, Answer] = {
+            topic: replace(one, row=number + 1) for topic, one in answers.items()
+        }
+        task = OwnerTask(own, training.get(number))
         made.append(Daemon(config, task, http, price=shared_price))
     return made
+
+
+def _training_tasks(spec: Specification, numbers: range) -> dict[int, ClientTask]:
+    """The training tasks of all agents, on one module; none, and no torch, without data."""
+    if spec.data is None:
+        return {}
+    import torch
+
+    from dpcheckin.deployment.torch_tasks import TorchClientTask, make_module
+    from dpcheckin.learning import load_dataset
+
+    torch.set_num_threads(1)
+    data = load_dataset(spec.data)
+    shared: TorchClientTask | None = None
+    made: dict[int, ClientTask] = {}
+    for number in numbers:
+        own = slice(number, None, spec.clients)
+        inputs, targets = data.train_inputs[own], data.train_targets[own]
+        if shared is None:
+            shared = TorchClientTask(make_module(spec.model, data, 0), inputs, targets)
+        made[number] = shared.sharing(inputs, targets)
+    return made
+
+
+def _issuer_of(spec: Specification, offset: int) -> IssuerAccess | None:
+    if spec.issuer is None or spec.issuer_identity is None:
+        return None
+    identity = bytes.fromhex(spec.issuer_identity)
+    return IssuerAccess(spec.issuer, spec.issuer_tokens[offset], identity)
 
 
 class LimitedAsyncClient(httpx.AsyncClient):
@@ -147,7 +188,6 @@ async def _run_until_refused(agent: Daemon) -> None:
 def main() -> None:
     """Run the agents of the specification file, and print what they did."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
-    torch.set_num_threads(1)
     # httpcore asks for it three times a request; an import that finds nothing is not remembered
     sys.modules.setdefault("sniffio", None)  # type: ignore[arg-type]
     print(json.dumps(asyncio.run(run(Specification.read(Path(sys.argv[1]))))))

@@ -8,26 +8,35 @@ talk HTTP on the loopback interface and know only their own configuration.
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from dpcheckin.deployment.agents import Specification
-from dpcheckin.deployment.options import DemoOptions
+from dpcheckin.deployment.demo_people import answers_table, write_people
+from dpcheckin.deployment.options import TRAINING, DemoOptions
 from dpcheckin.deployment.processes import (
     Party,
     await_ready,
     start_agents,
     start_analyzer,
+    start_issuer,
     start_shuffler,
 )
-from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.settings import FILE
+from dpcheckin.service.files import make_folder
+from dpcheckin.service.identity import IDENTITY, load_identity
+from dpcheckin.service.issuer.settings import STORE
+from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.signing import public_identity
+
+BUDGET = "budget.ledger"
 
 
 class Deployment:
@@ -41,10 +50,13 @@ class Deployment:
     def __init__(self, folder: Path, options: DemoOptions) -> None:
         self.folder, self.options = folder, options
         self.shuffler_folder, self.analyzer_folder = folder / "shuffler", folder / "analyzer"
+        self.issuer_folder = folder / "issuer"
         self.shuffler: Party | None = None
+        self.issuer: Party | None = None
         self.analyzer: Party | None = None
         self.agents: list[Party] = []
         self._address = ""
+        self._plans = 1
 
     def __enter__(self) -> Deployment:
         return self
@@ -52,15 +64,25 @@ class Deployment:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self) -> None:
-        """Make everything and start the three kinds of party."""
+    def start(self, say: Callable[[str], None] = lambda line: None) -> None:
+        """Make everything and start all kinds of party.
+
+        Args:
+            say: is told what is done next.
+        """
         for place in (self.shuffler_folder, self.analyzer_folder, self.folder / "clients"):
             place.mkdir(parents=True, exist_ok=True)
         analyzer_token(self.shuffler_folder)
+        say("enrolling the clients, starting the shuffler")
         tokens = self._enroll()
         self.start_shuffler()
+        issuer_tokens: list[str] = []
+        if self.options.has_issuer:
+            issuer_tokens = self._enroll_at_issuer()
+            self.start_issuer()
         self._configure_analyzer()
-        self._specify_agents(tokens)
+        self._specify_agents(tokens, issuer_tokens)
+        say("starting the clients, then the analyzer")
         self.start_agents()
         self.start_analyzer()
 
@@ -69,9 +91,29 @@ class Deployment:
         self.shuffler = start_shuffler(self.shuffler_folder, self.options.store, port)
         self._address = str(self.shuffler.listening["address"])
 
+    def start_issuer(self, port: int = 0) -> None:
+        """Start (or start again, on its old port) the issuer."""
+        self.issuer = start_issuer(self.issuer_folder, port)
+
     def start_analyzer(self) -> None:
         """Start (or start again) the analyzer."""
         self.analyzer = start_analyzer(self.analyzer_folder)
+
+    def next_plan(self, options: DemoOptions) -> None:
+        """Another plan for the same shuffler and agents, by an analyzer of the same identity.
+
+        Args:
+            options: of the new plan; the agents keep their limits.
+        """
+        assert self.analyzer is not None
+        self.analyzer.stop()
+        self._plans += 1
+        last, self.analyzer_folder = self.analyzer_folder, self.folder / f"analyzer-{self._plans}"
+        self.analyzer_folder.mkdir()
+        shutil.copy(last / IDENTITY, self.analyzer_folder)
+        self.options = options
+        self._configure_analyzer()
+        self.start_analyzer()
 
     def start_agents(self) -> None:
         """Start (or start again) all agents."""
@@ -107,13 +149,25 @@ class Deployment:
 
     def stop(self) -> None:
         """Stop everything that was started, last first."""
-        for party in (*self.agents, self.analyzer, self.shuffler):
+        for party in (*self.agents, self.analyzer, self.issuer, self.shuffler):
             if party is not None:
                 party.stop()
 
     def _enroll(self) -> list[str]:
         tokens = [new_token() for _ in range(self.options.clients)]
         store = open_store(self.options.store or f"sqlite:{self.shuffler_folder / 'shuffler.db'}")
+        try:
+            store.enroll([token_digest(token) for token in tokens])
+        finally:
+            store.close()
+        return tokens
+
+    def _enroll_at_issuer(self) -> list[str]:
+        """The organisation enrolls its clients at its own issuer, under names of its own."""
+        make_folder(self.issuer_folder)
+        analyzer_token(self.issuer_folder)
+        tokens = [new_token() for _ in range(self.options.clients)]
+        store = IssuerStore(self.issuer_folder / STORE)
         try:
             store.enroll([token_digest(token) for token in tokens])
         finally:
@@ -129,25 +183,51 @@ class Deployment:
             },
             "plan": options.plan_table(),
             "randomizer": {**options.randomizer_table(), "clip": 1.0},
-            "task": {"data": options.data, "model": options.model, **options.learning},
+            "task": options.task_table(),
             "analyzer": {"port": 0, "rotate_every": options.rotate_every},
         }
+        if options.total_epsilon is not None:
+            file = str((self.folder / BUDGET).resolve())
+            total = {"file": file, "epsilon": options.total_epsilon, "delta": 2 * options.delta}
+            tables["budget"] = total
+        if self.issuer is not None:
+            tables["issuer"] = {
+                "address": str(self.issuer.listening["address"]),
+                "token_file": str((self.issuer_folder / TOKEN_FILE).resolve()),
+                "identity": str(self.issuer.listening["identity"]),
+            }
         (self.analyzer_folder / FILE).write_text(toml(tables), encoding="utf-8")
+
+    def _answers(self) -> dict[str, dict[str, Any]]:
+        """Where the agents find their answers; the people are made up here."""
+        kinds = {self.options.task, *self.options.questions} - {TRAINING}
+        if not kinds:
+            return {}
+        path = self.folder / "people.csv"
+        write_people(path, self.options.clients)
+        found: dict[str, dict[str, Any]] = {}
+        for kind in sorted(kinds):
+            found |= answers_table(kind, path)
+        return found
 
     def _specification(self, index: int) -> Path:
         return self.folder / f"agents-{index}.json"
 
-    def _specify_agents(self, tokens: list[str]) -> None:
+    def _specify_agents(self, tokens: list[str], issuer_tokens: list[str]) -> None:
         options = self.options
         identity = public_identity(load_identity(self.analyzer_folder)).hex()
         limits = {
             "rate": options.rate,
             "clip": 1.0,
             "local_epsilon": max(options.local_epsilon, 20.0),
-            "total_epsilon": options.epsilon_budget,
+            # a client also counts rounds that turned out void, which cost the analyzer nothing
+            "total_epsilon": 2 * (options.total_epsilon or options.epsilon_budget / 2),
             "total_local_epsilon": 1e6,
-            "total_delta": options.delta,
+            "total_delta": options.delta if options.total_epsilon is None else 2 * options.delta,
+            "minimum_population": options.population,
+            "require_cover": True,
         }
+        issuer = {} if self.issuer is None else self.issuer.listening
         share = -(-len(tokens) // options.processes)
         for index in range(options.processes):
             first = index * share
@@ -158,10 +238,15 @@ class Deployment:
                 first=first,
                 clients=len(tokens),
                 state=options.client_state or str(self.folder / "clients"),
-                data=options.data,
+                data=options.data if options.task == TRAINING or options.trains else None,
                 model=options.model,
                 limits=limits,
+                shuffler_identity=public_identity(load_identity(self.shuffler_folder)).hex(),
+                answers=self._answers(),
                 poll_seconds=min(1.0, options.round_seconds / 5),
+                issuer=issuer.get("address"),
+                issuer_identity=issuer.get("identity"),
+                issuer_tokens=issuer_tokens[first : first + share],
             ).write(self._specification(index))
 
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,6 +58,7 @@ def start(
     *,
     ready: str | None = "listening",
     patience: float = 240.0,
+    variables: Mapping[str, str] | None = None,
 ) -> Party:
     """Start a process and wait for its line `ready` (None: do not wait).
 
@@ -67,8 +68,10 @@ def start(
         log: file its output is appended to.
         ready: event of the log line that says it is ready; None: do not wait.
         patience: seconds to wait for that line.
+        variables: of its environment, besides ours; everybody can read its arguments.
     """
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    environment |= variables or {}
     with open(log, "ab") as out:
         began = out.tell()
         process = subprocess.Popen(
@@ -113,12 +116,30 @@ def start_shuffler(folder: Path, store: str | None = None, port: int = 0) -> Par
         port: 0: any free one.
     """
     options = ["--dev", "--port", str(port), "--admin-port", "0"]
-    if store is not None:
-        options += ["--store", store]
     return start(
         "shuffler",
         [*COMMAND, "shuffler", "serve", "--folder", folder, *options],
         folder / "shuffler.log",
+        # an address may hold a password, and everybody can see a command line
+        variables={} if store is None else {"DPCHECKIN_SHUFFLER_STORE": store},
+    )
+
+
+def start_issuer(folder: Path, port: int = 0, rounds_ahead: int | None = None) -> Party:
+    """`dpcheckin issuer serve --dev`.
+
+    Args:
+        folder: the issuer's.
+        port: 0: any free one.
+        rounds_ahead: None: the issuer's own default.
+    """
+    options = ["--dev", "--port", str(port), "--admin-port", "0"]
+    if rounds_ahead is not None:
+        options += ["--rounds-ahead", str(rounds_ahead)]
+    return start(
+        "issuer",
+        [*COMMAND, "issuer", "serve", "--folder", folder, *options],
+        folder / "issuer.log",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dpcheckin.deployment.demo import Deployment
+from dpcheckin.deployment.demo_people import truth_of
 from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.errors import ServiceError
 
@@ -19,9 +20,9 @@ class RoundsLost(ServiceError):
 
 
 def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
-    """Raise `RoundsLost` when a handful more rounds are void by population than are not.
+    """Raise `RoundsLost` when many more rounds are void by population than are not.
 
-    Nothing is spent on them, so the run would go on for ever without learning anything.
+    The analyzer has made them longer by then, as long as it may, and it was not enough.
 
     Args:
         options: the run's.
@@ -34,6 +35,32 @@ def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
             f"{max(there)} clients were there in time, the plan needs {options.population}. "
             f"Rounds of {options.round_seconds:g} seconds are too short for this machine now"
         )
+
+
+class Told:
+    """Tells of rounds in words: of void ones always, of the others where no bar is drawn.
+
+    Args:
+        say: is given one line for each.
+        every: tell of the rounds that went well too.
+    """
+
+    def __init__(self, say: Callable[[str], None], *, every: bool) -> None:
+        self._say, self._every, self._rounds = say, every, 0
+
+    def hear(self, shot: dict[str, Any]) -> None:
+        """A snapshot; the rounds that are new in it are told of."""
+        for row in shot["rounds"][self._rounds :]:
+            if row["state"] == "void by population":
+                self._say(
+                    f"round {row['round']}: only {row['present']} of the "
+                    f"{shot['plan']['minimum_present']} clients that it needs were there in time, "
+                    "so it is void and the next one takes longer"
+                )
+            elif self._every:
+                right = f", accuracy {100 * row['accuracy']:.1f}%" if "accuracy" in row else ""
+                self._say(f"round {row['round']}: {row['state']}{right}")
+        self._rounds = len(shot["rounds"])
 
 
 def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dict[str, Any]:
@@ -71,7 +98,7 @@ def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[
         last: the last snapshot.
         seconds: the run took.
     """
-    rows = last["rounds"]
+    rows, asked = last["rounds"], last.get("survey")
     released = [row for row in rows if row["state"] == "released"]
     return {
         "options": asdict(options),
@@ -79,17 +106,21 @@ def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[
         "released": len(released),
         "void": sum(row["state"].startswith("void") for row in rows),
         "reports": sum(row["opened"] for row in released),
-        "dropped": sum(row["dropped"] for row in released),
+        "dropped": sum(row.get("dropped", 0) for row in rows),
         "outside_band": sum(
             not row["expected"]["low"] <= row["reports"] <= row["expected"]["high"]
             for row in released
             if "expected" in row
         ),
         "accuracy": last["metrics"].get("accuracy"),
+        "survey": asked,
+        "truth": truth_of(options.task, options.clients, asked) if asked else None,
         "epsilon": last["spent"]["epsilon"],
         "local_epsilon": last["spent"]["local_epsilon"],
         "delta": last["plan"]["delta"],
         "epsilon_budget": last["plan"]["epsilon_budget"],
+        "tokens": last["plan"]["issuer"] is not None,
+        "coalitions": last["coalitions"],
         "statement": last["statement"],
         "finished": last["finished"],
         "seconds": round(seconds, 1),

@@ -1,0 +1,80 @@
+"""The demonstration says what it does, at once, and writes over nothing."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli_in_process import run_cli
+from dpcheckin.deployment import options as options_module
+from dpcheckin.deployment.options import DemoOptions, with_time_enough
+from dpcheckin.deployment.progress import Told
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    said = run_cli("deploy", "demo", "--out", str(tmp_path), code=2)
+    assert said.count("\n") == 1
+    assert "expected a new or empty folder" in said
+    file = tmp_path / "mine"
+    assert "new or empty folder" in run_cli("deploy", "demo", "--out", str(file), code=2)
+    assert [one.name for one in tmp_path.iterdir()] == ["mine"]
+
+
+def test_it_says_that_it_starts_before_it_does_anything_that_takes_long() -> None:
+    """The first line comes before torch, the services or a measurement of the machine are loaded.
+
+    In seconds this is less than one on an idle machine; what is asserted does not depend on that.
+    """
+    script = (
+        "import sys\n"
+        "from dpcheckin.cli import deploy\n"
+        "def heard(line):\n"
+        "    print(line, any(m in sys.modules for m in ('torch', 'httpx', 'scipy')))\n"
+        "    raise SystemExit(0)\n"
+        "deploy._say = heard\n"
+        "from dpcheckin.cli import main\n"
+        "sys.argv = ['dpcheckin', 'deploy', 'demo', '--clients', '12']\n"
+        "main()\n"
+    )
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    print(f"{time.monotonic() - began:.2f} seconds")
+    assert done.stdout == (
+        "starting a shuffler, an analyzer and 12 clients on this machine False\n"
+    ), done.stderr
+
+
+@pytest.mark.parametrize(("factor", "seconds"), [(1.1, 2.5), (4.0, 12.0)])
+def test_a_busy_machine_gets_longer_rounds_and_it_is_said(
+    monkeypatch: pytest.MonkeyPatch, factor: float, seconds: float
+) -> None:
+    monkeypatch.setattr(options_module, "contention", lambda: factor)
+    said: list[str] = []
+    assert with_time_enough(DemoOptions(), said.append).round_seconds == seconds
+    busy = (
+        "this machine is busy (work takes 4.0 times as long): rounds of 12 seconds instead of 2.5"
+    )
+    assert said == ([] if factor < 1.3 else [busy])
+
+
+def test_void_rounds_are_told_and_others_where_no_bar_is_drawn() -> None:
+    rows: list[dict[str, Any]] = [
+        {"round": 0, "state": "void by population", "present": 7},
+        {"round": 1, "state": "released", "present": 20, "accuracy": 0.5},
+        {"round": 2, "state": "void by batch", "present": 20},
+    ]
+    for every, lines in ((False, 1), (True, 3)):
+        said: list[str] = []
+        told = Told(said.append, every=every)
+        for count in (1, 1, 3):
+            told.hear({"rounds": rows[:count], "plan": {"minimum_present": 18}})
+        assert len(said) == lines
+        assert said[0] == (
+            "round 0: only 7 of the 18 clients that it needs were there in time, so it is void "
+            "and the next one takes longer"
+        )
+    assert said[1] == "round 1: released, accuracy 50.0%"
