@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 PROGRAM = "from dpcheckin.cli import main; main()"
-SMALL = ["--population", "20", "--rate", "0.2", "--local-epsilon", "3", "--workers", "1"]
+SMALL = [
+    "--population", "20", "--rate", "0.2", "--local-epsilon", "3", "--rounds", "1",
+    "--delta", "0.01", "--workers", "1",
+]  # fmt: skip
 
 
 def call(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -29,6 +32,42 @@ def test_a_claim_that_stands_ends_with_0_and_leaves_report_and_picture(tmp_path:
     more = call(*SMALL, "--budget", "700", "--out", out, "--resume", "--json")
     assert more.returncode == 0, more.stderr
     assert json.loads(more.stdout)["pairs"] == said["pairs"] + 700
+
+
+def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    """The command in this process: exit code and what it printed."""
+    from dpcheckin.cli import main
+
+    argv, sys.argv = sys.argv, ["dpcheckin", "audit", *arguments]
+    try:
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    finally:
+        sys.argv = argv
+    assert isinstance(stopped.value.code, int)
+    return stopped.value.code, capsys.readouterr().out
+
+
+def test_an_audit_that_saw_too_little_ends_with_3_and_says_what_it_takes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, printed = here(capsys, *SMALL, "--budget", "40", "--seed", "1", "--json")
+    said = json.loads(printed)
+    assert (code, said["verdict"]) == (3, "inconclusive")
+    assert said["lower_bound"] < said["wanted_lower_bound"]
+    needed = said["pairs_needed"]
+    assert needed >= 80
+    code, printed = here(capsys, *SMALL, "--budget", str(needed), "--seed", "1", "--json")
+    said = json.loads(printed)
+    assert (code, said["verdict"]) == (0, "not violated")
+    assert said["lower_bound"] >= said["wanted_lower_bound"]
+    assert said["played"] == "the plan's own cohorts, in the shuffler's own order"
+
+
+def test_fast_coins_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed = here(capsys, *SMALL, "--budget", "3000", "--seed", "1", "--fast-coins")
+    assert code == 0
+    assert "played: fast coins" in printed
 
 
 def test_a_claim_that_is_violated_ends_with_1() -> None:
@@ -56,6 +95,10 @@ def test_a_claim_that_is_violated_ends_with_1() -> None:
         (["--tightness"], "out"),
         (["--mutants", "--repetitions", "0"], "repetitions"),
         (["--attack", "report", "--rounds", "3"], "rounds"),
+        (["--arrival", "last"], "arrival"),
+        (["--attack", "service", "--arrival", "soon"], "arrival"),
+        (["--attack", "service", "--fast-coins"], "fast-coins"),
+        (["--fast-coins", "--protocol", "subsampled-shuffle"], "fast-coins"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(

@@ -12,6 +12,8 @@ from dpcheckin.audit import BlackBox, Budget, Check, Neighbours, check_plan, exa
 from dpcheckin.audit.attacks.statistics import Place, standard_statistics
 from dpcheckin.audit.checks.claims import claim_named, claim_names, forecast
 from dpcheckin.audit.checks.plans import plan_named, randomizer_named
+from dpcheckin.audit.checks.verdicts import judged, needed_pairs
+from dpcheckin.audit.finding import ENOUGH, Verdict
 from dpcheckin.audit.tables.tightness import (
     Cell,
     audit_cells,
@@ -139,12 +141,47 @@ def test_any_function_that_releases_batches_can_be_audited() -> None:
 
 
 def test_a_finding_says_what_it_is() -> None:
-    found = examine(check_plan(PLAN, 0.01), Budget(pairs=500), seed=1)
+    found = examine(check_plan(PLAN, 0.01), Budget(pairs=5_000), seed=1)
     said = found.to_json()
     assert json.loads(json.dumps(said)) == said
     assert {"claimed_epsilon", "lower_bound", "confidence", "delta", "refuted"} <= said.keys()
     assert "with 99% confidence" in str(found)
     assert "not violated" in str(found)
+
+
+# --- verdicts ----------------------------------------------------------------------------------
+
+
+def test_a_bound_far_below_what_should_be_seen_is_inconclusive() -> None:
+    check = check_plan(PLAN, 0.01)
+    short = examine(check, Budget(pairs=100), seed=1)
+    assert short.verdict is Verdict.INCONCLUSIVE
+    assert "INCONCLUSIVE" in str(short)
+    needed = needed_pairs(check, short)
+    long = examine(check, Budget(pairs=needed), seed=1)
+    assert long.verdict is Verdict.NOT_VIOLATED
+    assert long.lower >= long.wanted == ENOUGH * check.epsilon
+    assert {v: v.exit_code for v in Verdict} == {
+        Verdict.NOT_VIOLATED: 0, Verdict.VIOLATED: 1, Verdict.INCONCLUSIVE: 3,
+    }  # fmt: skip
+
+
+def test_a_claim_that_is_looser_than_the_exact_loss_is_measured_by_the_loss() -> None:
+    """Ten times what is true: an audit that comes near the truth is no worse for it."""
+    exact = lower_bound([(PLAN.accounting_round(), 1)], 0.01).epsilon.lower
+    check = check_plan(PLAN, 0.01, epsilon=10 * exact)
+    found = examine(check, Budget(pairs=10_000), seed=1)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert judged(check, found).verdict is Verdict.NOT_VIOLATED
+    assert judged(check, found).wanted == pytest.approx(ENOUGH * exact)
+
+
+def test_a_bound_of_nothing_is_inconclusive_whatever_is_claimed() -> None:
+    check = check_plan(PLAN, 0.01, epsilon=math.inf)
+    found = examine(check, Budget(pairs=20), seed=1)
+    assert found.lower == 0.0
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert needed_pairs(check, found) > 20
 
 
 # --- every protocol -----------------------------------------------------------------------------

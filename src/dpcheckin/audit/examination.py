@@ -43,6 +43,7 @@ PILOT = 0.25
 _LARGEST_PILOT = 2_000_000
 _LARGEST_TURNS = 4_000_000  # runs, of all targets
 _TURNS_TO_ONE = 10
+_EQUALLY = 3_000  # single targets, before turns get so much more
 _SAVE_EVERY = 2.0
 
 
@@ -214,8 +215,10 @@ def _pilot(check: Check, seed: int, clock: _Clock, pool: WorkerPool, planned: in
     while not parts or (
         clock.share() < PILOT and single + plays < _LARGEST_PILOT and runs_kept < _LARGEST_TURNS
     ):
-        # single targets are tried too, but where all can take turns they seldom show more
-        take_turns = check.turns and single * _TURNS_TO_ONE > plays
+        # on sound code single targets seldom show more than all of them in turn, but orders and
+        # repeated cohorts show in them
+        apiece = 1 if single < _EQUALLY else _TURNS_TO_ONE
+        take_turns = check.turns and single * apiece > plays
         # small blocks first: a slow system must not eat its whole budget in the pilot
         so_far = plays if take_turns else single
         runs = min(check.system.block, max(4, so_far // workers), clock.left(workers))
@@ -283,6 +286,7 @@ def _finding(check: Check, state: State) -> Finding:
         seconds=state.seconds,
         seed=state.seed,
         cpu_seconds=state.cpu_seconds,
+        played=check.system.played,
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from dpcheckin.audit import Budget, Check, Neighbours, check_plan, examine
+from dpcheckin.audit import Budget, Check, Neighbours, Simulated, check_plan, examine
 from dpcheckin.audit.attacks.likelihood import worst_neighbours
 from dpcheckin.audit.attacks.statistics import LikelihoodRatio
 from dpcheckin.audit.attacks.turns import NAME, Turns, play_in_turns
@@ -22,8 +22,9 @@ from dpcheckin.audit.betting.evidence import (
     lower_epsilon,
     needed_capital,
 )
-from dpcheckin.audit.checks.plans import default_system
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.audit.systems.fast import fast_system
+from dpcheckin.audit.tables import faults
+from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, Gaussian
 
@@ -51,9 +52,12 @@ class Another(Neighbours):
     ids=lambda plan: f"{plan.describe()}, {plan.rounds} rounds, {plan.randomizer.symbols} symbols",
 )
 @pytest.mark.parametrize(("above", "width"), [(True, 0.3), (False, 2.0)])
-def test_turns_are_the_runs_in_which_each_client_is_the_target(plan, above, width) -> None:
+@pytest.mark.parametrize("played_by", [Simulated, fast_system], ids=["shipped code", "fast coins"])
+def test_turns_are_the_runs_in_which_each_client_is_the_target(
+    plan, above, width, played_by
+) -> None:
     """Played one target at a time by the ordinary path, the mean degrees of a play are the same."""
-    data, system = worst_neighbours(plan.randomizer), default_system(plan)
+    data, system = worst_neighbours(plan.randomizer), played_by(plan)
     event = Event(NAME, 0.1, above, True, width)
     turns = play_in_turns(system, data, (3, 1), 60)
     attack = LikelihoodRatio(plan.randomizer, data, plan.population)
@@ -71,7 +75,7 @@ def test_turns_are_the_runs_in_which_each_client_is_the_target(plan, above, widt
 def test_plays_are_joined_and_cut_in_order() -> None:
     plan = ShuffledCheckIn(7, 0.4, 2, DaryResponse(1.3, 3))
     parts = [
-        play_in_turns(default_system(plan), worst_neighbours(plan.randomizer), (1, b), 5)[0]
+        play_in_turns(fast_system(plan), worst_neighbours(plan.randomizer), (1, b), 5)[0]
         for b in (0, 1)
     ]
     both = Turns.joined(parts)
@@ -83,7 +87,7 @@ def test_plays_are_joined_and_cut_in_order() -> None:
 
 def test_a_coarse_play_keeps_weights_and_mean_scores() -> None:
     plan = ShuffledCheckIn(300, 0.2, 30, DaryResponse(2.0, 3))
-    fine, _ = play_in_turns(default_system(plan), worst_neighbours(plan.randomizer), (1, 0), 20)
+    fine, _ = play_in_turns(fast_system(plan), worst_neighbours(plan.randomizer), (1, 0), 20)
     coarse = fine.coarse()
     assert coarse.values.size < fine.values.size / 5
     assert coarse.mean(np.ones_like(coarse.values)) == pytest.approx(np.ones(20))
@@ -183,7 +187,7 @@ def test_the_bound_comes_near_the_truth_from_below() -> None:
 
 def test_turns_show_more_than_single_targets_from_as_many_plays() -> None:
     plan = ShuffledCheckIn(100, 0.1, 1, DaryResponse(2.0, 2))
-    by_turns = check_plan(plan, 1e-3, turns=True)
+    by_turns = check_plan(plan, 1e-3, turns=True, fast=True)
     lower = [
         examine(check, Budget(pairs=40_000), seed=2).lower
         for check in (replace(by_turns, turns=False), by_turns)
@@ -199,6 +203,12 @@ def test_an_audit_in_turns_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert longer.pairs == first.pairs + 2_000
     assert longer.event == first.event
     assert longer.cpu_seconds > first.cpu_seconds
+
+
+def test_a_cohort_that_names_a_client_twice_is_no_play_in_turns() -> None:
+    plan = ShuffledCheckIn(5, 0.8, 1, DaryResponse(1.0, 3))
+    with faults.SENT_TWICE.applied(), pytest.raises(DpCheckinError, match="twice"):
+        play_in_turns(Simulated(plan), worst_neighbours(plan.randomizer), (1, 0), 20)
 
 
 def test_only_symbols_on_our_own_systems_take_turns() -> None:

@@ -93,45 +93,68 @@ def test_one_training_run_shows_something_and_not_too_much() -> None:
 # --- the deployed parties -----------------------------------------------------------------------
 
 
-class Still:
-    """A shuffler's chance that keeps the order; ids count up, as random ones would mix already."""
-
-    def __init__(self) -> None:
-        self._given = 0
-
-    def ids(self, count: int) -> list[int]:
-        self._given += count
-        return list(range(self._given - count + 1, self._given + 1))
-
-    def permutation(self, count: int) -> np.ndarray:
-        return np.arange(count)
-
-
 def test_the_services_release_what_the_plan_says() -> None:
     pytest.importorskip("cryptography", reason="needs the service extra")
     from dpcheckin.audit.checks.service import check_service, default_service
 
-    check = check_service(default_service())
-    found = examine(check, Budget(pairs=60), seed=1)
+    system = default_service()
+    check = check_service(system)
+    found = examine(check, Budget(pairs=30), seed=1)
     assert not found.refuted
+    assert found.played == "deployed agents and shuffler, the target's report arriving first"
     (batches,) = check.system.play(check.data, 0, (1,), 30)
-    expected = 4 * 0.5
-    assert abs(batches.sizes.mean() - expected) < 5 * math.sqrt(4 * 0.25 / 30)
+    expected = system.population * system.rate
+    spread = math.sqrt(expected * (1 - system.rate) / 30)
+    assert abs(batches.sizes.mean() - expected) < 5 * spread
     assert set(np.unique(batches.reports)) <= {0, 1, 2}
 
 
+@pytest.mark.parametrize(
+    ("arrival", "places"), [("first", {0}), ("last", {-1}), ("anywhere", None)]
+)
+def test_without_a_permutation_a_report_stands_where_it_arrived(arrival, places) -> None:
+    """Hardly any noise, the target alone holds 0; the shuffler's own permutation moves it."""
+    pytest.importorskip("cryptography", reason="needs the service extra")
+    from dpcheckin.audit.checks.service import Deployed
+    from dpcheckin.audit.systems.batches import Neighbours
+    from dpcheckin.audit.tables import faults
+
+    system = Deployed(6, 0.9, 1, 30.0, 3, 0.1, arrival)
+    data = Neighbours(others=2, first=0, second=1)
+
+    def seen() -> set[int]:
+        (batches,) = system.play(data, 0, (1,), 25)
+        runs = np.split(batches.reports, np.cumsum(batches.sizes)[:-1])
+        found = [(int(np.flatnonzero(run == 0)[0]), len(run)) for run in runs if 0 in run]
+        return {place - size if arrival == "last" else place for place, size in found}
+
+    with faults.NO_PERMUTATION.applied():
+        still = seen()
+    assert len(still) > 1 if places is None else still == places
+    assert len(seen()) > 1
+
+
+def test_moments_of_arrival_that_are_none_are_refused() -> None:
+    pytest.importorskip("cryptography", reason="needs the service extra")
+    from dpcheckin.audit.checks.service import Deployed
+    from dpcheckin.errors import InvalidParameter
+
+    with pytest.raises(InvalidParameter, match="arrival"):
+        Deployed(6, 0.9, 1, 3.0, 3, 0.1, "later")
+
+
 @pytest.mark.slow
-def test_a_deployed_shuffler_that_keeps_the_order_is_caught() -> None:
+@pytest.mark.parametrize(("arrival", "seen_in"), [("first", "first"), ("last", "last")])
+def test_a_deployed_shuffler_that_keeps_the_order_is_caught(arrival: str, seen_in: str) -> None:
+    """By the default audit of the services, whenever the target's report arrives."""
     pytest.importorskip("cryptography", reason="needs the service extra")
     from dataclasses import replace
 
     from dpcheckin.audit.checks.service import check_service, default_service
+    from dpcheckin.audit.tables import faults
 
-    system = replace(
-        default_service(), population=8, rate=0.9, local_epsilon=2.0, delta=0.2, chance=Still
-    )
-    check = check_service(system)
-    first_report = replace(check, statistics=check.statistics[1:2])
-    found = examine(first_report, Budget(pairs=300), seed=1, stop_when_refuted=True)
-    assert found.event.statistic == "first report"
+    check = check_service(replace(default_service(), arrival=arrival))
+    with faults.NO_PERMUTATION.applied():
+        found = examine(check, Budget(pairs=1500), seed=1, stop_when_refuted=True)
     assert found.refuted
+    assert found.event.statistic == f"{seen_in} report"

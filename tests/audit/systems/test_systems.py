@@ -8,9 +8,14 @@ from scipy import stats
 
 from dpcheckin.audit import Neighbours, PerClient, Simulated, check_plan, check_report
 from dpcheckin.audit.attacks.likelihood import log_ratio, worst_neighbours
-from dpcheckin.audit.attacks.statistics import LikelihoodRatio
+from dpcheckin.audit.attacks.statistics import (
+    AllOrNone,
+    FrontAgainstBack,
+    LikelihoodRatio,
+    Place,
+)
 from dpcheckin.audit.systems.batches import gathered
-from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, heads
+from dpcheckin.audit.systems.fast import CoinByCoin, Everybody, heads
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn, SubsampledShuffle
 from dpcheckin.randomizers import (
@@ -22,8 +27,10 @@ from dpcheckin.randomizers import (
     SecureSource,
     SeededSource,
 )
+from dpcheckin.service.shuffler.chance import SecureChance
 
 THREE = DaryResponse(1.5, 3)
+PAIR = Neighbours(others=2, first=0, second=1)
 PLANS = [ShuffledCheckIn(12, 0.3, 2, THREE), SubsampledShuffle(12, 4, 2, THREE)]
 
 
@@ -79,7 +86,7 @@ def test_rounds_have_coins_of_their_own() -> None:
         assert abs(there[0].mean() - 0.5) < 5 * 0.5 / math.sqrt(4000)
 
 
-@pytest.mark.parametrize("system", [Simulated, PerClient])
+@pytest.mark.parametrize("system", [Simulated, PerClient, Everybody])
 def test_a_batch_is_in_an_order_that_says_nothing(system) -> None:
     """The target holds 0, all others 1, hardly any noise: its report is in every place alike."""
     plan = FullShuffle(5, 1, DaryResponse(20.0, 2))
@@ -87,6 +94,48 @@ def test_a_batch_is_in_an_order_that_says_nothing(system) -> None:
     places = np.flatnonzero(batches.reports == 0) % 5
     assert places.size > 2990
     assert stats.chisquare(np.bincount(places, minlength=5)).pvalue > 1e-4
+
+
+def test_the_simulated_system_asks_the_plan_and_the_shuffler_and_fast_coins_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cohorts are the plan's, with a target of its own in every run; orders are the shuffler's."""
+    plan, asked = ShuffledCheckIn(6, 0.5, 2, THREE), []
+    cohort, permutation = ShuffledCheckIn.cohort, SecureChance.permutation
+
+    def watched(plan, seed, round_index):
+        drawn = cohort(plan, seed, round_index)
+        asked.append((seed, round_index, drawn.clients))
+        return drawn
+
+    orders = []
+    monkeypatch.setattr(ShuffledCheckIn, "cohort", watched)
+    monkeypatch.setattr(
+        SecureChance,
+        "permutation",
+        lambda self, n: orders.append(permutation(self, n)) or orders[-1],
+    )
+    released = Simulated(plan).play(worst_neighbours(THREE), 0, (4,), 50)
+    assert len(asked) == len(orders) == 100
+    assert {t for _, t, _ in asked} == {0, 1}
+    sizes = {(seed, t): len(clients) for seed, t, clients in asked}
+    runs = list(dict.fromkeys(seed for seed, _, _ in asked))
+    assert [b.sizes.tolist() for b in released] == [[sizes[s, t] for s in runs] for t in (0, 1)]
+    assert {seed % 6 for seed in runs} == set(range(6))
+    assert sorted(len(o) for o in orders) == sorted(sizes.values())
+    CoinByCoin(plan).play(worst_neighbours(THREE), 0, (4,), 50)
+    assert len(asked) == len(orders) == 100
+
+
+def test_the_target_of_a_run_takes_client_0s_name_and_place() -> None:
+    system = Simulated(ShuffledCheckIn(6, 0.5, 1, THREE))
+    for run in range(40):
+        drawn = set(system.plan.cohort(run, 0).clients.tolist())
+        shown = system.participants(run, 0).tolist()
+        assert shown == sorted(shown)
+        assert (0 in shown) == (run % 6 in drawn)
+        assert len(shown) == len(drawn)
+        assert set(shown) - {0, run % 6} == drawn - {0, run % 6}
 
 
 def test_equal_seeds_give_both_neighbours_the_same_coins_and_noise() -> None:
@@ -154,6 +203,54 @@ def test_the_seeded_randomizer_that_is_audited_has_the_law_of_the_secure_one() -
         for source in (SeededSource(8), SecureSource())
     ]
     assert stats.chi2_contingency(seen).pvalue > 1e-4
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [Place(THREE, PAIR, 0), Place(THREE, PAIR, -1), FrontAgainstBack(THREE, PAIR)],
+    ids=lambda statistic: statistic.name,
+)
+def test_order_statistics_see_the_order_of_arrival_and_little_in_a_shuffled_one(statistic) -> None:
+    """How many deviations apart the neighbours' scores are; one place in twelve is the target's."""
+    plan = FullShuffle(12, 1, DaryResponse(6.0, 3))
+    arrivals = {"first report": 1, "last report": -1, "front against back": 1}[statistic.name]
+    chance = np.random.default_rng(2)
+
+    def tell(order) -> float:
+        both = []
+        for which in (0, 1):
+            values = np.array([which] + [2] * 11)[::arrivals]
+            runs = [plan.randomizer.randomize(values, SeededSource((which, r))) for r in range(300)]
+            both.append(statistic.scores(gathered([[order(run)] for run in runs])))
+        return float(both[0].mean() - both[1].mean()) / (math.hypot(*map(np.std, both)) or 1.0)
+
+    assert abs(tell(lambda reports: reports)) > 3
+    assert abs(tell(chance.permutation)) < 1
+
+
+def test_cohorts_that_repeat_are_told_by_the_exact_likelihood_ratio() -> None:
+    """In every round or in none: two rounds of three clients by adding up all that can happen."""
+    from itertools import product
+
+    e0, rate, n = 1.1, 0.4, 3
+    laws: list[dict] = [{}, {}]
+    for which, law in enumerate(laws):
+        values = [which, 2, 2]
+        for who in product((0, 1), repeat=n):
+            coin = math.prod(rate if w else 1 - rate for w in who)
+            there = [v for v, w in zip(values, who, strict=True) if w]
+            for outs in product(product(range(3), repeat=len(there)), repeat=2):
+                chance = coin
+                for batch in outs:
+                    for o, v in zip(batch, there, strict=True):
+                        chance *= (math.exp(e0) if o == v else 1) / (math.exp(e0) + 2)
+                key = tuple(tuple(sorted(batch)) for batch in outs)
+                law[key] = law.get(key, 0.0) + chance
+    attack = AllOrNone(DaryResponse(e0, 3), PAIR, n)
+    for batches, p in laws[0].items():
+        arrays = [np.array(batch, dtype=np.int64) for batch in batches]
+        score = attack.scores(gathered([arrays]))[0]
+        assert score == pytest.approx(math.log(p / laws[1][batches]), abs=1e-8)
 
 
 def test_plans_that_no_attack_is_known_for_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Broken systems are caught, the honest one is not flagged."""
+"""The package with one thing wrong is caught, the package as it is is not flagged."""
 
 import math
 from dataclasses import replace
@@ -7,16 +7,21 @@ import numpy as np
 import pytest
 
 from dpcheckin.audit import Budget, examine
+from dpcheckin.audit.checks.requests import Request
 from dpcheckin.audit.examination import Check
+from dpcheckin.audit.tables import faults
+from dpcheckin.audit.tables.faults import Fault
 from dpcheckin.audit.tables.mutant_table import Row, markdown, measure
 from dpcheckin.audit.tables.mutants import Mutant, mutants
+from dpcheckin.protocols import ShuffledCheckIn
 
 NAMES = [
     "noise 10% too small",
     "rate 2γ",
     "clipping skipped",
-    "coin reused across rounds",
+    "same clients every round",
     "shuffler that does not permute",
+    "deployed shuffler that does not permute",
     "non-independent noise seeds (rounds)",
     "non-independent noise seeds (clients)",
     "report sent twice",
@@ -38,7 +43,7 @@ def test_every_known_mutant_is_here(everyone: dict[str, Mutant]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_mutant_is_caught_within_its_budget(everyone: dict[str, Mutant], name: str) -> None:
     mutant = everyone[name]
-    found = examine(mutant.broken, Budget(pairs=mutant.pairs), seed=7, stop_when_refuted=True)
+    found = mutant.audit(7)
     assert found.refuted
     assert found.lower > mutant.broken.epsilon
     assert found.pairs + found.pilot_pairs <= mutant.pairs + mutant.broken.system.block
@@ -48,7 +53,7 @@ def test_the_mutant_is_caught_within_its_budget(everyone: dict[str, Mutant], nam
 def test_its_honest_twin_is_not_flagged(everyone: dict[str, Mutant], name: str) -> None:
     """Same check, same statistics; a third of the budget, the rest is in the slow test."""
     mutant = everyone[name]
-    found = examine(mutant.honest, Budget(pairs=mutant.pairs // 3), seed=8)
+    found = mutant.audit_honest(8, mutant.pairs // 3)
     assert not found.refuted
     assert 0.0 <= found.lower <= mutant.honest.epsilon
 
@@ -60,7 +65,51 @@ def test_mutant_and_twin_differ_in_one_thing(everyone: dict[str, Mutant]) -> Non
             for field in Check.__dataclass_fields__
             if repr(getattr(mutant.broken, field)) != repr(getattr(mutant.honest, field))
         ]
-        assert differing in (["system"], ["epsilon"]), mutant.name
+        assert differing in ([], ["epsilon"]), mutant.name
+
+
+def test_faults_are_put_into_the_shipped_code_and_taken_out_again(
+    everyone: dict[str, Mutant],
+) -> None:
+    for mutant in everyone.values():
+        fault = mutant.fault
+        home = getattr(fault.owner, "__module__", fault.owner.__name__)
+        assert home.startswith("dpcheckin.")
+        assert not home.startswith("dpcheckin.audit")
+        shipped = vars(fault.owner)[fault.attribute]
+        with pytest.raises(RuntimeError, match="stopped"), fault.applied():
+            assert vars(fault.owner)[fault.attribute] is not shipped
+            raise RuntimeError("stopped")
+        assert vars(fault.owner)[fault.attribute] is shipped
+
+
+def _always(shipped):
+    return lambda plan, seed, round_index: shipped(plan, 7, 0)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen_in"),
+    [
+        (faults.SAME_CLIENTS, ""),
+        (Fault(ShuffledCheckIn, "cohort", _always), ""),
+        (faults.NO_PERMUTATION, "first report"),
+    ],
+    ids=["same clients every round", "same clients in every run", "order of arrival"],
+)
+def test_the_command_without_arguments_catches_what_is_wrong_with_cohorts_and_order(
+    fault: Fault, seen_in: str
+) -> None:
+    """On a smaller fleet, for time; not with fast coins, which are none of the shipped code."""
+    small = Request(population=100, local_epsilon=3.0)
+    check, fast = small.check(), replace(small, fast_coins=True).check()
+    with fault.applied():
+        found = examine(check, Budget(pairs=8_000), seed=1, stop_when_refuted=True)
+        blind = examine(fast, Budget(pairs=1_000), seed=1, stop_when_refuted=True)
+    assert found.refuted
+    assert seen_in in found.event.statistic
+    assert found.played == "the plan's own cohorts, in the shuffler's own order"
+    assert not blind.refuted
+    assert "fast coins" in blind.played
 
 
 @pytest.mark.slow

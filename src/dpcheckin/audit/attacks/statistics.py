@@ -2,9 +2,10 @@
 
 `LikelihoodRatio` is what all batches say: the optimal attack when the others all hold one value,
 by the accountant's own pair (docs/theory.md): given k reports out of n clients the density of a
-batch relative to "the target is one of the others" is (n - k + Σ W_i)/n, and rounds add up. `Place`
-looks at the order of a batch, `Differences` at reports that differ by exactly what was asked: both
-are blind on an honest system.
+batch relative to "the target is one of the others" is (n - k + Σ W_i)/n, and rounds add up. The
+others are blind on an honest system, or nearly so: `Place` and `FrontAgainstBack` look at the order
+of batches, `AllOrNone` at who is there in every round or in none, `Differences` at reports that
+differ by exactly what was asked.
 
 All of it only chooses what to look at. A wrong density here weakens an attack, never its validity.
 Scores are rounded to a billionth: the last bits of a simulated report betray its input by the
@@ -135,7 +136,13 @@ class MeanReport(Statistic):
 
 @dataclass(frozen=True)
 class Place(Statistic):
-    """What the report in one place of the first batch says about the target."""
+    """What the reports in one place of all batches say about the target.
+
+    Args:
+        randomizer: the one that clients should use.
+        data: the neighbours.
+        place: 0 for the first report, -1 for the last.
+    """
 
     randomizer: Randomizer
     data: Neighbours
@@ -146,14 +153,83 @@ class Place(Statistic):
         return {0: "first report", -1: "last report"}.get(self.place, f"report {self.place}")
 
     def scores(self, released: Released) -> FloatArray:
-        batches = released[0]
-        if len(batches.reports) == 0 or batches.only_sums:
-            return np.zeros(batches.runs)
-        reports, there = batches.at(self.place)
-        data = self.data
-        first, second = in_round(data.first, 0), in_round(data.second, 0)
-        ratio = np.round(log_ratio(self.randomizer, reports, first, second), _DIGITS)
-        return np.where(there, ratio, 0.0)
+        total = np.zeros(released[0].runs)
+        for t, batches in enumerate(released):
+            if batches.only_sums or len(batches.reports) == 0:
+                continue
+            reports, there = batches.at(self.place)
+            first, second = in_round(self.data.first, t), in_round(self.data.second, t)
+            total += np.where(there, log_ratio(self.randomizer, reports, first, second), 0.0)
+        return np.round(total, _DIGITS)
+
+
+@dataclass(frozen=True)
+class FrontAgainstBack(Statistic):
+    """What reports say about the target, those at the front for it and those at the back against.
+
+    Sees every order that leans the way reports came in, however far each of them was moved.
+
+    Args:
+        randomizer: the one that clients should use.
+        data: the neighbours.
+    """
+
+    randomizer: Randomizer
+    data: Neighbours
+
+    name = "front against back"
+
+    def scores(self, released: Released) -> FloatArray:
+        total = np.zeros(released[0].runs)
+        for t, batches in enumerate(released):
+            if batches.only_sums or len(batches.reports) == 0:
+                continue
+            first, second = in_round(self.data.first, t), in_round(self.data.second, t)
+            said = log_ratio(self.randomizer, batches.reports, first, second)
+            total += batches.total(said * _leaning(batches))
+        return np.round(total, _DIGITS)
+
+
+def _leaning(batches: RoundBatches) -> FloatArray:
+    """From 1 for the first report of a batch to -1 for its last; 0 for a report that is alone."""
+    starts = np.cumsum(batches.sizes) - batches.sizes
+    place = np.arange(len(batches.reports)) - np.repeat(starts, batches.sizes)
+    behind = np.repeat(batches.sizes, batches.sizes) - 1 - place
+    return np.asarray((behind - place) / np.maximum(behind + place, 1))
+
+
+@dataclass(frozen=True)
+class AllOrNone(Statistic):
+    """Log likelihood ratio if the target reported in every round, or in none.
+
+    The optimal attack on cohorts that are the same in every round, whoever is in them.
+
+    Args:
+        randomizer: the one that clients should use.
+        data: the neighbours.
+        population: number of clients.
+    """
+
+    randomizer: Randomizer
+    data: Neighbours
+    population: int
+
+    name = "in every round or in none"
+
+    def scores(self, released: Released) -> FloatArray:
+        sides = [np.zeros(released[0].runs), np.zeros(released[0].runs)]
+        for t, batches in enumerate(released):
+            others = in_round(self.data.others, t)
+            for total, value in zip(sides, (self.data.first, self.data.second), strict=True):
+                ratio = log_ratio(self.randomizer, batches.reports, in_round(value, t), others)
+                weights = batches.total(np.exp(np.minimum(ratio, 300.0)))
+                # an empty batch: the target was not there
+                total += np.log(np.maximum(weights / np.maximum(batches.sizes, 1), 1e-300))
+        share = np.mean([batches.sizes for batches in released], axis=0) / self.population
+        share = np.minimum(share, 1.0)
+        with np.errstate(divide="ignore"):  # nobody, or everybody
+            mixed = [np.logaddexp(np.log1p(-share), np.log(share) + x) for x in sides]
+        return np.asarray(np.round(mixed[0] - mixed[1], _DIGITS))
 
 
 @dataclass(frozen=True)
@@ -194,20 +270,24 @@ def _matches(one: RoundBatches, other: RoundBatches, step: float, tolerance: flo
 
 
 def standard_statistics(
-    randomizer: Randomizer, data: Neighbours, population: int
+    randomizer: Randomizer, data: Neighbours, population: int, *, repeated: bool = False
 ) -> Sequence[Statistic]:
-    """The optimal attack on an honest round, and two that only a careless shuffler fears.
+    """The optimal attack on an honest round, and those that only a careless system fears.
 
     Args:
         randomizer: the one that clients should use.
         data: the neighbours.
         population: number of clients.
+        repeated: whether there are several rounds, whose cohorts might be the same.
     """
-    return (
-        LikelihoodRatio(randomizer, data, population),
+    honest = (LikelihoodRatio(randomizer, data, population),)
+    order = (
         Place(randomizer, data, 0),
         Place(randomizer, data, -1),
+        FrontAgainstBack(randomizer, data),
     )
+    cohorts = (AllOrNone(randomizer, data, population),) if repeated else ()
+    return (*honest, *order, *cohorts)
 
 
 def accepted_in_window(population: int, slots: int) -> float:

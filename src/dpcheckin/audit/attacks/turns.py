@@ -23,7 +23,10 @@ from numpy.typing import NDArray
 
 from dpcheckin.audit.attacks.likelihood import log_ratio
 from dpcheckin.audit.systems.batches import FloatArray, IntArray, Neighbours, Value
-from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, Simulated
+from dpcheckin.audit.systems.fast import CoinByCoin, Everybody
+from dpcheckin.audit.systems.simulated import Simulated
+from dpcheckin.errors import DpCheckinError
+from dpcheckin.protocols import Reveals
 from dpcheckin.randomizers import DaryResponse
 
 NAME = "log likelihood ratio, every client in turn"
@@ -82,10 +85,11 @@ class Turns:
 
 def can_take_turns(system: object) -> bool:
     """Symbols, and a system that changes nothing about how the package plays a plan."""
-    if type(system) not in (CoinByCoin, Everybody):
+    if type(system) not in (Simulated, CoinByCoin, Everybody):
         return False
     assert isinstance(system, Simulated)
-    return isinstance(system.randomizer, DaryResponse)
+    shuffled = system.plan.reveals is Reveals.REPORTS
+    return shuffled and isinstance(system.randomizer, DaryResponse)
 
 
 def play_in_turns(
@@ -108,8 +112,9 @@ def play_in_turns(
     for t in range(system.plan.rounds):
         clients, sizes = next(drawn)
         owners = np.repeat(np.arange(plays), sizes)
+        _refuse_twice(owners * n + clients)
         reports = system.randomized(np.full(clients.size, data.others), system.noise(seed, t))
-        released = system.released(reports, sizes, seed, t)
+        released = reports[system.order(sizes, seed, t)]
         counts = _table(owners, released, plays, randomizer.symbols)
         score = scoring.of(counts, sizes)
         total += score
@@ -121,6 +126,12 @@ def play_in_turns(
                 side.add(owners, clients, reports, own, change, last=t == system.plan.rounds - 1)
     first, second = (side.turns(total) for side in sides)
     return first, second
+
+
+def _refuse_twice(clients: IntArray) -> None:
+    """Exchanging a client's only report is an addition; exchanging two would not be."""
+    if np.any(np.diff(np.sort(clients)) == 0):
+        raise DpCheckinError("a cohort of the plan names a client twice in one round")
 
 
 class _Scoring:

@@ -84,6 +84,10 @@ class Capital:
             np.logaddexp.reduce(self.log_capital + np.log(np.array(stakes.shares)), axis=1)
         )
 
+    def mean(self, epsilon: float) -> float:
+        """Of first - e^ε second over pairs."""
+        return (self.moments[0] - math.exp(epsilon) * self.moments[1]) / self.pairs
+
     def variance(self, epsilon: float) -> float:
         """Of first - e^ε second over pairs."""
         a, b, aa, ab, bb = (m / self.pairs for m in self.moments)

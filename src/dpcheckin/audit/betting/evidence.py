@@ -84,6 +84,11 @@ class Counts:
         """A plain object for JSON."""
         return {"table": [list(row) for row in self.table]}
 
+    def mean(self, epsilon: float) -> float:
+        """Of first - e^ε second over pairs."""
+        one, other = degrees(self.flat.size)
+        return float((self.flat * (one - math.exp(epsilon) * other)).sum() / self.pairs)
+
     def variance(self, epsilon: float) -> float:
         """Of first - e^ε second over pairs."""
         one, other = degrees(self.flat.size)
@@ -170,6 +175,8 @@ def log_evidence(counts: Counts, epsilon: float, delta: float, stakes: Stakes) -
         delta: the claim's.
         stakes: as they were fixed beforehand.
     """
+    if math.isinf(epsilon):  # nothing can be won against it
+        return -math.inf
     growth = log_growth(epsilon, delta, np.array(stakes.sizes), counts.flat)
     with np.errstate(divide="ignore"):
         return float(np.logaddexp.reduce(growth + np.log(np.array(stakes.shares))))

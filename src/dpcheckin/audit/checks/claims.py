@@ -11,10 +11,10 @@ import math
 import re
 from dataclasses import dataclass
 
-from dpcheckin.accounting import Kind, lower_bound
+from dpcheckin.accounting import Kind
 from dpcheckin.accounting.published import PublishedBound, Setting, catalogue
-from dpcheckin.audit.betting.capital import Capital
 from dpcheckin.audit.betting.evidence import needed_capital
+from dpcheckin.audit.checks.verdicts import exact_delta
 from dpcheckin.audit.examination import PILOT
 from dpcheckin.audit.finding import Finding
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -153,27 +153,11 @@ def forecast(plan: Plan, finding: Finding) -> Forecast:
         plan: what the claim is about.
         finding: an audit that refuted nothing.
     """
-    excess = _exact_delta(plan, finding.claimed, finding.delta) - finding.delta
+    excess = exact_delta(plan, finding.claimed, finding.delta) - finding.delta
     if excess <= 0.0:
         return Forecast(None, None)
     variance = finding.counts.variance(finding.claimed)
     needed = 2 * needed_capital(finding.confidence) * variance / excess**2 / (1 - PILOT)
     pairs = max(math.ceil(needed), 1)
     pace = (finding.pairs + finding.pilot_pairs) / max(finding.seconds, 1e-9)
-    turns = isinstance(finding.counts, Capital)
-    return Forecast(pairs, pairs / pace, "plays" if turns else "pairs of runs")
-
-
-def _exact_delta(plan: Plan, epsilon: float, delta: float) -> float:
-    """The delta at which the exact lower bound equals the claimed epsilon, by bisection."""
-    if not isinstance(plan, ShuffledCheckIn | FullShuffle):
-        raise OutsideTheorem("a forecast needs shuffled reports")
-    one = plan.accounting_round()
-    low, high = math.log(delta), 0.0
-    if lower_bound([(one, plan.rounds)], delta).epsilon.lower <= epsilon:
-        return delta
-    for _ in range(12):
-        middle = 0.5 * (low + high)
-        at = lower_bound([(one, plan.rounds)], math.exp(middle)).epsilon.lower
-        low, high = (middle, high) if at > epsilon else (low, middle)
-    return math.exp(low)
+    return Forecast(pairs, pairs / pace, finding.unit)

@@ -18,9 +18,12 @@ from scipy import stats
 
 from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit.betting.evidence import needed_capital
+from dpcheckin.audit.finding import Verdict
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import DistributedCheckIn
 from dpcheckin.randomizers import Gaussian
+
+_ENOUGH = 0.3  # of what right guesses only would show; one run of a sound system shows about half
 
 
 def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
@@ -88,13 +91,28 @@ class OneRunFinding:
     def refuted(self) -> bool:
         return self.lower > self.claimed
 
+    @property
+    def wanted(self) -> float:
+        """The lower bound from which on a run that refutes nothing means something."""
+        best = one_run_epsilon(
+            self.canaries, self.guesses, self.guesses, self.delta, self.confidence
+        )
+        return _ENOUGH * min(self.claimed, best)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated, not violated, or too little seen to say."""
+        if self.refuted:
+            return Verdict.VIOLATED
+        enough = self.lower > 0.0 and self.lower >= self.wanted
+        return Verdict.NOT_VIOLATED if enough else Verdict.INCONCLUSIVE
+
     def __str__(self) -> str:
-        verdict = "The claim is VIOLATED." if self.refuted else "The claim is not violated."
         return (
             f"Claimed: epsilon ≤ {rounded_up(self.claimed)} at delta = {self.delta:g}. Audited in "
             f"one run: epsilon ≥ {rounded_down(self.lower)} with {100 * self.confidence:g}% "
             f"confidence, from {self.right} right of {self.guesses} guesses about {self.canaries} "
-            f"canaries. {verdict}"
+            f"canaries. {self.verdict.sentence}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -106,6 +124,8 @@ class OneRunFinding:
             "confidence": self.confidence,
             "lower_bound": self.lower,
             "refuted": self.refuted,
+            "verdict": self.verdict.value,
+            "wanted_lower_bound": self.wanted,
             "canaries": self.canaries,
             "guesses": self.guesses,
             "right": self.right,

@@ -22,7 +22,8 @@ from dpcheckin.audit.attacks.turns import can_take_turns
 from dpcheckin.audit.examination import Check
 from dpcheckin.audit.systems.base import OneReport, System
 from dpcheckin.audit.systems.batches import Neighbours
-from dpcheckin.audit.systems.simulated import CoinByCoin, Everybody, Simulated
+from dpcheckin.audit.systems.fast import fast_system
+from dpcheckin.audit.systems.simulated import Simulated
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import (
     DistributedCheckIn,
@@ -146,7 +147,8 @@ def attack_on(plan: Plan) -> tuple[Neighbours, Sequence[Statistic]]:
         return window, (WindowRatio(randomizer, window, chance),)
     if plan.reveals is Reveals.SUM:
         return data, (LikelihoodRatio(randomizer, data, plan.population),)
-    return data, standard_statistics(randomizer, data, plan.population)
+    repeated = plan.rounds > 1 and not isinstance(plan, FullShuffle)
+    return data, standard_statistics(randomizer, data, plan.population, repeated=repeated)
 
 
 def check_plan(
@@ -157,6 +159,7 @@ def check_plan(
     epsilon: float | None = None,
     system: System | None = None,
     turns: bool = False,
+    fast: bool = False,
 ) -> Check:
     """Attack a plan's certified epsilon, or a claimed one.
 
@@ -168,24 +171,17 @@ def check_plan(
         system: what plays the plan, None for the package's own code.
         turns: let every client be the target in turn where that is possible
             (`audit.attacks.turns`).
+        fast: coins and orders in batches of the audit's own (`audit.systems.fast`), not the plan's.
     """
     if not 0.0 < delta < 1.0:
         raise InvalidParameter("delta", delta, "a number strictly between 0 and 1")
     data, statistics = attack_on(plan)
     claimed = plan.guarantee(delta).epsilon.upper if epsilon is None else epsilon
     name = f"{plan.describe()}; {plan.randomizer.describe()}; {rounds_text(plan.rounds)}"
-    system = system or default_system(plan)
+    if system is None:
+        system = fast_system(plan) if fast else Simulated(plan)
     turns = turns and can_take_turns(system)
     return Check(name, system, data, tuple(statistics), claimed, delta, confidence, turns)
-
-
-def default_system(plan: Plan) -> Simulated:
-    """The fastest way to play a plan with the package's own code."""
-    if isinstance(plan, FullShuffle):
-        return Everybody(plan)
-    if isinstance(plan, ShuffledCheckIn) and plan.lowest_rate is None and not plan.dropout:
-        return CoinByCoin(plan)
-    return Simulated(plan)
 
 
 def rounds_text(rounds: int) -> str:

@@ -7,18 +7,22 @@ are the command's.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpcheckin.audit.checks import plans
 from dpcheckin.audit.checks.claims import Claimed, claim_named
 from dpcheckin.audit.examination import Check
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.protocols import DistributedCheckIn
+from dpcheckin.protocols.names import spelling
 from dpcheckin.randomizers import DaryResponse, Gaussian
+
+if TYPE_CHECKING:
+    from dpcheckin.survey import Survey
 
 _T = TypeVar("_T")
 
-ATTACKS = ("released", "report", "training", "one-run", "service")
+ATTACKS = ("released", "report", "training", "one-run", "service", "influence")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Request:
     delta: float | None = None
     confidence: float = plans.DEFAULT_CONFIDENCE
     claim: str | None = None
+    arrival: str | None = None
+    fast_coins: bool = False
 
     def claimed(self) -> Claimed:
         """The published figure that is attacked."""
@@ -54,13 +60,18 @@ class Request:
 
     def check(self) -> Check:
         """The check that carries the request out."""
+        if self.attack != "service":
+            self._refuse(f"--attack {self.attack}", "arrival")
+        if self.attack != "released" and self.fast_coins:
+            raise InvalidParameter("fast-coins", True, f"left out with --attack {self.attack}")
         if self.claim is not None:
             if self.attack != "released":
                 raise InvalidParameter("attack", self.attack, "released, for a claim")
             claimed = self.claimed()
             return plans.check_plan(
-                claimed.plan, claimed.delta, self.confidence, epsilon=claimed.epsilon, turns=True
-            )
+                claimed.plan, claimed.delta, self.confidence, epsilon=claimed.epsilon, turns=True,
+                fast=self.fast_coins,
+            )  # fmt: skip
         makers = {
             "released": self._released,
             "report": self._report,
@@ -76,15 +87,35 @@ class Request:
         randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
         plan = plans.plan_named(
             self.protocol or "shuffled-check-in", randomizer, _given_or(self.population, 1000),
-            _given_or(self.rate, 0.1), _given_or(self.rounds, 1), self.slots,
+            _given_or(self.rate, 0.1), self._rounds(), self.slots,
         )  # fmt: skip
-        return plans.check_plan(plan, _given_or(self.delta, 1e-3), self.confidence, turns=True)
+        delta = _given_or(self.delta, 1e-3)
+        return plans.check_plan(plan, delta, self.confidence, turns=True, fast=self.fast_coins)
+
+    def _rounds(self) -> int:
+        """More than one unless told: cohorts that repeat do not show in a single round."""
+        window = spelling(self.protocol or "") == "random-check-in-fixed"
+        return _given_or(self.rounds, 1 if window else 8)
 
     def _report(self) -> Check:
         self._refuse("--attack report", "protocol", "population", "rate", "rounds", "slots")
         name = self.randomizer or "dary:3"
         randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
         return plans.check_report(randomizer, _given_or(self.delta, 1e-2), self.confidence)
+
+    def surveys(self, question: str | None) -> list[tuple[Survey, Any]]:
+        """Surveys in which clients lie, with their values.
+
+        Args:
+            question: its kind; all if left out.
+        """
+        from dpcheckin.audit.checks.influence_cases import attacked_surveys
+
+        self._refuse("--attack influence", "protocol", "slots", "delta", "claim", "arrival")
+        return attacked_surveys(
+            question, self.randomizer, _given_or(self.population, 1000),
+            _given_or(self.local_epsilon, 4.0), _given_or(self.rate, 1.0), self.rounds,
+        )  # fmt: skip
 
     def sums_plan(self, default: DistributedCheckIn) -> DistributedCheckIn:
         """The plan of a training run; what was left out is the default's."""
@@ -122,7 +153,7 @@ class Request:
         system = Deployed(
             _given_or(self.population, default.population), _given_or(self.rate, default.rate),
             _given_or(self.rounds, default.rounds), randomizer.local_epsilon, randomizer.symbols,
-            _given_or(self.delta, default.delta),
+            _given_or(self.delta, default.delta), _given_or(self.arrival, default.arrival),
         )  # fmt: skip
         return check_service(system, self.confidence)
 

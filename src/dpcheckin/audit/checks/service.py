@@ -4,7 +4,11 @@ Every run is a small deployment in this process: a fresh store and shuffler, an 
 of its own for every client, signed documents, sealed envelopes, a charge, a release, and an
 analyzer's key that opens it. Network and clock are the only things left out. All chance is the
 operating system's, so runs cannot be paired; what the audit sees is what an analyzer sees.
-Needs the `service` extra.
+
+The order of a batch must come from the shuffler itself. Stores may hand out a round's reports in
+any order (PostgreSQL's does so as they arrived), so the store here does just that, and the target
+is the first who enrolled and the first, or the last, whose report arrives. Needs the `service`
+extra.
 """
 
 from __future__ import annotations
@@ -12,29 +16,32 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.audit.attacks.likelihood import worst_neighbours
-from dpcheckin.audit.attacks.statistics import standard_statistics
-from dpcheckin.audit.checks.plans import DEFAULT_CONFIDENCE, rounds_text
+from dpcheckin.audit.checks.plans import DEFAULT_CONFIDENCE, attack_on, rounds_text
 from dpcheckin.audit.examination import Check
 from dpcheckin.audit.systems.base import System
 from dpcheckin.audit.systems.batches import Neighbours, Released, gathered
-from dpcheckin.protocols import ShuffledCheckIn
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols import Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, SecureSource
 from dpcheckin.service.client.config import ClientConfig, Limits
-from dpcheckin.service.client.core import Action, Agent
+from dpcheckin.service.client.core import Agent
 from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.client.parts import Action
 from dpcheckin.service.pricing import Price, protocol_of
-from dpcheckin.service.shuffler.chance import Chance, SecureChance
+from dpcheckin.service.shuffler.chance import Ids, SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
+from dpcheckin.service.shuffler.records import Entry
+from dpcheckin.service.shuffler.stores.base import Taken
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.wire import envelope, payloads, signing
 from dpcheckin.service.wire.canonical import canonical, digest
@@ -49,6 +56,32 @@ _WIDE = Limits(
 )  # fmt: skip
 
 
+ARRIVALS = ("first", "last", "anywhere")
+"""When the target's report reaches the shuffler; it enrolled first in any case."""
+
+
+class ArrivalStore(MemoryStore):
+    """The least helpful store that the shuffler must live with: ids in the order of arrival.
+
+    In the others random ids are keys, and reading them in the order of keys hides by itself what a
+    permutation should hide.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arrived: dict[int, list[int]] = {}
+
+    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
+        taken = super().accept(serial, entries)
+        kept = zip(entries, taken, strict=True)
+        there = [e.id for e, t in kept if t is Taken.YES and e.id >= 0]
+        self._arrived.setdefault(serial, []).extend(there)
+        return taken
+
+    def report_ids(self, serial: int) -> Ids:
+        return np.array(self._arrived.get(serial, []), dtype=np.int64)
+
+
 class _Clock:
     def __init__(self) -> None:
         self.now = 1e6
@@ -59,7 +92,7 @@ class _Clock:
 
 @dataclass(frozen=True)
 class Deployed(System):
-    """Runs of the services; `chance` is where the shuffler gets its order from.
+    """Runs of the services.
 
     Args:
         population: number of clients.
@@ -68,7 +101,7 @@ class Deployed(System):
         local_epsilon: epsilon of one report, in nats.
         symbols: of the response.
         delta: the delta of claim and audit, strictly between 0 and 1.
-        chance: where the shuffler gets its order from.
+        arrival: when the target's report arrives, one of `ARRIVALS`.
     """
 
     population: int
@@ -77,13 +110,24 @@ class Deployed(System):
     local_epsilon: float
     symbols: int
     delta: float
-    chance: Callable[[], Chance] = SecureChance
+    arrival: str = "first"
 
     paired = False
+
+    def __post_init__(self) -> None:
+        if self.arrival not in ARRIVALS:
+            raise InvalidParameter("arrival", self.arrival, ", ".join(ARRIVALS))
 
     @property
     def block(self) -> int:
         return 16
+
+    @property
+    def played(self) -> str:
+        return f"deployed agents and shuffler, the target's report arriving {self.arrival}"
+
+    def audited_plan(self) -> Plan:
+        return protocol_of(self.document())
 
     def document(self) -> PlanDocument:
         """The plan that clients are asked to join."""
@@ -97,6 +141,9 @@ class Deployed(System):
                 "format": 1,
                 "protocol": "shuffled-check-in",
                 "population": self.population,
+                "minimum_present": self.population,
+                "colluding": 0.0,
+                "dropout": 0.0,
                 "minimum_batch": 0,
                 "rounds": self.rounds,
                 "rate": self.rate,
@@ -104,6 +151,7 @@ class Deployed(System):
                 "delta": self.delta,
                 "epsilon_budget": 1e3,
                 "round_seconds": _SECONDS,
+                "compute_seconds": 0.3 * _SECONDS,
                 "suite": 1,
                 "cover": True,
                 "task": {},
@@ -120,7 +168,7 @@ class Deployed(System):
             )
 
     def _run(self, data: Neighbours, which: int, folder: Path) -> list[NDArray[Any]]:
-        deployment = _Deployment(self.document(), self.chance(), folder)
+        deployment = _Deployment(self.document(), folder, self.arrival)
         try:
             clients = np.arange(self.population)
             values = [data.values(clients, which, t) for t in range(self.rounds)]
@@ -132,18 +180,18 @@ class Deployed(System):
 class _Deployment:
     """One plan from its publication to its last batch."""
 
-    def __init__(self, plan: PlanDocument, chance: Chance, folder: Path) -> None:
-        self.plan, self.clock = plan, _Clock()
+    def __init__(self, plan: PlanDocument, folder: Path, arrival: str = "first") -> None:
+        self.plan, self.arrival, self.clock = plan, arrival, _Clock()
         self.identity = signing.identity_from_seed(os.urandom(32))
         self.key = envelope.OpeningKey(plan.suite, envelope.new_private_key(plan.suite))
-        self.shuffler = Shuffler(MemoryStore(), clock=self.clock, chance=chance)
+        self.shuffler = Shuffler(ArrivalStore(), clock=self.clock, chance=SecureChance())
         self.shuffler.refresh()
         key = KeyDocument(plan.id.hex(), plan.suite, self.key.public_key.hex(), 0)
         self.shuffler.publish_plan(signing.signed_bytes(plan, self.identity))
         self.shuffler.publish_key(self.key.key_id, signing.signed_bytes(key, self.identity))
         price = Price(plan)
         self.agents = [self._agent(folder / str(i), price) for i in range(plan.population)]
-        self.names = [digest(b"client %d" % i)[:16] for i in range(plan.population)]
+        self.names = [i.to_bytes(16) for i in range(plan.population)]  # in the order of enrolment
 
     def _agent(self, folder: Path, price: Price) -> Agent:
         known = signing.public_identity(self.identity)
@@ -164,7 +212,8 @@ class _Deployment:
         core.publish_model(digest(_MODEL), _MODEL)
         core.open_round(number, signed)
         core.mark_present(core.current().serial, self.names)
-        for agent, name, value in zip(self.agents, self.names, values, strict=True):
+        for client in self._arriving():
+            agent, name, value = self.agents[client], self.names[client], values[client]
             part = agent.take_part(agent.read_round(signed), partial(np.array, [value]))
             if part.failure is not None:
                 raise part.failure
@@ -177,6 +226,13 @@ class _Deployment:
         core.finish(number)
         opened = [self._symbol(record) for record in _records(batch)]
         return np.array(opened, dtype=np.int64)
+
+    def _arriving(self) -> list[int]:
+        """Clients in the order in which their reports arrive; the target is client 0."""
+        clients = list(range(len(self.agents)))
+        if self.arrival == "anywhere":
+            SystemRandom().shuffle(clients)
+        return clients[::-1] if self.arrival == "last" else clients
 
     def _symbol(self, record: bytes) -> int:
         payload = self.key.open(record, self.plan.id, digest(_MODEL))
@@ -210,14 +266,14 @@ def check_service(
     document = system.document()
     plan = protocol_of(document)
     assert isinstance(plan, ShuffledCheckIn) and isinstance(plan.randomizer, DaryResponse)
-    data = worst_neighbours(plan.randomizer)
+    data, statistics = attack_on(plan)
     claimed = Price(document).statement(system.rounds).epsilon.upper
     return Check(
         name=f"deployed services; {plan.describe()}; {plan.randomizer.describe()}; "
         + rounds_text(system.rounds),
         system=system,
         data=data,
-        statistics=tuple(standard_statistics(plan.randomizer, data, plan.population)),
+        statistics=tuple(statistics),
         epsilon=claimed if epsilon is None else epsilon,
         delta=system.delta,
         confidence=confidence,
@@ -225,5 +281,8 @@ def check_service(
 
 
 def default_service() -> Deployed:
-    """Few clients and a large delta: sealing is slow, and unpaired runs need a visible loss."""
-    return Deployed(population=4, rate=0.5, rounds=1, local_epsilon=3.0, symbols=3, delta=0.05)
+    """Few clients and a large delta: sealing is slow, and unpaired runs need a visible loss.
+
+    Enough clients that hiding among them is worth much more than noise: an order that tells shows.
+    """
+    return Deployed(population=12, rate=0.75, rounds=1, local_epsilon=3.0, symbols=3, delta=0.1)

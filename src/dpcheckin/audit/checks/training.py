@@ -108,6 +108,13 @@ class TrainingRuns(System):
     def block(self) -> int:
         return 64
 
+    @property
+    def played(self) -> str:
+        return "the trainer, with the plan's own cohorts"
+
+    def audited_plan(self) -> DistributedCheckIn:
+        return self.plan
+
     def play(self, data: Neighbours, which: int, seed: tuple[int, ...], runs: int) -> Released:
         gradients = np.zeros((self.plan.population, self.dimension))
         everyone = np.arange(self.plan.population)

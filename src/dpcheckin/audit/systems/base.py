@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.audit.systems.batches import Neighbours, Released, RoundBatches, gathered
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols import Plan
 from dpcheckin.randomizers import Randomizer, SeededSource
 
 NOISE, PERMUTE, RUNS, COINS = 51, 52, 53, 54
@@ -45,6 +46,15 @@ class System(ABC):
         """Runs to play at a time."""
         return 256
 
+    @property
+    def played(self) -> str:
+        """A few words for findings: whose coins, whose order."""
+        return "the system that was given"
+
+    def audited_plan(self) -> Plan | None:
+        """The plan whose rounds are played, None if there is none to compare with."""
+        return None
+
 
 @dataclass(frozen=True)
 class OneReport(System):
@@ -59,6 +69,10 @@ class OneReport(System):
     @property
     def block(self) -> int:
         return 20_000
+
+    @property
+    def played(self) -> str:
+        return "the randomizer's own reports"
 
     def play(self, data: Neighbours, which: int, seed: tuple[int, ...], runs: int) -> Released:
         values = data.values(np.zeros(runs, dtype=np.int64), which, 0)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcheckin.audit.systems.base import NOISE, PERMUTE
-from dpcheckin.audit.systems.batches import RoundBatches, gathered
+from dpcheckin.audit.systems.base import NOISE
 from dpcheckin.audit.systems.simulated import Cohorts, Simulated, Values
 from dpcheckin.randomizers import RandomSource, SeededSource
 
@@ -31,20 +32,16 @@ class PerClient(Simulated):
     def block(self) -> int:
         return 100
 
-    def _round(
+    def _reports(
         self, values: Values, seed: tuple[int, ...], runs: Sequence[int], cohorts: Cohorts, t: int
-    ) -> RoundBatches:
+    ) -> NDArray[Any]:
         clients, sizes = cohorts
-        batches = []
+        reports = [values(_NOBODY)]
         for run, there in zip(runs, np.split(clients, np.cumsum(sizes)[:-1]), strict=True):
-            reports = [
-                self.randomized(values(there[i : i + 1]), self.own_source(run, t, int(client)))
-                for i, client in enumerate(there)
-            ]
-            size = np.array([len(reports)], dtype=np.int64)
-            together = np.concatenate([values(_NOBODY), *reports])
-            batches.append([self.shuffled(together, size, (run, t, PERMUTE))])
-        return gathered(batches)[0]
+            for i, client in enumerate(there):
+                source = self.own_source(run, t, int(client))
+                reports.append(self.randomized(values(there[i : i + 1]), source))
+        return np.concatenate(reports)
 
     def own_source(self, run: int, round_index: int, client: int) -> RandomSource:
         """The source of one client in one round of one run."""

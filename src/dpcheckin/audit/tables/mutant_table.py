@@ -16,8 +16,6 @@ from pathlib import Path
 from scipy import stats
 
 from dpcheckin.accounting.statements import rounded_down, rounded_up
-from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.examination import examine
 from dpcheckin.audit.tables.mutants import Mutant, mutants
 from dpcheckin.errors import InvalidParameter
 
@@ -42,6 +40,10 @@ class Row:
     most_honest_lower: float = 0.0
     pairs_used: int = 0
     event: str = ""
+    cpu_seconds: float = 0.0
+    """Of all audits of the broken package together."""
+    slowest: float = 0.0
+    """Processor seconds of the longest of them."""
 
     @property
     def detection(self) -> float:
@@ -58,10 +60,10 @@ class Row:
 
     def repeat(self, mutant: Mutant) -> None:
         """One more audit of the broken system, and one of the honest one if it is its turn."""
-        seed, budget = 1 + self.repetitions, Budget(pairs=mutant.pairs)
-        found = examine(mutant.broken, budget, seed=seed, stop_when_refuted=True)
+        seed = 1 + self.repetitions
+        found = mutant.audit(seed)
         if self.repetitions % mutant.honest_every == 0:
-            clean = examine(mutant.honest, budget, seed=seed, stop_when_refuted=True)
+            clean = mutant.audit_honest(seed)
             self.honest_repetitions += 1
             self.flagged += clean.refuted
             self.most_honest_lower = max(self.most_honest_lower, clean.lower)
@@ -70,6 +72,8 @@ class Row:
         self.least_lower = min(self.least_lower, found.lower)
         self.pairs_used += found.pairs + found.pilot_pairs
         self.event = found.event.statistic
+        self.cpu_seconds += found.cpu_seconds
+        self.slowest = max(self.slowest, found.cpu_seconds)
 
 
 def most_likely(seen: int, of: int) -> float:
@@ -144,12 +148,13 @@ def markdown(rows: Sequence[Row]) -> str:
     """The table as it stands in docs/audit-tables.md, and what the honest systems did in all."""
     head = (
         "| mutant | what is wrong | seen in | δ | claimed ε | audited ε ≥ (least) | "
-        "budget, pairs | caught | detected | honest ε | honest audited ≥ (most) | "
-        "honest flagged | false alarms |\n"
+        "budget, pairs | CPU seconds, mean (most) | caught | detected | honest ε | "
+        "honest audited ≥ (most) | honest flagged | false alarms |\n"
     )
     lines = [
         f"| {r.name} | {r.wrong} | {r.event} | {r.delta:g} | {rounded_up(r.claimed)} | "
         f"{rounded_down(r.least_lower)} | {r.budget:,} | "
+        f"{r.cpu_seconds / max(r.repetitions, 1):.1f} ({r.slowest:.1f}) | "
         f"{r.caught} of {r.repetitions} | ≥ {_down(r.detection)} | "
         f"{rounded_up(r.honest_claimed)} | {rounded_down(r.most_honest_lower)} | "
         f"{r.flagged} of {r.honest_repetitions} | ≤ {_up(r.false_alarms)} |\n"
@@ -161,7 +166,7 @@ def markdown(rows: Sequence[Row]) -> str:
         f"≤ {_up(most_likely(flagged, audits))}. Probabilities with 95% confidence (Clopper and "
         "Pearson).\n"
     )
-    return head + "|" + "---|" * 13 + "\n" + "".join(lines) + honest
+    return head + "|" + "---|" * 14 + "\n" + "".join(lines) + honest
 
 
 def _down(probability: float) -> str:
