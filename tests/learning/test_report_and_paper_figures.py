@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import nn
 
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.cli.training_figures import NAMES
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters, load_dataset
@@ -25,6 +26,17 @@ def test_report_has_picture_page_and_figures(tiny, tmp_path):
     assert (tmp_path / "accuracy.png").read_bytes()[:4] == b"\x89PNG"
     page = (tmp_path / "report.html").read_text()
     assert "data:image/png;base64," in page and facts["randomizer"] in page
+    assert page.count(facts["statement"]) == 1
+    assert f"≤ {rounded_up(facts['epsilon'])}" in page  # not a digit more, and none below
+    assert str(facts["epsilon"]) not in page
+    assert facts["data"] in page and facts["model"] in page and f"<td>{torch.__version__}" in page
+
+
+def test_records_that_several_clients_hold_are_said_to_be_shared(tiny, tmp_path):
+    trainer = build(tiny(population=5_000), tmp_path)
+    facts = write_report(tmp_path, trainer, trainer.run())
+    assert facts["records"] < facts["population"] == 5_000
+    assert "dealt to 5,000 clients with replacement" in facts["data"]
 
 
 def test_the_command_knows_every_figure():

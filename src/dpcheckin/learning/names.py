@@ -11,6 +11,7 @@ from dpcheckin.protocols.names import spellings
 
 DATASETS = ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")
 MODELS = ("auto", "papers-cnn", "papers-cnn-relu", "small", "linear")
+FEATURES = ("none", "scattering", "efficientnet-lite0")
 PROTOCOLS = spellings(PROTOCOL_TABLE)
 RANDOMIZERS = spellings(RANDOMIZER_TABLE, ("privunit", "hemisphere", "gaussian"))
 REPORTS = ("sum", "each")

@@ -13,7 +13,7 @@ from pathlib import Path
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import names
 from dpcheckin.learning.settings import MACHINE, Settings
-from dpcheckin.options import check_choices, option
+from dpcheckin.options import DEFAULT_DELTA, check_choices, option
 
 _RUN, _PRIVACY = "The run", "Privacy"
 
@@ -27,9 +27,19 @@ class RunOptions:
     randomizer: str = option("privunit", choices=names.RANDOMIZERS)
 
     model: str = option("auto", section=_RUN, choices=names.MODELS)
+    features: str = option(
+        "none",
+        "Fixed features of each record, computed once: they cost no privacy.",
+        section=_RUN,
+        choices=names.FEATURES,
+    )
+    components: int | None = option(
+        None, "Numbers that features are reduced to; needs --features.", section=_RUN
+    )
     public: str | None = option(
         None,
-        "Public data, as --data: pre-train on it, train only the last layer privately.",
+        "Public data, as --data: its principal components reduce --features; without --features, "
+        "pre-train on it. Only the last layer is trained privately.",
         section=_RUN,
     )
     public_epochs: int = option(5, "Passes over the public data.", section=_RUN)
@@ -48,7 +58,7 @@ class RunOptions:
     epsilon_budget: float | None = option(
         None, "Stop before the round that would pass it.", section=_PRIVACY
     )
-    delta: float = option(1e-5, "Delta of the guarantee.", section=_PRIVACY)
+    delta: float = option(DEFAULT_DELTA, "Delta of the guarantee.", section=_PRIVACY)
     local_epsilon: float = option(2.0, "Epsilon of one report.", section=_PRIVACY)
     noise_multiplier: float = option(1.0, "Noise over clip, Gaussian reports.", section=_PRIVACY)
     clip: float = option(1.0, "Largest norm of a gradient.", section=_PRIVACY)
@@ -70,5 +80,7 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         check_choices(self)
+        if self.components is not None and self.features == "none":
+            raise InvalidParameter("components", self.components, "left out without --features")
         if not 0 < self.delta < 1:
             raise InvalidParameter("delta", self.delta, "strictly between 0 and 1")

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dpcheckin.display import legend_beside
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.report import write_report
@@ -227,6 +228,6 @@ def _draw(
     axes.set_xlabel("certified ε")
     axes.set_ylabel("test accuracy, %")
     axes.set_title(title, fontsize=9)
-    axes.legend()
+    legend_beside(axes)
     axes.grid(alpha=0.3)
     picture.savefig(path, dpi=120)

@@ -1,17 +1,19 @@
 """The end of a run on one page: accuracy against epsilon as a picture, and the figures beside it.
 
-Written to the run's folder as `report.json`, `accuracy.png` and `report.html` (one file, the
-picture embedded). The table of settings is read from the description of the options.
+Written to the run's folder as `report.json`, `accuracy.png` and `report.html` (one file, see
+`dpcheckin.document`). The table of settings is read from the description of the options.
 """
 
 from __future__ import annotations
 
-import base64
-import html
 import json
 from pathlib import Path
 from typing import Any
 
+from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.document import Document, Table, versions
+from dpcheckin.learning.data.fleet import Bootstrapped
+from dpcheckin.learning.models import count_parameters
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.simulation.training import Outcome, Trainer
 from dpcheckin.options import options_of
@@ -44,6 +46,7 @@ def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
         "clip": trainer.work.randomizer.clip,
         "per_tensor_clipping": trainer.work.per_tensor,
         "seconds": round(outcome.seconds, 1),
+        **_described(trainer, None),
     }
 
 
@@ -59,34 +62,83 @@ def write_report(
         options: what the run was built from; without them the table of settings has the
             analyzer's only.
     """
-    facts = summary(trainer, outcome)
+    facts = {**summary(trainer, outcome), **_described(trainer, options)}
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"
     _plot(picture, outcome.log)
-    embedded = base64.b64encode(picture.read_bytes()).decode()
-    rows = "".join(_row(k, v) for k, v in facts.items() if not isinstance(v, dict))
-    page = (
-        "<!doctype html><meta charset='utf-8'><title>Training report</title>"
-        "<style>body{font:16px system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-        "th{text-align:left;padding-right:2rem;vertical-align:top}img{max-width:100%}</style>"
-        f"<h1>Training report</h1><p>{html.escape(str(facts['statement']))}</p>"
-        f"<img alt='accuracy against epsilon' src='data:image/png;base64,{embedded}'>"
-        f"<table>{rows}</table>"
-        f"<h2>Settings</h2><table>{_settings_rows(options or trainer.settings)}</table>"
-    )
-    (folder / "report.html").write_text(page)
+    _document(facts, picture, options or trainer.settings).write(folder / "report.html")
     return facts
 
 
-def _row(name: str, value: object, meaning: str = "") -> str:
-    texts = (str(value), meaning) if meaning else (str(value),)
-    cells = "".join(f"<td>{html.escape(text)}</td>" for text in texts)
-    return f"<tr><th>{html.escape(name.replace('_', ' '))}</th>{cells}</tr>"
+def _described(trainer: Trainer, options: RunOptions | None) -> dict[str, Any]:
+    """What was trained on what; records that many clients share are said to be shared."""
+    fleet, parameters = trainer.work.fleet, count_parameters(trainer.work.module)
+    records = len(getattr(fleet, "targets", ()))
+    dealt = f"{records:,} records, dealt to {fleet.population:,} clients"
+    if records == fleet.population:
+        dealt = f"{records:,} records, one a client"
+    elif isinstance(fleet, Bootstrapped):
+        dealt += " with replacement: a record is held by several"
+    model = type(trainer.work.module).__name__
+    return {
+        "data": dealt if options is None else f"{options.data}: {dealt}",
+        "model": f"{model}, {parameters:,} parameters"
+        if options is None or options.model == "auto"
+        else f"{options.model}, {parameters:,} parameters",
+        "population": fleet.population,
+        "records": records,
+    }
 
 
-def _settings_rows(options: object) -> str:
-    """One row an option: its name, its value and what it means."""
-    return "".join(_row(o.name, o.value(options), o.help) for o in options_of(type(options)))
+def _document(facts: dict[str, Any], picture: Path, options: object) -> Document:
+    epsilon = facts["epsilon"]
+    spent = "no guarantee" if epsilon is None else f"ε ≤ {rounded_up(epsilon)}"
+    accuracy = f"{100 * facts['accuracy']:.1f}%"
+    clipping = "per tensor" if facts["per_tensor_clipping"] else "whole gradient"
+    rows = {
+        "data": facts["data"],
+        "model": facts["model"],
+        "protocol": facts["protocol"],
+        "randomizer": facts["randomizer"],
+        "best accuracy": f"{100 * facts['best_accuracy']:.1f}% after round {facts['best_round']:,}",
+        "clip": f"{facts['clip']:g}, {clipping}",
+        "reports": facts["reports"],
+        "budget": "none" if (most := facts["epsilon_budget"]) is None else f"ε ≤ {most:g}",
+        "stopped by the budget": "yes" if facts["stopped_by_budget"] else "no",
+    }
+    settings = [(o.name.replace("_", " "), _told(o.value(options)), o.help) for o in
+                options_of(type(options))]  # fmt: skip
+    return Document(
+        kind="Training report",
+        title=f"{accuracy} at {spent}".replace(" ≤ ", "\u00a0≤\u00a0"),
+        chip="no guarantee" if epsilon is None else "certified",
+        statement=str(facts["statement"]),
+        figures={
+            "test accuracy": accuracy,
+            "ε, certified": "–" if epsilon is None else f"≤ {rounded_up(epsilon)}",
+            "δ": f"{facts['delta']:g}",
+            "rounds": f"{facts['rounds']:,}",
+            "clients": f"{facts['population']:,}",
+            "seconds": f"{facts['seconds']:,.0f}",
+        },
+        pictures={picture: "Test accuracy against the certified ε that was spent for it"},
+        tables=(
+            Table("The run", list(rows.items())),
+            Table("Settings", settings, ("option", "value", "meaning")),
+            versions("torch", "scipy"),
+        ),
+        bad=epsilon is None,
+    )
+
+
+def _told(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _plot(path: Path, log: list[dict[str, Any]]) -> None:
@@ -94,7 +146,8 @@ def _plot(path: Path, log: list[dict[str, Any]]) -> None:
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
-    axes.plot([r["epsilon"] for r in log], [100 * r["accuracy"] for r in log], marker=".")
+    epsilons, scores = [r["epsilon"] for r in log], [100 * r["accuracy"] for r in log]
+    axes.plot(epsilons, scores, marker="." if len(log) < 60 else None, color="#0b7268")
     axes.set_xlabel(f"certified ε at δ = {log[-1]['delta']:g}")
     axes.set_ylabel("test accuracy, %")
     axes.grid(alpha=0.3)

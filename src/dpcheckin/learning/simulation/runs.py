@@ -11,6 +11,7 @@ from torch import nn
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
+from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import build_model, count_parameters
 from dpcheckin.learning.options import RunOptions
@@ -98,6 +99,9 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:
     """The model by name, or a private head on features learned from public data."""
+    if options.features != "none":
+        name = "linear" if options.model == "auto" else options.model
+        return build_model(name, data.shape, data.classes)
     if options.public is None:
         return build_model(options.model, data.shape, data.classes)
     if options.model != "auto":
@@ -106,11 +110,26 @@ def make_model(options: RunOptions, data: Dataset) -> nn.Module:
     return private_head(public, data, options.public_epochs, options.settings.seed)
 
 
+def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
+    """The records by name, as features where the options ask for them.
+
+    Args:
+        options: of the run.
+        progress: told in a line what is computed, and what it cost.
+    """
+    data = load_dataset(options.data, options.data_dir)
+    if options.features == "none":
+        return data
+    public = None if options.public is None else load_dataset(options.public, options.data_dir)
+    return featured(data, FeatureRecipe(options.features, options.components, public), progress)
+
+
 def build(
     options: RunOptions,
     out: Path | None = None,
     on_round: OnRound | None = None,
     data: Dataset | None = None,
+    progress: Progress = silent,
 ) -> Trainer:
     """A trainer ready to run; everything that can be wrong with the options is raised here.
 
@@ -118,9 +137,10 @@ def build(
         options: the run.
         out: folder for checkpoint and log; None keeps nothing.
         on_round: called with the figures of every round as it ends.
-        data: spares loading what `options.data` names when somebody holds it already.
+        data: what `make_data` gives for these options, when somebody holds it already.
+        progress: told in a line what is computed before the first round.
     """
-    data = data or load_dataset(options.data, options.data_dir)
+    data = data or make_data(options, progress)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(options.settings.seed)

@@ -22,13 +22,15 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.statements import rounded_up, rounds_in_words
+from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.simulation import checkpoint
 from dpcheckin.learning.simulation.backends import Backend, InProcess
 from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, set_parameters
+from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import SeededSource
 
@@ -37,8 +39,8 @@ OnRound = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """A finished run."""
+class Outcome(Tabular):
+    """A finished run; as a table it is its log."""
 
     module: nn.Module
     log: list[dict[str, Any]]
@@ -47,6 +49,19 @@ class Outcome:
     guarantee: Guarantee | None
     seconds: float
     stopped_by_budget: bool
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for every round."""
+        return self.log
+
+    @property
+    def caption(self) -> str:
+        found = f"test accuracy {100 * self.accuracy:.2f}% after {rounds_in_words(self.rounds)}"
+        return found if self.guarantee is None else f"{found}. {self.guarantee}"
+
+    def shown(self) -> list[dict[str, str]]:
+        """The last ten rounds."""
+        return super().shown()[-10:]
 
 
 @dataclass
@@ -71,7 +86,7 @@ class Trainer:
     settings: Settings
     test_inputs: Tensor
     test_targets: Tensor
-    delta: float = 1e-5
+    delta: float = DEFAULT_DELTA
     epsilon_budget: float | None = None
     out: Path | None = None
     backend: Backend | None = None

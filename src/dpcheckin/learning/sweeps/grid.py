@@ -12,14 +12,13 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from dpcheckin import __version__
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data.datasets import Dataset, load_dataset
+from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.simulation.runs import build
+from dpcheckin.learning.simulation.runs import build, make_data
 from dpcheckin.options import Option, changed, options_of
 
 VARIED: Mapping[str, Option] = {
@@ -86,14 +85,15 @@ class Sweep:
 
     def check(self) -> None:
         """Raise what is wrong with any point before the first one is played."""
-        data: dict[tuple[str, Path | None], Dataset] = {}
+        data: dict[tuple[object, ...], Dataset] = {}
         for cell in self.cells():
             if cell.seed != self.seeds[0]:
                 continue
             options = cell.options
-            where = (options.data, options.data_dir)
+            records = (options.data, options.data_dir, options.public)
+            where = (*records, options.features, options.components)
             if where not in data:
-                data[where] = load_dataset(*where)
+                data[where] = make_data(options)
             build(options, data=data[where]).rounds_allowed()
 
 

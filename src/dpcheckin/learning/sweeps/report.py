@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.display import legend_beside
 from dpcheckin.learning.sweeps.cells import Result
 from dpcheckin.learning.sweeps.grid import Sweep
 
@@ -116,12 +117,12 @@ def _write_csv(sweep: Sweep, results: list[Result], path: Path) -> None:
 def _draw(sweep: Sweep, results: list[Result], rows: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    figure = Figure(figsize=(9.5, 5), layout="constrained")
     axes = figure.subplots()
     curves = _draw_training(axes, results) if sweep.train else _draw_prices(axes, sweep, rows)
     axes.grid(alpha=0.3)
     if 1 < curves <= _MOST_LABELS:
-        axes.legend(fontsize=8)
+        legend_beside(axes)
     figure.savefig(path, dpi=120)
 
 

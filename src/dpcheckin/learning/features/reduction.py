@@ -1,0 +1,75 @@
+"""Fewer numbers a record, chosen without looking at private data.
+
+Principal components of *another*, public data set, or a random projection. Fewer features mean
+fewer parameters of the head, and noise grows with their number. Every row is scaled to length one
+at the end, by itself: the gradient of a linear head is then bounded before it is clipped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from dpcheckin.errors import InvalidParameter
+
+_SAMPLE = 20_000  # public records whose components are taken: more change nothing that is seen
+
+
+@dataclass(frozen=True)
+class Projection:
+    """An affine map to fewer dimensions, then length one.
+
+    Args:
+        centre: subtracted from each row.
+        axes: columns are the directions kept.
+    """
+
+    centre: Tensor
+    axes: Tensor
+
+    def __call__(self, rows: Tensor) -> Tensor:
+        """Project rows and scale each to length one (a row at the centre stays zero)."""
+        return unit_rows((rows - self.centre) @ self.axes)
+
+
+def unit_rows(rows: Tensor) -> Tensor:
+    """Each row divided by its length."""
+    return torch.nn.functional.normalize(rows, dim=1)
+
+
+def principal_components(public: Tensor, count: int) -> Projection:
+    """The directions of largest variance of public rows.
+
+    Args:
+        public: rows that need no protection.
+        count: directions to keep.
+    """
+    rows = public[:_SAMPLE].double()
+    most = min(rows.shape)
+    if not 1 <= count <= most:
+        raise InvalidParameter("components", count, f"from 1 to {most}")
+    centre = rows.mean(dim=0)
+    centred = rows - centre
+    _, vectors = torch.linalg.eigh(centred.T @ centred)
+    axes = vectors[:, -count:].flip(1)
+    # the sign of a direction is the solver's whim: let its largest entry be positive
+    largest = axes.gather(0, axes.abs().argmax(dim=0, keepdim=True))
+    return Projection(centre.float(), (axes * largest.sign()).float())
+
+
+def random_projection(dimension: int, count: int, seed: int = 0) -> Projection:
+    """Random directions, for when no public data is at hand.
+
+    Args:
+        dimension: numbers in a row.
+        count: directions to keep.
+        seed: of the directions.
+    """
+    if not 1 <= count <= dimension:
+        raise InvalidParameter("components", count, f"from 1 to {dimension}")
+    chance = torch.Generator().manual_seed(seed)
+    gaussian = torch.randn(dimension, count, generator=chance, dtype=torch.float64)
+    axes, _ = torch.linalg.qr(gaussian)
+    return Projection(torch.zeros(dimension), axes.float())

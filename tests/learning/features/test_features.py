@@ -1,0 +1,161 @@
+"""Features cost no privacy: each is a function of one record and of public data alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning import RunOptions, Settings
+from dpcheckin.learning.data.datasets import Dataset, load_dataset
+from dpcheckin.learning.features import extraction
+from dpcheckin.learning.features.extraction import FeatureRecipe, featured
+from dpcheckin.learning.features.reduction import principal_components, random_projection
+from dpcheckin.learning.features.scattering import scattering
+from dpcheckin.learning.simulation.runs import build, make_data
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def images(count: int, side: int = 16, seed: int = 0) -> torch.Tensor:
+    return torch.randn(count, 1, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+def test_an_image_alone_decides_its_scattering() -> None:
+    """The rest of a batch, brightness and contrast make no difference."""
+    batch = images(6)
+    together = scattering(batch)
+    alone = torch.cat([scattering(one[None]) for one in batch])
+    assert torch.allclose(together, alone, atol=1e-4)
+    assert torch.allclose(scattering(5 * batch - 3), together, atol=1e-3)
+
+
+def test_scattering_has_all_paths_and_sees_direction() -> None:
+    """1 + JL + L²J(J−1)/2 maps a channel; stripes excite the wavelets along them."""
+    assert scattering(images(2, 28)).shape == (2, (1 + 16 + 64) * 49)
+    rows, columns = torch.meshgrid(torch.arange(32.0), torch.arange(32.0), indexing="ij")
+    wave = 0.75 * torch.pi
+    stripes = torch.stack([torch.cos(wave * rows), torch.cos(wave * columns)])[:, None]
+    first = scattering(stripes)[:, 64 : 64 + 8 * 64].reshape(2, 8, 64).mean(-1)
+    assert first.argmax(dim=1).tolist() == [0, 4]  # of eight angles, a right angle apart
+
+
+def test_scattering_hardly_moves_with_the_image() -> None:
+    """A pixel's shift changes it far less than it changes the image."""
+    fine = images(8, 32)
+    moved = torch.roll(fine, 1, dims=3)
+
+    def change(a: torch.Tensor, b: torch.Tensor) -> float:
+        return float((a - b).norm() / a.norm())
+
+    assert change(scattering(fine), scattering(moved)) < 0.6 * change(fine, moved)
+
+
+@pytest.mark.parametrize("wrong", [torch.zeros(2, 1, 16, 12), torch.zeros(2, 1, 6, 6)])
+def test_images_that_cannot_be_scattered_are_refused(wrong: torch.Tensor) -> None:
+    with pytest.raises(InvalidParameter, match="images"):
+        scattering(wrong)
+
+
+def test_principal_components_are_those_of_the_covariance() -> None:
+    draw = np.random.Generator(np.random.PCG64(1))
+    rows = draw.standard_normal((500, 6)) * np.array([5.0, 3.0, 1.0, 0.5, 0.2, 0.1]) + 2
+    found = principal_components(torch.tensor(rows), 2)
+    *_, directions = np.linalg.svd(rows - rows.mean(0))
+    for axis, direction in zip(found.axes.T.numpy(), directions[:2], strict=True):
+        assert abs(float(axis @ direction)) == pytest.approx(1, abs=1e-4)
+    lengths = found(torch.tensor(rows, dtype=torch.float32)).norm(dim=1)
+    assert torch.allclose(lengths, torch.ones(500))
+    with pytest.raises(InvalidParameter, match="components"):
+        principal_components(torch.tensor(rows), 7)
+
+
+def test_random_projections_keep_lengths_on_average() -> None:
+    projection = random_projection(400, 100, seed=3)
+    assert torch.allclose(projection.axes.T @ projection.axes, torch.eye(100), atol=1e-4)
+    with pytest.raises(InvalidParameter, match="components"):
+        random_projection(4, 5)
+
+
+def small(seed: int = 0) -> Dataset:
+    data = load_dataset("digits")
+    some = slice(100 * seed, 100 * seed + 100)
+    return replace(
+        data,
+        train_inputs=data.train_inputs[some],
+        train_targets=data.train_targets[some],
+        test_inputs=data.test_inputs[:20],
+        test_targets=data.test_targets[:20],
+    )
+
+
+def test_features_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[str] = []
+    recipe = FeatureRecipe("scattering", 30, small(1))
+    made = featured(small(), recipe, lines.append)
+    assert any("public" in line for line in lines) and " s; kept in " in lines[-1]
+
+    def never(self: FeatureRecipe) -> extraction.Transform:
+        raise AssertionError("computed again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FeatureRecipe, "transform", never)
+        again = featured(small(), recipe, lines.append)
+        assert torch.equal(made.train_inputs, again.train_inputs) and "read from" in lines[-1]
+        for other in (replace(recipe, components=29), replace(recipe, public=small(2))):
+            with pytest.raises(AssertionError, match="computed again"):
+                featured(small(), other)
+        with pytest.raises(AssertionError, match="computed again"):
+            featured(small(3), recipe)
+
+
+def test_a_torn_cache_is_made_anew() -> None:
+    recipe = FeatureRecipe("scattering", 10)
+    made = featured(small(), recipe)
+    (kept,) = extraction.cache_folder().glob("*.npz")
+    kept.write_bytes(kept.read_bytes()[:100])
+    assert torch.equal(featured(small(), recipe).test_inputs, made.test_inputs)
+
+
+def test_private_records_do_not_choose_the_components() -> None:
+    """Another client's record changes its own row and no other."""
+    one, changed = small(), small()
+    inputs = changed.train_inputs.clone()
+    inputs[7] = inputs[8]
+    changed = replace(changed, train_inputs=inputs)
+    recipe = FeatureRecipe("scattering", 12, small(1))
+    a, b = featured(one, recipe).train_inputs, featured(changed, recipe).train_inputs
+    same = (a == b).all(dim=1)
+    assert not same[7] and int(same.sum()) == 99
+
+
+def test_features_serve_a_run_and_its_linear_head() -> None:
+    options = RunOptions(
+        features="scattering", components=40, rounds=60, rate=0.5, local_epsilon=6.0, clip=0.5,
+        settings=Settings(learning_rate=4.0, averaging=0.9),
+    )  # fmt: skip
+    trainer = build(options)
+    assert [tuple(p.shape) for p in trainer.work.module.parameters()] == [(10, 40), (10,)]
+    assert trainer.run().accuracy > 0.6
+    assert make_data(options).shape == (40,)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"features": "wavelets"}, "features"),
+        ({"components": 5}, "components"),
+        ({"features": "scattering", "components": 0}, "components"),
+        ({"features": "scattering", "public": "digits"}, "components"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, object], match: str) -> None:
+    with pytest.raises(InvalidParameter, match=match):
+        make_data(RunOptions(**wrong))  # type: ignore[arg-type]
