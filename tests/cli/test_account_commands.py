@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from typing import Any
@@ -12,6 +13,9 @@ import pytest
 from dpcheckin.accounting import CheckInRound, any_pure, compose
 
 RUN = ["--population", "10000", "--rate", "0.01", "--local-epsilon", "2", "--rounds", "100"]
+
+
+A_SIGN_OF_LIFE = re.compile(r"dpcheckin [a-z ]+: \d+ s")
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -39,7 +43,7 @@ def test_epsilon() -> None:
 
 def test_epsilon_in_words() -> None:
     done = run("epsilon", *RUN, "--delta", "1e-4")
-    assert done.returncode == 0 and "0.07354" in done.stdout and "colludes" in done.stdout
+    assert done.returncode == 0 and "0.0695" in done.stdout and "colludes" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -74,8 +78,9 @@ def test_other_protocols() -> None:
     )  # fmt: skip
     assert fixed["epsilon"] == same["epsilon"]
     full = answer(
-        "epsilon", "--population", "1000", "--local-epsilon", "1", "--protocol", "shuffle"
-    )
+        "epsilon", "--population", "1000", "--local-epsilon", "1", "--protocol", "shuffle",
+        "--delta", "1e-6",
+    )  # fmt: skip
     assert full["epsilon"]["upper"] == pytest.approx(0.14867, abs=6e-6)
 
 
@@ -114,9 +119,9 @@ def test_averaged_windows_state_their_own_provisos() -> None:
 
 
 def test_delta() -> None:
-    said = answer("delta", "--epsilon", "0.07354", *RUN)
+    said = answer("delta", "--epsilon", "0.0695", *RUN)
     assert said["delta"]["upper"] == pytest.approx(1e-4, rel=1e-2)
-    assert "certified" in run("delta", "--epsilon", "0.07354", *RUN).stdout
+    assert "certified" in run("delta", "--epsilon", "0.0695", *RUN).stdout
 
 
 def test_plan() -> None:
@@ -176,8 +181,9 @@ def test_bad_input_is_one_line(arguments: list[str], named: str) -> None:
     done = run(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert named in done.stderr
+    said = [line for line in done.stderr.splitlines() if not A_SIGN_OF_LIFE.match(line)]
+    assert len(said) == 1, done.stderr
+    assert named in said[0]
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -78,3 +78,36 @@ def test_what_training_writes_is_what_is_read(tmp_path: Path) -> None:
     shown = RunFolder(tmp_path).run(tmp_path.name)
     assert [row["round"] for row in shown["rows"]] == [10, 20, 30, 40]
     assert json.loads((tmp_path / "log.json").read_text()) == rows(4)
+
+
+def test_the_runs_of_a_sweep_are_finished_named_by_what_differs_and_have_parameters(
+    tmp_path: Path,
+) -> None:
+    cells = tmp_path / "rates" / "cells"
+    cells.mkdir(parents=True)
+    for key, rate, seed in (("aaaaaaaa", 0.1, 0), ("bbbbbbbb", 0.2, 0)):
+        write_run(cells / key, 3, finished=False)
+        os.utime(cells / key / "log.json", (1e9, 1e9))
+        result = {"point": {"rate": rate}, "seed": seed, "rounds_run": 30, "statement": "said"}
+        (cells / f"{key}.json").write_text(json.dumps(result))
+    write_run(cells / "cccccccc", 2, finished=False)  # still being played
+    found = {run["title"]: run for run in RunFolder(tmp_path).overview()}
+    assert set(found) == {"rates: rate 0.1", "rates: rate 0.2", "rates: run cccccc"}
+    assert found["rates: rate 0.1"]["state"] == "finished"
+    assert found["rates: rate 0.1"]["parameters"] == {"rate": "0.1", "seed": "0"}
+    assert found["rates: run cccccc"]["state"] == "going on"
+    shown = RunFolder(tmp_path).run("rates/cells/aaaaaaaa")
+    assert shown["title"] == "rates: rate 0.1" and shown["report"]["statement"] == "said"
+
+
+def test_what_a_sweep_writes_is_what_is_read(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="training needs torch")
+    from dpcheckin.learning.options import RunOptions
+    from dpcheckin.learning.sweeps.grid import Sweep
+    from dpcheckin.learning.sweeps.runners import InThisProcess
+    from dpcheckin.learning.sweeps.sweep_run import run_sweep
+
+    sweep = Sweep(RunOptions(population=200, rounds=2), {"rate": (0.05, 0.1)})
+    run_sweep(sweep, tmp_path / "small", InThisProcess())
+    found = {run["title"]: run["state"] for run in RunFolder(tmp_path).overview()}
+    assert found == {"small: rate 0.05": "finished", "small: rate 0.1": "finished"}

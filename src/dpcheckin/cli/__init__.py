@@ -5,14 +5,17 @@ Nothing heavy is imported until a command runs.
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
+from itertools import pairwise
 from typing import NoReturn
 
 import typer
+import typer.main
 
 from dpcheckin import __version__
-from dpcheckin.errors import DpCheckinError
+from dpcheckin.errors import DpCheckinError, InvalidParameter, MissingExtra
 
 # command name -> (module, function); modules import what they need when they run.
 # A name of two words is a command of a group, such as `analyzer serve`.
@@ -20,23 +23,37 @@ COMMANDS = {
     "epsilon": ("dpcheckin.cli.account", "epsilon"),
     "delta": ("dpcheckin.cli.account", "delta"),
     "plan": ("dpcheckin.cli.account", "plan"),
-    "bounds": ("dpcheckin.cli.account", "bounds"),
+    "bounds": ("dpcheckin.cli.compare", "bounds"),
+    "trust": ("dpcheckin.cli.trust", "trust"),
     "demo": ("dpcheckin.cli.demo", "demo"),
     "compare": ("dpcheckin.cli.compare", "compare"),
     "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
     "train": ("dpcheckin.cli.train", "train"),
     "ui": ("dpcheckin.cli.ui", "ui"),
     "sweep": ("dpcheckin.cli.sweep", "sweep"),
+    "survey plan": ("dpcheckin.cli.survey", "plan"),
+    "survey run": ("dpcheckin.cli.survey", "run"),
     "flower agent": ("dpcheckin.cli.flower", "agent"),
     "flower fleet": ("dpcheckin.cli.flower", "fleet"),
     "audit": ("dpcheckin.cli.audit", "audit"),
     "shuffler serve": ("dpcheckin.cli.shuffler", "serve"),
     "shuffler init": ("dpcheckin.cli.shuffler", "init"),
+    "shuffler identity": ("dpcheckin.cli.shuffler", "identity"),
     "shuffler enroll": ("dpcheckin.cli.shuffler", "enroll"),
     "shuffler rotate": ("dpcheckin.cli.shuffler", "rotate"),
     "shuffler revoke": ("dpcheckin.cli.shuffler", "revoke"),
+    "shuffler backup": ("dpcheckin.cli.shuffler", "backup"),
+    "shuffler restore": ("dpcheckin.cli.shuffler", "restore"),
     "analyzer serve": ("dpcheckin.cli.analyzer", "serve"),
     "analyzer identity": ("dpcheckin.cli.analyzer", "identity"),
+    "analyzer backup": ("dpcheckin.cli.analyzer", "backup"),
+    "analyzer restore": ("dpcheckin.cli.analyzer", "restore"),
+    "issuer init": ("dpcheckin.cli.issuer", "init"),
+    "issuer serve": ("dpcheckin.cli.issuer", "serve"),
+    "issuer identity": ("dpcheckin.cli.issuer", "identity"),
+    "issuer enroll": ("dpcheckin.cli.issuer", "enroll"),
+    "issuer revoke": ("dpcheckin.cli.issuer", "revoke"),
+    "issuer rekey": ("dpcheckin.cli.issuer", "rekey"),
     "client run": ("dpcheckin.cli.client", "run"),
     "deploy demo": ("dpcheckin.cli.deploy", "demo"),
 }
@@ -44,9 +61,30 @@ COMMANDS = {
 GROUPS = {
     "shuffler": "The party between clients and analyzer.",
     "analyzer": "The party that trains the model.",
+    "issuer": "The party that signs one report token for each client and round.",
     "client": "The agent on the side of the data's owner.",
     "deploy": "The whole system on one machine.",
+    "survey": "Questions to a fleet: counts, means, quantiles, heavy hitters.",
     "flower": "Fleets that run Flower.",
+}
+
+
+# libraries that only some commands need -> the extra that brings them
+EXTRAS = {
+    "matplotlib": "plot",
+    "pandas": "frame",
+    "dp_accounting": "bridge",
+    "torch": "learning",
+    "sklearn": "learning",
+    "starlette": "ui",
+    "uvicorn": "ui",
+    "cryptography": "service",
+    "httpx": "service",
+    "psycopg": "service",
+    "uvloop": "service",
+    "httptools": "service",
+    "flwr": "flower",
+    "ray": "flower",
 }
 
 
@@ -91,23 +129,74 @@ def main() -> None:
     """Entry point: bad input ends with exit code 2 and one line on standard error."""
     try:
         sys.exit(application()(standalone_mode=False) or 0)
-    except DpCheckinError as problem:
-        _stop(str(problem), 2)
     except (KeyboardInterrupt, EOFError):
         _stop("interrupted", 130)
-    except OSError as problem:
-        if problem.filename is None:
-            raise
-        _stop(f"{problem.filename}: {problem.strerror}", 2)  # a file or folder that cannot be used
     except Exception as problem:
-        # the argument parser's own errors: unknown option, missing value, not a number
-        if not hasattr(problem, "format_message"):
+        said = _said(problem)
+        if said is None:
             raise
-        code = getattr(problem, "exit_code", 2)
-        message = " ".join(problem.format_message().split())
+        message, code = said
         if not message:  # the help was shown because nothing was asked for
             sys.exit(code)
         _stop(message, code)
+
+
+def _said(problem: Exception) -> tuple[str, int] | None:
+    """What is said of a problem that is not the program's own, and the exit code."""
+    if isinstance(problem, InvalidParameter):
+        return _as_typed(problem), 2
+    if isinstance(problem, DpCheckinError):
+        return str(problem), 2
+    if isinstance(problem, ModuleNotFoundError):
+        module = (problem.name or "").partition(".")[0]
+        return (str(MissingExtra(module, EXTRAS[module])), 2) if module in EXTRAS else None
+    if isinstance(problem, OSError) and problem.filename is not None:
+        return f"{problem.filename}: {problem.strerror}", 2  # a file that cannot be used
+    # the argument parser's own errors: unknown option, missing value, not a number
+    if hasattr(problem, "format_message"):
+        message = " ".join(problem.format_message().split())
+        hint = _hint(problem, sys.argv[1:])
+        return hint or message, getattr(problem, "exit_code", 2)
+    return None
+
+
+def _hint(problem: Exception, arguments: list[str]) -> str:
+    """What to type instead, where an option of training was given to a sweep over them."""
+    option = str(getattr(problem, "option_name", "")).lstrip("-")
+    if "sweep" not in arguments[:1] or option not in _options(["train"]):
+        return ""
+    value = next((v for o, v in pairwise(arguments) if o == f"--{option}"), "")
+    for word in arguments:
+        if word.startswith(f"--{option}="):
+            value = word.partition("=")[2]
+    verb = "over" if "," in value else "set"
+    return f"a sweep has no --{option}: write --{verb} {option}={value or 'VALUE'}"
+
+
+def _as_typed(problem: InvalidParameter) -> str:
+    """The message about a parameter, in the words of the command line: options with dashes."""
+    known = _options(sys.argv[1:])
+
+    def dashed(text: str) -> str:
+        for option in known:
+            text = re.sub(rf"\b{option.replace('-', '_')}\b", option, text)
+        return text
+
+    name, allowed = problem.name.replace("_", "-"), dashed(problem.allowed)
+    value = dashed(problem.value) if isinstance(problem.value, str) else problem.value
+    if name not in known:
+        return str(InvalidParameter(problem.name, problem.value, allowed))
+    if value is None:
+        return f"--{name} is needed: {allowed}"
+    return f"--{InvalidParameter(name, value, allowed)}"
+
+
+def _options(arguments: list[str]) -> set[str]:
+    """The long options of the command that was typed, without their dashes."""
+    command = typer.main.get_command(application())
+    for word in arguments:
+        command = getattr(command, "commands", {}).get(word, command)
+    return {text[2:] for one in command.params for text in one.opts if text.startswith("--")}
 
 
 def _stop(message: str, code: int) -> NoReturn:

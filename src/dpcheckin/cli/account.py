@@ -1,4 +1,4 @@
-"""`dpcheckin epsilon`, `delta`, `plan` and `bounds`."""
+"""`dpcheckin epsilon`, `delta` and `plan`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpcheckin.cli.numbers import number_option
+from dpcheckin.cli.waiting import waiting
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import DEFAULT_DELTA
 
 if TYPE_CHECKING:
-    from dpcheckin.accounting import Round
     from dpcheckin.protocols.questions import RunQuestion
 
 Population = Annotated[int | None, typer.Option(help="Number of clients.")]
-Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
-LocalEpsilon = Annotated[float | None, typer.Option(help="Epsilon of one report.")]
-LocalDelta = Annotated[float, typer.Option(help="Delta of one report.")]
+Rate = Annotated[float | None, number_option("Probability that a client checks in.")]
+LocalEpsilon = Annotated[float | None, number_option("Epsilon of one report.")]
+LocalDelta = Annotated[float, number_option("Delta of one report.")]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
-Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
+Delta = Annotated[float, number_option("Delta of the statement.")]
 Randomizer = Annotated[
     str,
     typer.Option(help="any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace."),
@@ -34,12 +36,12 @@ Protocol = Annotated[
     ),
 ]
 Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort.")]
-Colluding = Annotated[float, typer.Option(help="Fraction of clients working with the analyzer.")]
-Dropout = Annotated[float, typer.Option(help="Largest probability that a check-in gets lost.")]
-LowestRate = Annotated[float | None, typer.Option(help="Rates lie between this and --rate.")]
-Noise = Annotated[float | None, typer.Option(help="Gaussian noise per clipping norm.")]
+Colluding = Annotated[float, number_option("Fraction of clients working with the analyzer.")]
+Dropout = Annotated[float, number_option("Largest probability that a check-in gets lost.")]
+LowestRate = Annotated[float | None, number_option("Rates lie between this and --rate.")]
+Noise = Annotated[float | None, number_option("Gaussian noise per clipping norm.")]
 Slots = Annotated[int | None, typer.Option(help="Slots of a random check-in window.")]
-CheckIn = Annotated[float | None, typer.Option(help="Probability to check in to a window.")]
+CheckIn = Annotated[float | None, number_option("Probability to check in to a window.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -49,7 +51,7 @@ _OPTIONS: dict[str, tuple[Any, Any]] = {
     "rate": (Rate, None),
     "local_epsilon": (LocalEpsilon, None),
     "rounds": (Rounds, 1),
-    "delta": (Delta, 1e-6),
+    "delta": (Delta, DEFAULT_DELTA),
     "randomizer": (Randomizer, "any"),
     "protocol": (Protocol, "shuffled-check-in"),
     "cohort": (Cohort, None),
@@ -98,27 +100,31 @@ def epsilon(json: Json = False, **given: Any) -> None:
     """Certified epsilon of a run at the given delta."""
     delta = given.pop("delta")
     question = _question(given)
-    stated = question.guarantee(delta)
+    with waiting("epsilon") as say:
+        stated = question.guarantee(delta)
+        say("the lower bound")
+        least = question.lower_bound(delta) if question.has_lower_bound else None
     data = stated.to_json()
-    if question.has_lower_bound:
-        least = question.lower_bound(delta)
+    if least is not None:
         data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
     _show(data, str(stated), json)
 
 
 @_takes(*(name for name in _OPTIONS if name not in ("delta", "slots", "check_in_probability")))
 def delta_(
-    epsilon: Annotated[float, typer.Option(help="Epsilon of the statement.")],
+    epsilon: Annotated[float, number_option("Epsilon of the statement.")],
     json: Json = False,
     **given: Any,
 ) -> None:
     """Certified delta of a run at the given epsilon."""
-    from dpcheckin.accounting import Kind, compose
+    from dpcheckin.accounting import Kind
     from dpcheckin.accounting.statements import rounded_down, rounded_up
+    from dpcheckin.notebook.runs import round_and_run
 
     question = _question(given)
-    one = question.round(delta=_AVERAGED_LOADS)
-    value = compose([(one, question.rounds)]).delta(epsilon)
+    with waiting("delta"):
+        one, run = round_and_run(question)
+        value = run.delta(epsilon)
     data: dict[str, Any] = {
         "kind": Kind.GUARANTEE.value,
         "epsilon": epsilon,
@@ -137,8 +143,6 @@ def delta_(
 
 
 delta = delta_
-# a window whose reports are averaged sets this part aside for unlucky loads
-_AVERAGED_LOADS = 1e-9
 
 
 @_takes(
@@ -147,7 +151,7 @@ _AVERAGED_LOADS = 1e-9
     rounds=None,
 )
 def plan(
-    epsilon: Annotated[float, typer.Option(help="Target epsilon.")],
+    epsilon: Annotated[float, number_option("Target epsilon.")],
     solve: Annotated[
         str | None, typer.Option(help="What to solve for: the one parameter left out.")
     ] = None,
@@ -155,52 +159,13 @@ def plan(
     **given: Any,
 ) -> None:
     """Solve for the one parameter left out, so that the run meets the target epsilon."""
-    from dpcheckin.accounting import guarantee
-    from dpcheckin.accounting.solve import solve as answer
-    from dpcheckin.protocols.questions import RunQuestion
+    from dpcheckin.notebook.plans import plan as planned
 
-    delta = given.pop("delta")
-    asked = ["population", "rounds"]
-    if given["protocol"] == "shuffled-check-in":
-        asked.append("rate")
-    if not given["randomizer"].startswith("gaussian"):
-        asked.append("local_epsilon")
-    free = _left_out({name: given[name] for name in asked}, solve)
-
-    def build(value: float) -> tuple[Round, int]:
-        chosen = {**given, free: value}
-        whole = {name: int(chosen[name] or 0) for name in ("population", "rounds")}
-        question = RunQuestion(**{**chosen, **whole})
-        return question.round(delta), question.rounds
-
-    value = answer(free, build, epsilon=epsilon, delta=delta)
-    stated = guarantee([build(value)], delta)
-    data = stated.to_json()
-    data["solved"] = {"parameter": free.replace("_", "-"), "value": value}
-    _show(data, f"{free.replace('_', ' ')} = {_in_full(value)}. {stated}", json)
-
-
-def _left_out(given: dict[str, float | None], solve: str | None) -> str:
-    """The one parameter to solve for."""
-    missing = [name for name, value in given.items() if value is None]
-    free = solve.replace("-", "_") if solve else (missing[0] if len(missing) == 1 else None)
-    if free is None or missing != [free]:
-        left_out = solve or ", ".join(missing) or None
-        raise InvalidParameter("solve", left_out, f"exactly one of {', '.join(given)} left out")
-    return free
-
-
-@_takes(
-    *("population", "rate", "local_epsilon", "rounds", "delta", "protocol", "cohort"),
-    *("local_delta", "noise_multiplier", "slots", "check_in_probability"),
-)
-def bounds(json: Json = False, **given: Any) -> None:
-    """Upper bound, lower bound and every published bound, side by side."""
-    from dpcheckin.cli.compare import compare
-
-    people, rounds = needed("population", given["population"]), needed("rounds", given["rounds"])
-    asked = {**given, "population": people, "rounds": rounds}
-    compare(**asked, over=None, values=None, out=None, every=True, json=json)
+    with waiting("plan") as say:
+        found = planned(epsilon=epsilon, solve_for=solve, on_question=say, **given)
+    data = found.guarantee.to_json()
+    data["solved"] = {"parameter": found.parameter.replace("_", "-"), "value": found.value}
+    _show(data, str(found), json)
 
 
 def needed(name: str, value: int | None) -> int:
@@ -210,15 +175,6 @@ def needed(name: str, value: int | None) -> int:
     return value
 
 
-def _in_full(value: float) -> str:
-    """An answer as it is: whole numbers with every digit, others as the decimal that was found.
-
-    >>> _in_full(9133405), _in_full(0.03215)
-    ('9,133,405', '0.03215')
-    """
-    return f"{int(value):,}" if float(value).is_integer() else repr(float(value))
-
-
 def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     if json:
         typer.echo(json_format.dumps(data))
@@ -226,13 +182,17 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from dpcheckin.accounting.shuffled import TYPES
     from dpcheckin.accounting.statements import rounded_down, rounded_up
+    from dpcheckin.notebook.plans import in_full
 
     table = Table(show_header=False)
     if "solved" in data:
-        table.add_row(data["solved"]["parameter"], _in_full(data["solved"]["value"]))
+        table.add_row(data["solved"]["parameter"], in_full(data["solved"]["value"]))
     table.add_row("epsilon (certified)", rounded_up(data["epsilon"]["upper"]))
-    table.add_row("  numerically at least", rounded_down(data["epsilon"]["lower"]))
+    # with types the lower end is a bad case; without, it encloses the theorem's value
+    lower = "lost by some data" if TYPES in data["basis"] else "numerically at least"
+    table.add_row(f"  {lower}", rounded_down(data["epsilon"]["lower"]))
     table.add_row("delta", rounded_up(data["delta"]))
     if "lower_bound" in data:
         table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))

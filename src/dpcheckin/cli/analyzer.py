@@ -1,4 +1,4 @@
-"""`dpcheckin analyzer …`: run an analyzer, show its identity."""
+"""`dpcheckin analyzer …`: run an analyzer, show its identity, back it up."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ def serve(
     port: int | None = typer.Option(None, help="Port of the page; 0: any."),
     stay: bool = typer.Option(False, "--stay", help="Keep the page up when the run is over."),
 ) -> None:
-    """Run the plan in analyzer.toml: announce rounds, charge, open, learn; resumes after a crash.
+    """Run the plan in analyzer.toml: announce, charge, open, learn or count; survives crashes.
 
     The page is on http://HOST:PORT, health on /healthz, Prometheus metrics on /metrics. SIGHUP
     makes a new opening key with the next round.
     """
     import dataclasses
 
-    from dpcheckin.deployment.tasks_by_name import analyzer_task
+    from dpcheckin.deployment.survey_tasks import SurveyAnalyzerTask
+    from dpcheckin.deployment.tasks import analyzer_task
     from dpcheckin.service.analyzer.server import serve as run
     from dpcheckin.service.analyzer.settings import read_settings
 
@@ -34,8 +35,10 @@ def serve(
         host=settings.host if host is None else host,
         port=settings.port if port is None else port,
     )
-    task = analyzer_task(settings.task, float(settings.randomizer.get("clip", 1.0)))
-    typer.echo(run(settings, task, task.dimension, stay=stay))
+    settings, task, dimension = analyzer_task(settings)
+    typer.echo(run(settings, task, dimension, stay=stay))
+    if isinstance(task, SurveyAnalyzerTask) and task.finish():
+        typer.echo(f"report: {folder / 'report.html'} (estimate.csv, .json and .png beside it)")
 
 
 def identity(folder: Path = _FOLDER) -> None:
@@ -44,3 +47,32 @@ def identity(folder: Path = _FOLDER) -> None:
     from dpcheckin.service.wire.signing import public_identity
 
     typer.echo(public_identity(load_identity(folder)).hex())
+
+
+def backup(
+    out: Path = typer.Option(..., help="Write to this new file."),
+    folder: Path = _FOLDER,
+    with_keys: bool = typer.Option(
+        False, "--with-keys", help="Opening keys too: what is sealed to them stays readable."
+    ),
+) -> None:
+    """Write settings, identity, checkpoint and ledger to a file; may run beside an analyzer.
+
+    The file is as secret as the folder.
+    """
+    from dpcheckin.service.analyzer.backup import backup as run
+
+    typer.echo(f"{out}: {run(folder, out, with_keys=with_keys)} files")
+
+
+def restore(
+    file: Path = typer.Option(..., "--from", help="What `analyzer backup` wrote."),
+    folder: Path = _FOLDER,
+) -> None:
+    """Make an analyzer's folder from a backup; rounds released since then are charged when it runs.
+
+    Never run two analyzers from one backup.
+    """
+    from dpcheckin.service.analyzer.backup import restore as run
+
+    typer.echo(f"{folder}: {', '.join(run(folder, file))}")

@@ -1,8 +1,8 @@
 """`dpcheckin audit`: attack the running code and report a lower bound on epsilon.
 
 This file holds the command's arguments, its progress bar and what it prints; the attacks are in
-`dpcheckin.audit`. Exit code 0: the claim stands (with --mutants: all were caught). 1: it is
-violated. 2: bad input.
+`dpcheckin.audit`. Exit code 0: the claim is not violated, and the audit saw enough to say so (with
+--mutants: all were caught). 1: it is violated. 2: bad input. 3: inconclusive, too little was seen.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpcheckin.cli.numbers import number_option
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from dpcheckin.audit.checks.requests import Request
-    from dpcheckin.audit.examination import Progress
+    from dpcheckin.audit.examination import Check, Progress
+    from dpcheckin.audit.finding import Finding
 
 _SYSTEM, _COST, _TABLES = "What is audited", "Budget and output", "Tables for the documentation"
 
@@ -31,7 +33,8 @@ def audit(
     attack: Annotated[
         str,
         typer.Option(
-            help="released (batches), report (one report), training, one-run or service.",
+            help="released (batches), report (one report), training, one-run, service or "
+            "influence (lying clients in a survey).",
             rich_help_panel=_SYSTEM,
         ),
     ] = "released",
@@ -63,7 +66,7 @@ def audit(
         typer.Option(help="Epsilon of one report (4; none for gaussian).", rich_help_panel=_SYSTEM),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Number of rounds (1).", rich_help_panel=_SYSTEM)
+        int | None, typer.Option(help="Number of rounds (8).", rich_help_panel=_SYSTEM)
     ] = None,
     slots: Annotated[
         int | None, typer.Option(help="Slots of a random check-in window.", rich_help_panel=_SYSTEM)
@@ -79,6 +82,31 @@ def audit(
             rich_help_panel=_SYSTEM,
         ),
     ] = None,
+    arrival: Annotated[
+        str | None,
+        typer.Option(
+            help="With service: the target's report arrives first (default), last or anywhere.",
+            rich_help_panel=_SYSTEM,
+        ),
+    ] = None,
+    question: Annotated[
+        str | None,
+        typer.Option(
+            help="With influence: histogram, mean, … (all kinds).", rich_help_panel=_SYSTEM
+        ),
+    ] = None,
+    colluding_clients: Annotated[
+        int | None,
+        typer.Option(help="With influence: how many lie (20).", rich_help_panel=_SYSTEM),
+    ] = None,
+    fast_coins: Annotated[
+        bool,
+        typer.Option(
+            "--fast-coins",
+            help="Draw cohorts and orders in batches of the audit's own, not by the shipped code.",
+            rich_help_panel=_SYSTEM,
+        ),
+    ] = False,
     budget: Annotated[
         str,
         typer.Option(
@@ -87,7 +115,7 @@ def audit(
         ),
     ] = "30s",
     confidence: Annotated[
-        float, typer.Option(help="Confidence of the lower bound.", rich_help_panel=_COST)
+        float, number_option("Confidence of the lower bound.", rich_help_panel=_COST)
     ] = 0.99,
     seed: Annotated[
         int | None, typer.Option(help="Repeat an audit exactly.", rich_help_panel=_COST)
@@ -122,7 +150,7 @@ def audit(
         ),
     ] = False,
 ) -> None:
-    """Attack the implementation; without arguments, one round of check-ins in half a minute."""
+    """Attack the implementation; without arguments, eight rounds of check-ins in half a minute."""
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidParameter("out", str(out), "a folder")  # not found out after hours of plays
     from dpcheckin.audit.checks.requests import Request
@@ -142,11 +170,17 @@ def audit(
         return
     request = Request(
         attack, protocol, randomizer, population, rate, local_epsilon, rounds, slots, delta,
-        confidence, claim,
+        confidence, claim, arrival, fast_coins,
     )  # fmt: skip
     if attack == "one-run":
         _one_run(request, seed, out, json)
         return
+    if attack == "influence":
+        _influence(request, question, colluding_clients, seed, out, json)
+        return
+    for name, given in (("question", question), ("colluding-clients", colluding_clients)):
+        if given is not None:
+            raise InvalidParameter(name, given, "left out without --attack influence")
     _examined(request, budget, seed, _workers(budget, workers), out, resume, json)
 
 
@@ -160,8 +194,9 @@ def _examined(
     json: bool,
 ) -> None:
     from dpcheckin.audit.budget import Budget
-    from dpcheckin.audit.checks.claims import forecast
+    from dpcheckin.audit.checks.verdicts import judged
     from dpcheckin.audit.examination import examine
+    from dpcheckin.audit.page import write_page
     from dpcheckin.audit.picture import draw_findings
 
     allowed = Budget.parse(budget)
@@ -176,16 +211,35 @@ def _examined(
             state_path=None if out is None else out / "state.json",
             stop_when_refuted=request.claim is not None,
         )  # fmt: skip
-    report, words = finding.to_json(), f"{finding.name}\n{finding}"
+    finding = judged(check, finding)
+    report, words = _reported(request, check, finding)
+    if out is not None:
+        draw_findings([finding], out / "audit.png")
+        write_page(finding, words, out / "audit.png", out / "report.html")
+    _print_report(report, words, out, json)
+
+
+def _reported(request: Request, check: Check, finding: Finding) -> tuple[dict[str, Any], str]:
+    """What is written down and said of a finding, with the budget that it lacks."""
+    from dpcheckin.audit.checks.claims import forecast
+    from dpcheckin.audit.checks.verdicts import advice, needed_pairs
+    from dpcheckin.audit.finding import Verdict
+
+    report = finding.to_json()
+    words = f"{finding.name}\nplayed: {finding.played}\n{finding}"
     if request.claim is not None:
         report["claim"] = request.claim
         if not finding.refuted:
             needed = forecast(request.claimed().plan, finding)
             report["pairs_needed"] = needed.pairs
             words += f"\n{needed}"
-    if out is not None:
-        draw_findings([finding], out / "audit.png")
-    _print_report(report, words, out, json)
+            if needed.pairs is not None:  # false by computation, and not yet by attack
+                report["verdict"] = Verdict.INCONCLUSIVE.value
+                return report, words
+    if finding.verdict is Verdict.INCONCLUSIVE:
+        report["pairs_needed"] = needed_pairs(check, finding)
+        words += f"\n{advice(check, finding)}"
+    return report, words
 
 
 def _one_run(request: Request, seed: int | None, out: Path | None, json: bool) -> None:
@@ -197,15 +251,44 @@ def _one_run(request: Request, seed: int | None, out: Path | None, json: bool) -
     _print_report(finding.to_json(), f"{finding.name}\n{finding}", out, json)
 
 
+def _influence(
+    request: Request,
+    question: str | None,
+    clients: int | None,
+    seed: int | None,
+    out: Path | None,
+    json: bool,
+) -> None:
+    """Exit code 1 when a bound fell or a malformed report was counted."""
+    from dpcheckin.audit.checks.influence import InfluenceAttack
+    from dpcheckin.audit.finding import Verdict
+
+    findings = []
+    with _bar() as progress:
+        surveys = request.surveys(question)
+        for done, (survey, values) in enumerate(surveys):
+            progress(done / len(surveys), survey.query.kind)
+            attack = InfluenceAttack(survey, values, 20 if clients is None else clients, seed or 0)
+            findings.append(attack.play())
+    worst = next(
+        one for one in (Verdict.VIOLATED, Verdict.INCONCLUSIVE, Verdict.NOT_VIOLATED)
+        if one in {finding.verdict for finding in findings}
+    )  # fmt: skip
+    report = {"findings": [one.to_json() for one in findings], "verdict": worst.value}
+    _print_report(report, "\n".join(map(str, findings)), out, json)
+
+
 def _print_report(report: dict[str, Any], words: str, out: Path | None, json: bool) -> None:
-    """Print, leave the report in the folder, and exit with 1 on a violation."""
+    """Print, leave the report in the folder, and exit with the code of the verdict."""
+    from dpcheckin.audit.finding import Verdict
+
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "audit.json").write_text(json_format.dumps(report, indent=2), encoding="utf-8")
         words += f"\nreport: {out / 'audit.json'}"
     typer.echo(json_format.dumps(report) if json else words)
-    if report["refuted"]:
-        raise typer.Exit(1)
+    if code := Verdict(report["verdict"]).exit_code:
+        raise typer.Exit(code)
 
 
 def _mutants(repetitions: int, out: Path | None, json: bool) -> None:

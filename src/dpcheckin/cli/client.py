@@ -14,7 +14,7 @@ def run(
     log_level: str = typer.Option("info", help="debug, info, warning or error."),
 ) -> None:
     """Take part in a plan within the owner's limits, until interrupted or a limit is reached."""
-    from dpcheckin.deployment.tasks_by_name import client_task
+    from dpcheckin.deployment.tasks import client_task
     from dpcheckin.errors import InvalidParameter
     from dpcheckin.service.client.config import read_config
     from dpcheckin.service.client.daemon import run_agent

@@ -5,15 +5,20 @@ Arguments, table and picture only; the figures come from `dpcheckin.report.compa
 
 from __future__ import annotations
 
+import inspect
 import json as json_format
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.cli.numbers import number, number_option
+from dpcheckin.cli.waiting import waiting
+from dpcheckin.display import needed
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import DEFAULT_DELTA
 
 if TYPE_CHECKING:
     from dpcheckin.accounting.published import Setting
@@ -31,7 +36,7 @@ _COLOURS = {
 def compare(
     population: Annotated[int, typer.Option(help="Number of clients.")],
     rounds: Annotated[int, typer.Option(help="Number of rounds (or windows).")] = 1,
-    delta: Annotated[float, typer.Option(help="Delta of the statements.")] = 1e-5,
+    delta: Annotated[float, number_option("Delta of the statements.")] = DEFAULT_DELTA,
     protocol: Annotated[
         str,
         typer.Option(
@@ -40,16 +45,16 @@ def compare(
             "random-check-in-sliding."
         ),
     ] = "shuffled-check-in",
-    rate: Annotated[float | None, typer.Option(help="Check-in rate.")] = None,
+    rate: Annotated[float | None, number_option("Check-in rate.")] = None,
     cohort: Annotated[int | None, typer.Option(help="Fixed cohort size.")] = None,
-    local_epsilon: Annotated[float | None, typer.Option(help="Epsilon of one report.")] = None,
-    local_delta: Annotated[float, typer.Option(help="Delta of one report.")] = 0.0,
+    local_epsilon: Annotated[float | None, number_option("Epsilon of one report.")] = None,
+    local_delta: Annotated[float, number_option("Delta of one report.")] = 0.0,
     noise_multiplier: Annotated[
-        float | None, typer.Option(help="Gaussian noise per clipping norm, instead of an epsilon.")
+        float | None, number_option("Gaussian noise per clipping norm, instead of an epsilon.")
     ] = None,
     slots: Annotated[int | None, typer.Option(help="Slots of a window.")] = None,
     check_in_probability: Annotated[
-        float | None, typer.Option(help="Probability of checking in to a window at all.")
+        float | None, number_option("Probability of checking in to a window at all.")
     ] = None,
     over: Annotated[
         str | None,
@@ -64,8 +69,8 @@ def compare(
     ] = None,
     variance: Annotated[
         float | None,
-        typer.Option(
-            help="Instead: which randomizer loses least at this error per report, in units of the "
+        number_option(
+            "Instead: which randomizer loses least at this error per report, in units of the "
             "squared clipping norm (with --dimension)."
         ),
     ] = None,
@@ -80,38 +85,55 @@ def compare(
     Green is proved, blue is a lower bound, red is refuted.
     """
     from dpcheckin.accounting.published import Setting
+    from dpcheckin.notebook.comparisons import Comparison, checked
     from dpcheckin.report import compare as comparison
 
-    try:
-        setting = Setting(
-            protocol=protocol,
-            population=_at_least_one("population", population),
-            rounds=_at_least_one("rounds", rounds),
-            delta=_probability("delta", delta),
-            rate=None if rate is None else _probability("rate", rate),
-            cohort=cohort,
-            local_epsilon=local_epsilon,
-            local_delta=local_delta,
-            noise_multiplier=noise_multiplier,
-            slots=slots,
-            check_in_probability=check_in_probability,
-        )
-        if variance is not None:
-            _advise(setting, variance, dimension, json)
-            return
-        if local_epsilon is None and noise_multiplier is None:
-            raise InvalidParameter("local_epsilon", None, "a local epsilon or a noise multiplier")
-        if over is not None:
-            _draw(comparison.along(setting, over.replace("-", "_"), _numbers(values)), out, json)
-            return
-        lines = comparison.compare(setting)
-        if json:
-            typer.echo(json_format.dumps([line.to_json() for line in lines], indent=2))
-            return
-        _print(lines, f"{protocol}: epsilon at delta = {delta:g} after {rounds:,} rounds", every)
-    except DpCheckinError as problem:
-        typer.echo(f"dpcheckin compare: {problem}", err=True)
-        raise typer.Exit(2) from None
+    setting = Setting(
+        protocol=protocol,
+        population=population,
+        rounds=rounds,
+        delta=delta,
+        rate=rate,
+        cohort=cohort,
+        local_epsilon=local_epsilon,
+        local_delta=local_delta,
+        noise_multiplier=noise_multiplier,
+        slots=slots,
+        check_in_probability=check_in_probability,
+    )
+    if variance is not None:
+        _advise(setting, variance, dimension, json)
+        return
+    checked(setting)
+    if over is not None:
+        numbers = _numbers(values)
+        if out is not None:
+            needed("matplotlib.figure", "plot")  # before anything is computed
+        with waiting("compare") as say:
+            panel = comparison.along(setting, over.replace("-", "_"), numbers, say)
+        _draw(panel, out, json)
+        return
+    with waiting("compare") as say:
+        lines = comparison.compare(setting, on_bound=say)
+    if json:
+        typer.echo(json_format.dumps([line.to_json() for line in lines], indent=2))
+        return
+    _print(lines, Comparison(setting, tuple(lines)).caption, every)
+
+
+def bounds(**given: Any) -> None:
+    """The same as `compare --all`: every bound about one run, side by side."""
+    compare(**given)
+
+
+_signature = inspect.signature(compare, eval_str=True)
+bounds.__signature__ = _signature.replace(  # type: ignore[attr-defined]
+    parameters=[
+        one.replace(default=True) if one.name == "every" else one
+        for one in _signature.parameters.values()
+    ]
+)
+bounds.__annotations__ = {one.name: one.annotation for one in _signature.parameters.values()}
 
 
 def _advise(setting: Setting, variance: float, dimension: int | None, as_json: bool) -> None:
@@ -121,9 +143,11 @@ def _advise(setting: Setting, variance: float, dimension: int | None, as_json: b
         raise InvalidParameter("dimension", None, "a whole number, with --variance")
     if setting.protocol != "shuffled-check-in" or setting.rate is None:
         raise InvalidParameter("protocol", setting.protocol, "shuffled-check-in with a --rate")
-    lines = advise(
-        variance, dimension, setting.population, setting.rate, setting.rounds, setting.delta
-    )
+    with waiting("compare") as say:
+        lines = advise(
+            variance, dimension, setting.population, setting.rate, setting.rounds, setting.delta,
+            on_randomizer=say,
+        )  # fmt: skip
     if as_json:
         content = [
             {"randomizer": x.randomizer, "epsilon": x.epsilon, "note": x.note} for x in lines
@@ -148,11 +172,11 @@ def _print(lines: list[Line], title: str, every: bool) -> None:
     for line in lines:
         if line.epsilon is None and not every:
             continue
-        mark = ""
+        sign = ""
         if line.note:
             if line.note not in notes:
                 notes.append(line.note)
-            mark = f"({notes.index(line.note) + 1})"
+            sign = f"({notes.index(line.note) + 1})"
         colour = _COLOURS[line.kind.value]
         figure = line.kind.figure(line.epsilon, 5)
         table.add_row(
@@ -160,12 +184,12 @@ def _print(lines: list[Line], title: str, every: bool) -> None:
             f"[{colour}]{line.kind.value}[/]",
             line.name,
             line.source,
-            mark,
+            sign,
         )
     console = Console()
     console.print(table)
-    for number, note in enumerate(notes, 1):
-        console.print(f"({number}) {note}", markup=False, highlight=False)
+    for mark, note in enumerate(notes, 1):
+        console.print(f"({mark}) {note}", markup=False, highlight=False)
 
 
 def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
@@ -212,18 +236,6 @@ def _numbers(values: str | None) -> list[float]:
     if not values:
         raise InvalidParameter("values", values, "numbers separated by commas")
     try:
-        return [float(x) for x in values.split(",")]
-    except ValueError:
+        return [number(x) for x in values.split(",")]
+    except typer.BadParameter:
         raise InvalidParameter("values", values, "numbers separated by commas") from None
-
-
-def _at_least_one(name: str, value: int) -> int:
-    if value < 1:
-        raise InvalidParameter(name, value, "at least 1")
-    return value
-
-
-def _probability(name: str, value: float) -> float:
-    if not 0.0 < value <= 1.0:
-        raise InvalidParameter(name, value, "above 0 and at most 1")
-    return value

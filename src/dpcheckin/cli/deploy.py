@@ -13,27 +13,61 @@ from typing import Any
 
 import typer
 
+from dpcheckin.cli.extras import need
+from dpcheckin.cli.folders import check_empty
+from dpcheckin.cli.numbers import number
+
 
 def demo(
     clients: int = typer.Option(250, help="Client agents."),
     rounds: int = typer.Option(20, help="Rounds of the plan."),
     round_seconds: float | None = typer.Option(
-        None, help="Length of a round (default: 2.5, longer when the machine is busy)."
+        None,
+        parser=number,
+        metavar="NUMBER",
+        help="Length of a round (default: 2.5, longer when the machine is busy).",
+    ),
+    task: str = typer.Option(
+        "training",
+        help="training, or a question: count, histogram, mean, sum, vector-mean, quantiles, "
+        "distribution, heavy-hitters.",
     ),
     protocol: str = typer.Option(
         "shuffled-check-in",
         help="shuffled-check-in, distributed-check-in, random-check-in-fixed, -averaged, -sliding.",
     ),
-    rate: float = typer.Option(0.3, help="Check-in rate of a round."),
-    local_epsilon: float = typer.Option(4.0, help="Epsilon of one report."),
-    noise_multiplier: float = typer.Option(2.0, help="Noise over clip (distributed check-in)."),
-    epsilon_budget: float = typer.Option(9.0, help="Stop before the round that would pass it."),
+    rate: float = typer.Option(
+        0.3, parser=number, metavar="NUMBER", help="Check-in rate of a round."
+    ),
+    local_epsilon: float = typer.Option(
+        4.0, parser=number, metavar="NUMBER", help="Epsilon of one report."
+    ),
+    noise_multiplier: float = typer.Option(
+        2.0, parser=number, metavar="NUMBER", help="Noise over clip (distributed check-in)."
+    ),
+    epsilon_budget: float = typer.Option(
+        9.0, parser=number, metavar="NUMBER", help="Stop before the round that would pass it."
+    ),
     store: str | None = typer.Option(None, help="The shuffler's store (default: SQLite)."),
+    issuer: bool = typer.Option(
+        True, "--issuer/--no-issuer", help="Report tokens, where the protocol allows them."
+    ),
     out: Path | None = typer.Option(None, help="Keep the parties' folders here."),
-    stay: float = typer.Option(0.0, help="Seconds to keep the page up when the run is over."),
+    stay: float = typer.Option(
+        0.0,
+        parser=number,
+        metavar="NUMBER",
+        help="Seconds to keep the page up when the run is over.",
+    ),
     json: bool = typer.Option(False, "--json", help="Print the end of the run as JSON."),
 ) -> None:
-    """Start shuffler, analyzer and client agents on loopback, train on digits, stop by itself."""
+    """Start shuffler, analyzer and client agents on loopback, train or ask, stop by itself."""
+    need(
+        "cryptography", "httpx", "starlette", "uvicorn", *(["torch"] if task == "training" else [])
+    )
+    if out is not None:
+        check_empty(out)
+    _say(f"starting a shuffler, an analyzer and {clients} clients on this machine")
     from dpcheckin.deployment.options import DemoOptions, with_time_enough
 
     options = DemoOptions(
@@ -47,22 +81,64 @@ def demo(
         noise_multiplier=noise_multiplier,
         epsilon_budget=epsilon_budget,
         store=store,
+        issuer=issuer,
+        task=task,
     )
+    if round_seconds is None:
+        options = with_time_enough(options, _say)
     if out is not None:
-        facts = _run(out, options if round_seconds else with_time_enough(options), stay)
+        facts = _run(out, options, stay)
     elif round_seconds is not None:
         facts = _run_nowhere(options, stay)
     else:
-        facts = _run_patiently(with_time_enough(options), stay)
+        facts = _run_patiently(options, stay)
     if json:
         print(json_format.dumps(facts))
         return
     print(f"{facts['released']} rounds, {facts['reports']} reports, {facts['dropped']} dropped")
-    print(f"test accuracy {100 * facts['accuracy']:.2f}%")
+    if facts["survey"] is None:
+        print(f"test accuracy {100 * facts['accuracy']:.2f}%")
+    else:
+        _print_survey(facts)
+    print(_tokens_line(facts))
     nothing = (
         "No round was charged, so there is nothing to state: was the budget too small for one?"
     )
     print(facts["statement"] or nothing)
+
+
+def _say(line: str) -> None:
+    """At once, and beside what is printed as a result."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _tokens_line(facts: dict[str, Any]) -> str:
+    """Whether the shuffler had to be trusted, and what is left against it alone."""
+    from dpcheckin.accounting.statements import rounded_up
+
+    alone = [one["epsilon"] for one in facts["coalitions"] if one["parties"] == "shuffler"]
+    left = f"; against the shuffler alone ε ≤ {rounded_up(alone[0])}" if alone and alone[0] else ""
+    if facts["tokens"]:
+        return f"every report carried a token of the issuer{left}"
+    return f"no issuer: the shuffler is trusted to invent no reports{left}"
+
+
+def _print_survey(facts: dict[str, Any]) -> None:
+    """The estimate beside the truth, which the demonstration made up itself."""
+    from rich.console import Console
+    from rich.table import Table
+
+    survey = facts["survey"]
+    if survey["waiting"] is not None:
+        print(f"no estimate: {survey['waiting']}")
+        return
+    table = Table(survey["about"], "estimate", f"{survey['confidence']:.0%} interval", "truth")
+    for row in survey["rows"]:
+        between = f"{row['lower']:.5g} … {row['upper']:.5g}"
+        true = facts["truth"].get(row["name"])
+        told = "" if true is None else f"{true:.5g}"
+        table.add_row(row["name"], f"{row['value']:.5g}", between, told)
+    Console().print(table)
 
 
 def _run_patiently(options: Any, stay: float) -> dict[str, Any]:
@@ -75,7 +151,7 @@ def _run_patiently(options: Any, stay: float) -> dict[str, Any]:
         except RoundsLost as reason:
             options = dataclasses.replace(options, round_seconds=3 * options.round_seconds)
             seconds = options.round_seconds
-            print(f"{reason}; starting again with {seconds:g} seconds", file=sys.stderr)
+            _say(f"{reason}; starting again with {seconds:g} seconds")
     return _run_nowhere(options, stay)
 
 
@@ -96,7 +172,7 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
 
     from dpcheckin.accounting.statements import rounded_up
     from dpcheckin.deployment.demo import Deployment
-    from dpcheckin.deployment.progress import follow, summary
+    from dpcheckin.deployment.progress import Told, follow, summary
 
     columns = (
         TextColumn("round {task.completed}/{task.total}"),
@@ -107,16 +183,20 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
     console = Console(file=sys.stderr)
     began = time.monotonic()
     with Deployment(folder, options) as deployment:
-        deployment.start()
+        deployment.start(_say)
         console.print(f"live page: {deployment.page}", highlight=False)
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("rounds", total=options.rounds, facts="")
 
+            told = Told(_say, every=not console.is_terminal)
+
             def show(shot: dict[str, Any]) -> None:
+                told.hear(shot)
                 accuracy = shot["metrics"].get("accuracy", 0.0)
-                facts = (
-                    f"accuracy {100 * accuracy:.1f}%  ε ≤ {rounded_up(shot['spent']['epsilon'])}"
-                )
+                what = f"accuracy {100 * accuracy:.1f}%"
+                if shot["survey"] is not None:
+                    what = f"{shot['survey']['reports']} answers"
+                facts = f"{what}  ε ≤ {rounded_up(shot['spent']['epsilon'])}"
                 allowed = shot["spent"]["allowed"]
                 progress.update(
                     task, total=allowed, completed=shot["spent"]["charged"], facts=facts

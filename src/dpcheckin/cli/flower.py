@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import typer
+
+from dpcheckin.cli.extras import need
+from dpcheckin.cli.folders import check_empty
+from dpcheckin.cli.numbers import number
 
 
 def agent(
@@ -15,7 +18,9 @@ def agent(
     doorbell: Path = typer.Option(
         Path("doorbell"), help="Mailbox that the node's doorbell drops rings into."
     ),
-    quiet: float = typer.Option(2.0, help="Seconds after a ring in which nothing is done."),
+    quiet: float = typer.Option(
+        2.0, parser=number, metavar="NUMBER", help="Seconds after a ring in which nothing is done."
+    ),
 ) -> None:
     """Take part in rounds that a Flower node is rung for, within the owner's limits.
 
@@ -25,7 +30,7 @@ def agent(
     import asyncio
     import logging
 
-    from dpcheckin.deployment.tasks_by_name import client_task
+    from dpcheckin.deployment.tasks import client_task
     from dpcheckin.flower.host import Host, Timing, delivering_client, run_hosts
     from dpcheckin.flower.mailbox import Mailbox
     from dpcheckin.service.client.config import read_config
@@ -56,11 +61,17 @@ def fleet(
     clients: int = typer.Option(150, help="Clients, each with an agent, spread over the nodes."),
     rounds: int = typer.Option(8, min=1, help="Rounds of the plan."),
     round_seconds: float | None = typer.Option(
-        None, min=1, help="Length of a round; without it, what this machine needs."
+        None,
+        min=1,
+        help="Length of a round; without it, what this machine needs.",
     ),
-    rate: float = typer.Option(0.5, help="Check-in rate."),
-    local_epsilon: float = typer.Option(6.0, help="Epsilon of one report."),
-    epsilon_budget: float = typer.Option(40.0, help="The analyzer stops before passing it."),
+    rate: float = typer.Option(0.5, parser=number, metavar="NUMBER", help="Check-in rate."),
+    local_epsilon: float = typer.Option(
+        6.0, parser=number, metavar="NUMBER", help="Epsilon of one report."
+    ),
+    epsilon_budget: float = typer.Option(
+        40.0, parser=number, metavar="NUMBER", help="The analyzer stops before passing it."
+    ),
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
     """Start shuffler, SuperLink, SuperNodes and agents on this machine, and run a Flower app.
@@ -73,17 +84,15 @@ def fleet(
     from rich.progress import BarColumn, Progress, TextColumn
 
     from dpcheckin.deployment.options import DemoOptions
-    from dpcheckin.errors import DpCheckinError, InvalidParameter
+    from dpcheckin.errors import InvalidParameter
     from dpcheckin.flower import telemetry
 
     telemetry.turn_off()
-    if find_spec("flwr") is None:
-        raise DpCheckinError("this needs Flower: pip install 'dpcheckin[flower]'")
+    need("flwr", "cryptography", "httpx", "starlette", "uvicorn", "torch")
     from dpcheckin.flower.fleet import QUIET_SECONDS, FlowerFleet
     from dpcheckin.flower.timing import round_seconds as needed
 
-    if out.exists() and any(out.iterdir()):
-        raise InvalidParameter("out", str(out), "a new or empty folder")
+    check_empty(out)
     if not (app / "pyproject.toml").is_file():
         raise InvalidParameter("app", str(app), "the folder of a Flower app (pyproject.toml)")
     length = needed(QUIET_SECONDS) if round_seconds is None else round_seconds

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json as json_format
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpcheckin.cli import training_figures
-from dpcheckin.errors import DpCheckinError
+from dpcheckin.cli.waiting import waiting
 
 
 def reproduce(
@@ -32,8 +31,6 @@ def reproduce(
     An interrupted run resumes where it stopped: cells are kept in OUT/cache.json. Training figures
     (p0-figure3a, p3-figure6, …) take hours, say so, and are played only when named.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
     from dpcheckin.report.reproduce import names as known
     from dpcheckin.report.reproduce import reproduce as run
 
@@ -42,29 +39,18 @@ def reproduce(
         return
     wanted = names or ["all"]
     training = [name for name in wanted if name in training_figures.NAMES]
-    try:
-        if training:
-            played = training_figures.play(training, out, quick)
-            typer.echo(json_format.dumps(played, indent=2))
-            wanted = [name for name in wanted if name not in training]
-            if not wanted:
-                return
-        with Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            disable=json or not sys.stderr.isatty(),
-            transient=True,
-        ) as bar:
-            task = bar.add_task("", total=None)
+    if training:
+        played = training_figures.play(training, out, quick)
+        typer.echo(json_format.dumps(played, indent=2))
+        wanted = [name for name in wanted if name not in training]
+        if not wanted:
+            return
+    with waiting("reproduce") as say:
 
-            def progress(what: str, done: int, total: int) -> None:
-                bar.update(task, description=what, completed=done, total=total)
+        def progress(what: str, done: int, total: int) -> None:
+            say(f"{done} of {total} cells, {what}")
 
-            results = run(wanted, out, progress)
-    except DpCheckinError as problem:
-        typer.echo(f"dpcheckin reproduce: {problem}", err=True)
-        raise typer.Exit(2) from None
+        results = run(wanted, out, progress)
     if json:
         content = [
             {

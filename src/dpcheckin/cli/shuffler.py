@@ -33,7 +33,10 @@ def serve(
     tls_key: str | None = typer.Option(None, help="PEM file."),
     dev: bool | None = typer.Option(None, "--dev", help="Plain HTTP, on loopback only."),
     analyzer_identity: str | None = typer.Option(
-        None, help="Analyzer's public identity in hex; its signatures are then checked here too."
+        None, help="Analyzer's public identity in hex; without it, plans are refused."
+    ),
+    any_analyzer: bool | None = typer.Option(
+        None, "--any-analyzer", help="Take plans from whoever holds the token; --dev does."
     ),
     log_level: str | None = typer.Option(None, help="debug, info, warning or error."),
 ) -> None:
@@ -55,6 +58,7 @@ def serve(
         "tls_key": tls_key,
         "dev": dev,
         "analyzer_identity": analyzer_identity,
+        "any_analyzer": any_analyzer,
         "log_level": log_level,
     }
     run(load(folder, options))
@@ -90,6 +94,18 @@ def init(
     _show(made, as_json)
 
 
+def identity(folder: Path = _FOLDER) -> None:
+    """Print the shuffler's public identity, for the configurations of clients; made if missing.
+
+    With it a client believes the shuffler's statements that rounds were void, and does not pay for
+    them.
+    """
+    from dpcheckin.service.identity import load_identity
+    from dpcheckin.service.wire.signing import public_identity
+
+    typer.echo(public_identity(load_identity(folder)).hex())
+
+
 def enroll(
     folder: Path = _FOLDER,
     count: int = typer.Option(1, min=1, max=1_000_000, help="How many clients."),
@@ -101,7 +117,7 @@ def enroll(
     Tokens are shown once; the shuffler keeps only their digests. A running shuffler knows the new
     clients within a second.
     """
-    from dpcheckin.service.tls import write_secret
+    from dpcheckin.service.files import write_secret
     from dpcheckin.service.wire.credentials import new_token, token_digest
 
     if out is not None and (out.exists() or not out.parent.is_dir()):
@@ -141,6 +157,54 @@ def rotate(
     _change(folder, store, client, replace=True)
 
 
+def backup(
+    out: Path = typer.Option(..., help="Write to this new file."),
+    folder: Path = _FOLDER,
+    store: str | None = _STORE,
+) -> None:
+    """Write clients, plans, keys and rounds to a file; never a report, nor who was present.
+
+    May run beside a shuffler. The file is as secret as the folder.
+    """
+    from dpcheckin.service.identity import IDENTITY
+    from dpcheckin.service.shuffler.backup import backup as run
+    from dpcheckin.service.shuffler.settings import TOKEN_FILE
+
+    kept = [folder / TOKEN_FILE, folder / IDENTITY]
+    opened = _opened(folder, store)
+    try:
+        count = run(opened, out, *(f.read_text().strip() if f.is_file() else None for f in kept))
+    finally:
+        opened.close()
+    typer.echo(f"{out}: {count} records")
+
+
+def restore(
+    file: Path = typer.Option(..., "--from", help="What `shuffler backup` wrote."),
+    folder: Path = _FOLDER,
+    store: str | None = _STORE,
+) -> None:
+    """Put a backup into an empty store, of either kind.
+
+    Rounds that had not ended when it was taken come back as done: they are not released again.
+    """
+    from dpcheckin.service.files import make_folder, write_secret
+    from dpcheckin.service.identity import IDENTITY
+    from dpcheckin.service.shuffler.backup import restore as run
+    from dpcheckin.service.shuffler.settings import TOKEN_FILE
+
+    make_folder(folder)
+    opened = _opened(folder, store)
+    try:
+        about = run(opened, file)
+    finally:
+        opened.close()
+    for name, file_name in (("token", TOKEN_FILE), ("identity", IDENTITY)):
+        if about.get(name) and not (folder / file_name).exists():
+            write_secret(folder / file_name, str(about[name]).encode() + b"\n")
+    typer.echo(f"{folder}: restored from {file}")
+
+
 def _change(folder: Path, store: str | None, client: str, *, replace: bool) -> None:
     from dpcheckin.errors import InvalidParameter
     from dpcheckin.service.wire.credentials import new_token, token_digest
@@ -166,6 +230,10 @@ def _opened(folder: Path, store: str | None) -> Store:
     from dpcheckin.service.shuffler.settings import load
 
     settings: Settings = load(folder, {"store": store, "dev": True, "host": "127.0.0.1"})
+    place = settings.store_address.removeprefix("sqlite:")
+    if place != settings.store_address and not Path(place).parent.is_dir():
+        # a misspelt folder would get a database of its own, and clients whom nobody serves
+        raise InvalidParameter("folder", str(Path(place).parent), "a folder that exists")
     return open_store(settings.store_address)
 
 

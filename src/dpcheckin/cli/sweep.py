@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.options import RunOptions
 
 
@@ -48,15 +48,11 @@ def sweep(
     Finished runs are kept in OUT and not played again, so an interrupted or widened sweep plays
     only what is missing. Results do not depend on the backend. Exit code 1 if a run failed.
     """
-    try:
-        from dpcheckin.learning.sweeps.grid import Sweep
-        from dpcheckin.learning.sweeps.report import shown, write_sweep
-        from dpcheckin.learning.sweeps.runners import make_runner
-        from dpcheckin.learning.sweeps.sweep_run import run_sweep
-    except ImportError as problem:
-        raise DpCheckinError(
-            f"sweeps need torch: pip install 'dpcheckin[learning]' ({problem})"
-        ) from None
+    from dpcheckin.learning.sweeps.grid import Sweep
+    from dpcheckin.learning.sweeps.report import shown, write_sweep
+    from dpcheckin.learning.sweeps.runners import make_runner
+    from dpcheckin.learning.sweeps.sweep_run import run_sweep
+
     runner = make_runner(backend, workers, ray_address)
     grid = dict(map(_values, over or []))
     wanted = Sweep(_base(set_ or [], grid), grid, _seeds(seeds), train=not account_only)

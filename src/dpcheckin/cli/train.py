@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcheckin.cli.options import options_from
-from dpcheckin.errors import DpCheckinError
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.settings import MACHINE
 
@@ -38,13 +37,9 @@ def train(
     ] = False,
 ) -> None:
     """Train a model over a simulated fleet; without arguments, on digits in under a minute."""
-    try:
-        from dpcheckin.learning.simulation.runs import build
-    except ImportError as problem:
-        raise DpCheckinError(
-            f"training needs torch: pip install 'dpcheckin[learning]' ({problem})"
-        ) from None
-    trainer = build(options, out)
+    from dpcheckin.learning.simulation.runs import build
+
+    trainer = build(options, out, progress=_say)
     trainer.stop_after = stop_after
     facts = _run(trainer, options, out)
     if json:
@@ -53,10 +48,15 @@ def train(
         _print(facts, out)
 
 
-def _print(facts: dict[str, Any], out: Path | None) -> None:
-    from dpcheckin.accounting.statements import rounded_up
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
-    print(f"{facts['protocol']}; {facts['randomizer']}; {facts['rounds']} rounds")
+
+def _print(facts: dict[str, Any], out: Path | None) -> None:
+    from dpcheckin.accounting.statements import rounded_up, rounds_in_words
+
+    print(f"{facts['protocol']}; {facts['randomizer']}; {rounds_in_words(facts['rounds'])}")
+    print(facts["data"])
     spent = rounded_up(facts["epsilon"])
     print(f"test accuracy {100 * facts['accuracy']:.2f}% at ε ≤ {spent}, δ = {facts['delta']:g}")
     print(facts["statement"])

@@ -22,16 +22,10 @@ def ui(
     ] = True,
 ) -> None:
     """Open the planner page: move a slider, see what is guaranteed."""
-    try:
-        import uvicorn
+    import uvicorn
 
-        from dpcheckin.dashboard.server import application
-    except ImportError as problem:
-        typer.echo(
-            f"dpcheckin: the page needs a web server: pip install 'dpcheckin[ui]' ({problem})",
-            err=True,
-        )
-        raise typer.Exit(2) from None
+    from dpcheckin.dashboard.server import application
+
     if not 0 <= port <= 65535:
         raise InvalidParameter("port", port, "a whole number from 0 to 65535")
     app = application(host, runs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec
@@ -26,6 +27,8 @@ from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, U
 Answer = dict[str, Any]
 Arguments = ParamSpec("Arguments")
 
+# CPU time that the points of one published bound may take; what is left out is drawn straight
+MOST_SECONDS = 3.0
 # where an error is shown when the library's name for a parameter is not the field's
 _FIELDS = {
     "count": "rounds",
@@ -60,7 +63,7 @@ def problem_of(problem: DpCheckinError) -> Answer:
 @answering
 def quick(form: Form) -> Answer:
     """A certified figure at once; a little larger than the one `statement` gives."""
-    return {"epsilon": _figure(_quick(form, _decade(form.windows))), "texts": texts(form)}
+    return {"epsilon": figure(_quick(form, _decade(form.windows))), "texts": texts(form)}
 
 
 @answering
@@ -72,7 +75,7 @@ def rough(form: Form) -> Answer:
     value = rough_epsilon(one, form.windows, form.delta)
     if math.isinf(value):
         raise Unreachable("no finite rough figure")
-    return {"epsilon": _figure(value), "texts": texts(form), "rough": True}
+    return {"epsilon": figure(value), "texts": texts(form), "rough": True}
 
 
 @answering
@@ -86,17 +89,13 @@ def quick_at(form: Form, axis: str, x: float) -> Answer:
 
 @answering
 def statement(form: Form) -> Answer:
-    """The certified guarantee with its sentence, the lower bound, and the plan in three texts."""
-    question = form.question()
-    stated, least = question.guarantee(form.delta), None
+    """The certified guarantee with its sentence, and the plan in three texts."""
+    stated = form.question().guarantee(form.delta)
     data = stated.to_json()
-    if form.about.bounded:
-        least = question.lower_bound(form.delta)
     shuffled, colluding = stated.sentences()
     return {
-        "epsilon": _figure(stated.epsilon.upper),
-        "lower": None if least is None else _figure(least.epsilon.lower, Kind.LOWER_BOUND),
-        "local": None if stated.local is None else _figure(stated.local.epsilon),
+        "epsilon": figure(stated.epsilon.upper),
+        "local": None if stated.local is None else figure(stated.local.epsilon),
         "sentence": str(stated),
         "trusted": shuffled,
         "untrusted": colluding,
@@ -107,9 +106,20 @@ def statement(form: Form) -> Answer:
 
 
 @answering
+def least(form: Form) -> Answer:
+    """The proven lower bound that belongs to the statement; none for some protocols."""
+    if not form.about.bounded:
+        return {"lower": None}
+    bound = form.question().lower_bound(form.delta)
+    return {"lower": figure(bound.epsilon.lower, Kind.LOWER_BOUND)}
+
+
+@answering
 def guarantee_at(form: Form, axis: str, x: float) -> Answer:
     """One point of our own line."""
-    return _point(x, _epsilon(form.at(axis, x)).upper, Kind.GUARANTEE)
+    began = time.process_time()
+    point = _point(x, _epsilon(form.at(axis, x)).upper, Kind.GUARANTEE)
+    return {**point, "seconds": time.process_time() - began}
 
 
 @answering
@@ -126,8 +136,15 @@ def lower_at(form: Form, axis: str, x: float) -> Answer:
 def published_at(form: Form, key: str, axis: str, xs: Sequence[float]) -> Answer:
     """A published bound at several places: one worker can keep what does not change between."""
     (bound,) = (b for b in about(form.protocol) if key_of(b) == key)
-    points, reason = [], None
-    for x in xs:
+    points: list[Answer] = []
+    reason: str | None = None
+    times: list[float] = []
+    here = float(getattr(form, axis))
+    for x in coarse_first(xs, here):
+        if _too_dear(times):
+            reason = f"{len(points)} of {len(xs)} points: each takes long"
+            break
+        began = time.process_time()
         try:
             value = bound.evaluate(form.at(axis, x).setting())
         except (ArithmeticError, ValueError) as problem:
@@ -137,7 +154,15 @@ def published_at(form: Form, key: str, axis: str, xs: Sequence[float]) -> Answer
             points.append(_point(x, value.epsilon, bound.kind))
         else:
             reason = value.reason or "infinite here"
+        times.append(time.process_time() - began)
     return {"points": points, "reason": reason}
+
+
+def _too_dear(times: Sequence[float]) -> bool:
+    """Whether more points would take too long; the first may have paid for what all share."""
+    if sum(times) <= MOST_SECONDS:
+        return False
+    return times[-1] > 0.5 if len(times) > 1 else times[0] > 3 * MOST_SECONDS
 
 
 @answering
@@ -168,7 +193,7 @@ def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
         "parameter": axis,
         "value": value,
         "exact": not rough,
-        "epsilon": _figure(spent),
+        "epsilon": figure(spent),
         "shell": shell(form, leave_out=axis, target=target),
     }
 
@@ -223,7 +248,8 @@ def _kept(one: Round, most: int, smallest: float) -> CoarseRounds:
     return CoarseRounds(one, most, smallest)
 
 
-def _figure(value: float, kind: Kind = Kind.GUARANTEE) -> Answer:
+def figure(value: float, kind: Kind = Kind.GUARANTEE) -> Answer:
+    """A figure and the text that may be shown, rounded by its kind."""
     return {"value": value if math.isfinite(value) else None, "text": kind.figure(value)}
 
 
@@ -231,9 +257,16 @@ def _point(x: float, value: float, kind: Kind) -> Answer:
     return {"x": x, "y": value, "text": kind.figure(value)}
 
 
-def coarse_first(values: Sequence[float]) -> list[float]:
-    """Both ends, the middle, the quarters, …: a line that is cut short is coarse, not half."""
+def coarse_first(values: Sequence[float], here: float | None = None) -> list[float]:
+    """Both ends, the middle, the quarters, …: a line that is cut short is coarse, not half.
+
+    Args:
+        values: In ascending order.
+        here: One of them that comes before all others.
+    """
     order = [0, len(values) - 1]
+    if here is not None and here in values:
+        order.insert(0, values.index(here))
     step = 1
     while step < len(values):
         step *= 2

@@ -1,7 +1,8 @@
 """Training runs in a folder, as the page shows them: what `dpcheckin train --out` has written.
 
 Only `log.json` and `report.json` are read, both of which training replaces as a whole, so a run can
-be looked at while it goes on. Nothing is ever written, and torch is not needed.
+be looked at while it goes on; and for the runs of a sweep the results that `dpcheckin sweep` writes
+beside their folders. Nothing is ever written, and torch is not needed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dpcheckin.accounting import Kind
 from dpcheckin.errors import InvalidParameter
 
 LOG, REPORT = "log.json", "report.json"
+CELLS = "cells"  # the folder in which a sweep keeps its runs
 DEPTH = 3
 QUIET_SECONDS = 900.0  # an unfinished run that has said nothing for so long is taken as stopped
 
@@ -41,19 +43,18 @@ class RunFolder:
         """Changes whenever something to show has changed."""
         stamps = []
         for name, folder in self.folders().items():
-            for file in (LOG, REPORT):
-                path = folder / file
+            for path in (folder / LOG, folder / REPORT, _result_file(folder)):
                 if path.exists():
                     status = path.stat()
-                    stamps.append(f"{name}/{file}:{status.st_mtime_ns}:{status.st_size}")
+                    stamps.append(f"{name}/{path.name}:{status.st_mtime_ns}:{status.st_size}")
         return "|".join(stamps)
 
     def overview(self) -> list[dict[str, Any]]:
         """One line for each run, the latest to change first."""
-        lines = [self._line(name, folder) for name, folder in self.folders().items()]
-        return sorted(
-            (line for line in lines if line is not None), key=lambda line: -line["changed"]
-        )
+        found = [self._line(name, folder) for name, folder in self.folders().items()]
+        lines = [line for line in found if line is not None]
+        _name(lines)
+        return sorted(lines, key=lambda line: -line["changed"])
 
     def run(self, name: str) -> dict[str, Any]:
         """Everything there is to draw about one run."""
@@ -61,9 +62,10 @@ class RunFolder:
         if folder is None:
             raise InvalidParameter("run", name, "a run of the folder")
         rows = _rows(folder)
+        named = next((line for line in self.overview() if line["name"] == name), None)
         return {
-            **(self._line(name, folder) or {"name": name}),
-            "report": _read(folder / REPORT),
+            **(named or {"name": name, "title": name, "parameters": {}}),
+            "report": _report(folder),
             "rows": [_row(row) for row in rows],
         }
 
@@ -71,7 +73,7 @@ class RunFolder:
         rows = _rows(folder)
         if not rows:
             return None
-        report, last = _read(folder / REPORT), _row(rows[-1])
+        report, last = _report(folder), _row(rows[-1])
         changed = (folder / LOG).stat().st_mtime
         state = "going on" if time.time() - changed < QUIET_SECONDS else "stopped"
         # a report older than the log belongs to an earlier part of a run that was resumed
@@ -79,6 +81,7 @@ class RunFolder:
             state = "finished"
         return {
             "name": name,
+            "parameters": _parameters(folder, report),
             "state": state,
             "changed": changed,
             "round": last["round"],
@@ -86,6 +89,59 @@ class RunFolder:
             "epsilon": last["epsilon_text"],
             "delta": last["delta"],
         }
+
+
+def _name(lines: list[dict[str, Any]]) -> None:
+    """Runs of one sweep are named by what differs between them, others by their folders."""
+    for line in lines:
+        line["title"] = line["name"]
+        group, _, key = line["name"].rpartition("/")
+        if not group.endswith(CELLS):
+            continue
+        sweep = group.removesuffix(CELLS).rstrip("/") or "sweep"
+        others = [x["parameters"] for x in lines if x["name"].rpartition("/")[0] == group]
+        differing = [
+            f"{name.replace('_', ' ')} {value}"
+            for name, value in line["parameters"].items()
+            if any(other.get(name) != value for other in others if other)
+        ]
+        # until its result is written nobody but the sweep knows what a cell varies
+        line["title"] = f"{sweep}: {', '.join(differing) or f'run {key[:6]}'}"
+
+
+def _result_file(folder: Path) -> Path:
+    """Where a sweep writes the result of the run in this folder."""
+    return folder.with_name(f"{folder.name}.json")
+
+
+def _report(folder: Path) -> Any:
+    """The report of a finished run, its own or that of its sweep."""
+    own = _read(folder / REPORT)
+    if own is not None or folder.parent.name != CELLS:
+        return own
+    result = _read(_result_file(folder))
+    if not isinstance(result, dict) or "rounds_run" not in result:
+        return None
+    return {**result, "rounds": result["rounds_run"]}
+
+
+def _parameters(folder: Path, report: Any) -> dict[str, str]:
+    """What was chosen, as far as it is written down."""
+    if not isinstance(report, dict):
+        return {}
+    if isinstance(report.get("point"), dict):
+        chosen = {**report["point"], "seed": report.get("seed")}
+    else:
+        shown = ("protocol", "randomizer", "data", "model", "clip")
+        chosen = {name: report.get(name) for name in shown}
+        settings = report.get("settings")
+        if isinstance(settings, dict):
+            chosen |= {n: settings.get(n) for n in ("learning_rate", "averaging", "seed")}
+    return {name: _text(value) for name, value in chosen.items() if value is not None}
+
+
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _rows(folder: Path) -> list[dict[str, Any]]:

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpcheckin import __version__
-from dpcheckin.dashboard import answers
+from dpcheckin.dashboard import answers, panels, survey_routes
 from dpcheckin.dashboard.form import Form, describe
+from dpcheckin.dashboard.readers import Lines, for_reader
 from dpcheckin.dashboard.runs import RunFolder
 from dpcheckin.dashboard.workers import Workers
 from dpcheckin.errors import DpCheckinError, InvalidParameter
@@ -35,7 +37,9 @@ STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PATIENCE = 0.05  # seconds for a preview before a rougher figure is asked for as well
 PREVIEW_POINTS, OUR_POINTS, PUBLISHED_POINTS = 9, 13, 7
-_LINES = "application/x-ndjson"
+NEEDED_POINTS = 6  # of ours that are drawn however long they take: here, the ends, the quarters
+MOST_PARTS = 20  # kinds of rounds in one run
+DEAR = 0.7  # seconds of CPU time for a point above which no more than those are asked for
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'"
 
 
@@ -59,13 +63,17 @@ def application(host: str = "127.0.0.1", runs: Path | None = None) -> Starlette:
     return Starlette(
         routes=[
             Route("/", _page),
+            Route("/bounds", _bounds),
             Route("/api/describe", _describe),
             Route("/api/preview", _preview),
             Route("/api/statement", _statement),
             Route("/api/lines", _lines),
             Route("/api/solve", _solve),
+            Route("/api/tradeoff", _tradeoff),
+            Route("/api/mixed", _mixed),
             Route("/api/runs", _runs),
             Route("/api/run", _run),
+            *survey_routes.ROUTES,
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=middleware,
@@ -102,6 +110,10 @@ async def _page(request: Request) -> Response:
     return FileResponse(STATIC / "index.html")
 
 
+async def _bounds(request: Request) -> Response:
+    return FileResponse(STATIC / "bounds.html")
+
+
 async def _describe(request: Request) -> Response:
     bounds = {
         protocol: [
@@ -132,23 +144,24 @@ async def _preview(request: Request) -> Response:
     """A figure at once, a better one, then points of the line for as long as somebody listens."""
     form, over = _asked(request)
     axis, workers = form.axis(over), _workers(request)
-    figure = asyncio.ensure_future(workers.soon(answers.quick, form))
-    await asyncio.wait([figure], timeout=PATIENCE)
-    meanwhile = None if figure.done() else await _meanwhile(workers, form, figure)
-    if meanwhile is None and "problem" in await figure:
-        return JSONResponse(await figure)
 
-    async def content() -> AsyncIterator[str]:
-        if meanwhile is not None:
-            yield json.dumps(meanwhile) + "\n"
-        yield json.dumps(await figure) + "\n"
+    async def content() -> AsyncGenerator[str, None]:
+        figure = asyncio.ensure_future(workers.soon(answers.quick, form))
+        try:
+            await asyncio.wait([figure], timeout=PATIENCE)
+            meanwhile = None if figure.done() else await _meanwhile(workers, form, figure)
+            if meanwhile is not None:
+                yield json.dumps(meanwhile) + "\n"
+            yield json.dumps(await figure) + "\n"
+        finally:
+            figure.cancel()
         if "problem" in figure.result():
             return
         for x in answers.coarse_first(form.abscissas(axis, PREVIEW_POINTS)):
             point = await workers.soon(answers.quick_at, form, axis, x)
             yield json.dumps({"line": "preview", **point}) + "\n"
 
-    return StreamingResponse(content(), media_type=_LINES)
+    return Lines(content())
 
 
 async def _meanwhile(
@@ -156,16 +169,29 @@ async def _meanwhile(
 ) -> dict[str, Any] | None:
     """A rougher figure, unless the better one comes first or there is none."""
     rough = asyncio.ensure_future(workers.first(answers.rough, form))
-    await asyncio.wait([figure, rough], return_when=asyncio.FIRST_COMPLETED)
-    if figure.done() or "problem" in rough.result():
-        return None
-    found: dict[str, Any] = rough.result()
-    return found
+    try:
+        await asyncio.wait([figure, rough], return_when=asyncio.FIRST_COMPLETED)
+        if figure.done() or "problem" in rough.result():
+            return None
+        found: dict[str, Any] = rough.result()
+        return found
+    finally:
+        rough.cancel()
 
 
 async def _statement(request: Request) -> Response:
     form, _ = _asked(request)
-    return JSONResponse(await _workers(request).later(answers.statement, form))
+    workers = _workers(request)
+
+    async def both() -> dict[str, Any]:
+        # the lower bound comes from another process meanwhile: it is not what is waited for
+        found = asyncio.gather(
+            workers.next(answers.statement, form), workers.next(answers.least, form)
+        )
+        stated, bound = await found
+        return {**stated} if "problem" in stated else {"lower": None, **bound, **stated}
+
+    return await for_reader(request, both())
 
 
 async def _solve(request: Request) -> Response:
@@ -177,8 +203,23 @@ async def _solve(request: Request) -> Response:
         raise InvalidParameter("target", text, "a number above 0") from None
     quick = request.query_params.get("quick") == "1"
     workers = _workers(request)
-    ask = workers.soon if quick else workers.later
-    return JSONResponse(await ask(answers.solve, form, over, target, quick))
+    ask = workers.soon if quick else workers.next
+    return await for_reader(request, ask(answers.solve, form, over, target, quick))
+
+
+async def _tradeoff(request: Request) -> Response:
+    form, _ = _asked(request)
+    return await for_reader(request, _workers(request).later(panels.trade_off, form))
+
+
+async def _mixed(request: Request) -> Response:
+    """Several kinds of rounds in one run; every `part` is a plan as the other addresses take it."""
+    parts = [dict(parse_qsl(text)) for text in request.query_params.getlist("part")]
+    if not 0 < len(parts) <= MOST_PARTS:
+        raise InvalidParameter("part", len(parts), f"1 to {MOST_PARTS} kinds of rounds")
+    delta = request.query_params.get("delta", str(Form.delta))
+    forms = tuple(Form.read({**part, "delta": delta}) for part in parts)
+    return await for_reader(request, _workers(request).next(panels.mixed, forms))
 
 
 async def _lines(request: Request) -> Response:
@@ -190,52 +231,63 @@ async def _lines(request: Request) -> Response:
     for key in wanted:
         if key not in known:
             raise InvalidParameter("bound", key, "a published bound about the protocol")
-    return StreamingResponse(_points(_workers(request), form, axis, wanted), media_type=_LINES)
+    return Lines(_points(_workers(request), form, axis, wanted))
 
 
 Question = tuple[str, Callable[..., Any], tuple[Any, ...]]
 
 
-def _questions(form: Form, axis: str, xs: list[float], wanted: list[str]) -> list[Question]:
-    """What the workers are asked, in this order."""
-    questions: list[Question] = []
-    for x in answers.coarse_first(xs):
-        questions.append(("guarantee", answers.guarantee_at, (form, axis, x)))
+def _questions(form: Form, axis: str, wanted: list[str]) -> tuple[list[Question], list[Question]]:
+    """What the workers are asked, in this order: first what a line needs, then what refines it."""
+    needed: list[Question] = []
+    finer: list[Question] = []
+    here = float(getattr(form, axis))
+    for place, x in enumerate(answers.coarse_first(form.abscissas(axis, OUR_POINTS), here)):
+        ours = needed if place < NEEDED_POINTS else finer
+        ours.append(("guarantee", answers.guarantee_at, (form, axis, x)))
         if form.about.bounded:
-            questions.append(("lower bound", answers.lower_at, (form, axis, x)))
+            ours.append(("lower bound", answers.lower_at, (form, axis, x)))
     few = form.abscissas(axis, PUBLISHED_POINTS)
     for key in wanted:
         if axis == "rounds":  # all at once: most of the work is the same for every count
-            questions.append((key, answers.published_at, (form, key, axis, tuple(few))))
+            needed.append((key, answers.published_at, (form, key, axis, tuple(few))))
         else:
-            for x in few:
-                questions.append((key, answers.published_at, (form, key, axis, (x,))))
-    return questions
+            for x in answers.coarse_first(few, here):
+                needed.append((key, answers.published_at, (form, key, axis, (x,))))
+    return needed, finer
 
 
-async def _points(workers: Workers, form: Form, axis: str, wanted: list[str]) -> AsyncIterator[str]:
-    """Our own lines first, coarse before fine; then the published ones.
+async def _points(
+    workers: Workers, form: Form, axis: str, wanted: list[str]
+) -> AsyncGenerator[str, None]:
+    """Our own lines first, coarse before fine; then the published ones; then what refines ours.
 
     No more questions are put to the workers than they can take up at once: when the browser turns
-    away, as it does when a slider moves, the rest is never asked.
+    away, as it does when a slider moves, the rest is never asked. A line whose points are dear is
+    left coarse.
     """
     xs = form.abscissas(axis, OUR_POINTS)
-    questions = _questions(form, axis, xs, wanted)
-    yield (
-        json.dumps({"axis": axis, "from": xs[0], "to": xs[-1], "questions": len(questions)}) + "\n"
-    )
+    questions, finer = _questions(form, axis, wanted)
+    count = len(questions) + len(finer)
+    yield json.dumps({"axis": axis, "from": xs[0], "to": xs[-1], "questions": count}) + "\n"
 
     async def ask(line: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         return line, await workers.later(function, *arguments)
 
     waiting: set[asyncio.Task[Any]] = set()
+    dearest = 0.0
     try:
-        while questions or waiting:
+        while questions or waiting or finer:
+            if not questions and finer:
+                questions, finer = ([] if dearest > DEAR else finer), []
             while questions and len(waiting) < workers.width:
                 waiting.add(asyncio.create_task(ask(*questions.pop(0))))
+            if not waiting:
+                break
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 line, answer = task.result()
+                dearest = max(dearest, answer.get("seconds", 0.0))
                 yield json.dumps({"line": line, **answer}) + "\n"
     finally:
         for task in waiting:

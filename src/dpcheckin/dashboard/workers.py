@@ -1,49 +1,45 @@
-"""Worker processes for the answers, and what has been answered already.
+"""Worker processes for the answers, what has been answered already, and what nobody waits for.
 
 Accounting takes tenths of seconds of pure computing; in the server's own process it would hold up
 every other request. Previews have a process to themselves, so that they never wait behind a plot,
-and what is shown until a preview is there has another; the rest run at a lower priority. Results
-are kept, and a question asked twice at the same time is computed once.
+and what is shown until a preview is there has another; the rest run at a lower priority, statements
+before points of lines. Results are kept, and a question asked twice at the same time is computed
+once. When the last reader of a question leaves, it is not computed any longer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
+import heapq
+import itertools
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
 from typing import Any
 
+from dpcheckin.dashboard.processes import Answered, Process
+
 KEPT = 4096
-NICE = 5
+GRACE = 1.0  # seconds for a process to drop a question before it is replaced
 
 
-def _begin(lower_priority: bool) -> None:
-    """Pay for imports before the first question comes."""
-    if lower_priority and hasattr(os, "nice"):
-        os.nice(NICE)
-    import signal
-
-    from dpcheckin.dashboard import answers
-    from dpcheckin.dashboard.form import Form
-
-    # an interrupt at the terminal reaches the whole group; the server sees to the workers
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for warm in (
-        Form(population=100, rounds=2),
-        Form(population=10**9, protocol="shuffle", rounds=10),
-        Form(population=1_000, randomizer="gaussian"),
-        Form(population=1_000, cohort=100, protocol="subsampled-shuffle", colluding=0.1),
-        Form(population=1_000, protocol="distributed-check-in", randomizer="gaussian"),
-    ):
-        answers.quick(warm)
+class WorkerDied(RuntimeError):
+    """A process ended twice over the same question."""
 
 
-def _nothing() -> None:
-    """A question that only wakes a worker up."""
+@dataclass(order=True)
+class _Job:
+    """A question, how urgent it is, and how many wait for its answer."""
+
+    urgency: int
+    number: int
+    pool: str = field(compare=False)
+    function: Callable[..., Any] = field(compare=False)
+    arguments: tuple[Any, ...] = field(compare=False)
+    answer: asyncio.Future[Any] = field(compare=False)
+    readers: int = field(default=0, compare=False)
+    deaths: int = field(default=0, compare=False)
 
 
 class Workers:
@@ -51,74 +47,134 @@ class Workers:
 
     def __init__(self, processes: int | None = None) -> None:
         count = processes or max(1, min(os.cpu_count() or 1, 4))
-        self._sizes = {"soon": 1, "first": 1, "later": count}
-        self._pools = {name: self._made(name) for name in self._sizes}
+        self._pools = {
+            name: [self._made(name) for _ in range(size)]
+            for name, size in (("soon", 1), ("first", 1), ("later", count))
+        }
         self.width = count
+        self._waiting: dict[str, list[_Job]] = {name: [] for name in self._pools}
+        self._busy: dict[Process, _Job] = {}
+        self._numbers = itertools.count(1)
         self._known: OrderedDict[Hashable, Any] = OrderedDict()
-        self._asked: dict[Hashable, asyncio.Task[Any]] = {}
-        for name in ("soon", "first"):  # processes start with the first question: ask it now
-            self._pools[name].submit(_nothing)
-
-    def _made(self, pool: str) -> ProcessPoolExecutor:
-        # a fresh interpreter each: forking a process that has threads is asking for trouble
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self._sizes[pool], context, _begin, (pool == "later",))
+        self._asked: dict[Hashable, _Job] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def soon(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The answer, from the process that is kept free for this."""
-        return await self._ask("soon", function, arguments)
+        return await self._ask("soon", 0, function, arguments)
 
     async def first(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """A rougher answer, from a process of its own: for when `soon` takes its time."""
-        return await self._ask("first", function, arguments)
+        return await self._ask("first", 0, function, arguments)
+
+    async def next(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The answer, as soon as one of the other processes has time."""
+        return await self._ask("later", 0, function, arguments)
 
     async def later(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The answer, whenever one of the other processes has time."""
-        return await self._ask("later", function, arguments)
+        """The answer, once nothing more urgent waits."""
+        return await self._ask("later", 1, function, arguments)
 
     def close(self) -> None:
         """Stop the processes; what is being computed is thrown away."""
+        self._loop = None
         for pool in self._pools.values():
-            for process in list((getattr(pool, "_processes", None) or {}).values()):
-                process.terminate()
-            pool.shutdown(wait=True, cancel_futures=True)
-        # the pools own system-wide semaphores, which are given back with the last reference
+            for process in pool:
+                process.end()
         self._pools.clear()
 
+    def _made(self, pool: str) -> Process:
+        return Process(self._told, lower_priority=pool == "later")
+
     async def _ask(
-        self, pool: str, function: Callable[..., Any], arguments: tuple[Any, ...]
+        self, pool: str, urgency: int, function: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> Any:
         key = (function.__name__, arguments)
         if key in self._known:
             self._known.move_to_end(key)
             return self._known[key]
-        task = self._asked.get(key)
-        if task is None:
-            task = asyncio.create_task(self._compute(pool, key, function, arguments))
-            self._asked[key] = task
-            task.add_done_callback(lambda _: self._asked.pop(key, None))
-        # whoever asked may go away; others may be waiting for the same answer
-        return await asyncio.shield(task)
-
-    async def _compute(
-        self,
-        pool: str,
-        key: Hashable,
-        function: Callable[..., Any],
-        arguments: tuple[Any, ...],
-    ) -> Any:
-        used = self._pools[pool]
+        self._loop = asyncio.get_running_loop()
+        job = self._asked.get(key)
+        if job is None:
+            answer = self._loop.create_future()
+            job = _Job(urgency, next(self._numbers), pool, function, arguments, answer)
+            self._asked[key] = job
+            heapq.heappush(self._waiting[pool], job)
+            self._hand_out(pool)
+        job.readers += 1
         try:
-            answer = await asyncio.wrap_future(used.submit(function, *arguments))
-        except BrokenProcessPool:
-            # a worker was killed (out of memory, by hand): start afresh, and ask once more
-            if self._pools[pool] is used:
-                self._pools[pool] = self._made(pool)
-            answer = await asyncio.wrap_future(self._pools[pool].submit(function, *arguments))
-        self._known[key] = answer
+            # whoever asked may go away; others may be waiting for the same answer
+            found = await asyncio.shield(job.answer)
+        finally:
+            job.readers -= 1
+            if self._asked.get(key) is job and (job.answer.done() or not job.readers):
+                del self._asked[key]
+                self._drop(job)
+        self._known[key] = found
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
-        return answer
+        return found
+
+    def _hand_out(self, pool: str) -> None:
+        """Give the most urgent questions to processes that have none."""
+        for process in self._pools.get(pool, ()):
+            if process not in self._busy and self._waiting[pool]:
+                job = heapq.heappop(self._waiting[pool])
+                self._busy[process] = job
+                process.ask(job.number, job.function, job.arguments)
+
+    def _drop(self, job: _Job) -> None:
+        """Nobody waits for this any longer."""
+        if job.answer.done():
+            return
+        job.answer.cancel()
+        if job in self._waiting[job.pool]:
+            self._waiting[job.pool].remove(job)
+            heapq.heapify(self._waiting[job.pool])
+        for process, current in self._busy.items():
+            if current is job and self._loop is not None:
+                process.call_off(job.number)
+                self._loop.call_later(GRACE, self._insist, process, job)
+
+    def _insist(self, process: Process, job: _Job) -> None:
+        """End a process that has not dropped its question."""
+        if self._busy.get(process) is job:
+            process.end()  # its death is noticed, and it is replaced
+
+    def _told(self, process: Process, answered: Answered | None) -> None:
+        """A process says something, on its own thread; `None` is its end."""
+        if self._loop is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._heard, process, answered)
+            except RuntimeError:  # the loop is closed: nobody waits
+                return
+
+    def _heard(self, process: Process, answered: Answered | None) -> None:
+        pool = next((name for name, some in self._pools.items() if process in some), None)
+        if pool is None:  # replaced, or everything is closed
+            return
+        job = self._busy.pop(process, None)
+        if answered is None:
+            process.end()
+            self._pools[pool][self._pools[pool].index(process)] = self._made(pool)
+            if job is not None:
+                self._ask_again(job)
+        elif job is not None and not job.answer.done():
+            if answered.problem is not None:
+                job.answer.set_exception(answered.problem)
+            else:
+                job.answer.set_result(answered.value)
+        self._hand_out(pool)
+
+    def _ask_again(self, job: _Job) -> None:
+        """A process was killed (out of memory, by hand): ask another, once."""
+        job.deaths += 1
+        if job.answer.done():
+            return
+        if job.deaths > 1:
+            job.answer.set_exception(WorkerDied("a worker process was terminated abruptly, twice"))
+        else:
+            heapq.heappush(self._waiting[job.pool], job)
 
 
-__all__ = ["Workers"]
+__all__ = ["WorkerDied", "Workers"]

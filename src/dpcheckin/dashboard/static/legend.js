@@ -22,9 +22,12 @@ export function linesOf(protocol, tables) {
   return [...ours, ...theirs];
 }
 
+// Where the page of published bounds tells about one of them.
+export const anchorOf = (key) => key.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "");
+
 export function explain(line) {
   const rows = [["b", line.name], ["span", `${line.kind} · ${line.citation ?? line.source}`], ["span", line.statement]];
-  if (line.kind === "refuted claim") rows.push(["refuted", `Refuted: ${line.erratum ?? "see docs/errata.md"}`]);
+  if (line.kind === "refuted claim") rows.push(["refuted", `Refuted: ${line.erratum ?? "see the page of published bounds"}`]);
   else if (line.erratum) rows.push(["span", `Erratum: ${line.erratum}`]);
   return rows;
 }
@@ -66,8 +69,15 @@ export class Legend {
     const name = document.createElement("span");
     name.className = "name";
     const small = document.createElement("small");
-    small.textContent = line.key === "guarantee" || line.key === "lower bound" ? line.source : `${line.source.split(" ")[0]} · ${line.kind}`;
-    name.append(`${line.name} `, small);
+    const about = document.createElement("small");
+    if (line.citation) {
+      const paper = document.createElement("a");
+      Object.assign(paper, { href: `/bounds#${anchorOf(line.key)}`, textContent: line.source.split(" ")[0] });
+      paper.setAttribute("aria-label", `${line.source}: what it says and its errata`);
+      small.textContent = `· ${line.kind}`;
+      about.append(paper, " ");
+    } else small.textContent = line.source;
+    name.append(`${line.name} `, about, small);
     const value = document.createElement("span");
     value.className = "value";
     // screen readers get the explanation with the switch, others on hover and focus

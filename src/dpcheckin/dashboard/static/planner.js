@@ -4,12 +4,15 @@
 
 import { Aim } from "./aim.js";
 import { aborted, getJson, getLines } from "./api.js";
+import { csv, png, save, svgText } from "./export.js";
+import { Beside, Mixed } from "./kept.js";
 import { explain, Legend, linesOf } from "./legend.js";
 import { grouped, parse, tick } from "./numbers.js";
 import { Plot } from "./plot.js";
 import { outward } from "./scale.js";
 import { tableOf } from "./table.js";
 import { Texts } from "./texts.js";
+import { TradeOff } from "./tradeoff.js";
 
 const REST = 300; // milliseconds without a change after which the form is at rest
 const TITLES = {
@@ -23,6 +26,10 @@ export class Planner {
   constructor(state, fields, tables) {
     Object.assign(this, { state, fields, tables, points: new Map(), preview: [], timer: 0 });
     this.texts = new Texts();
+    this.tradeoff = new TradeOff();
+    this.beside = new Beside(state, fields, tables, () => this.#draw());
+    new Mixed(state, fields, tables);
+    for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", () => this.#export(button.dataset.as));
     this.plot = new Plot($("plot"), $("tip"), {
       describe: (line, point) => [...explain(line.about).slice(0, 2), ["span", `ε = ${point.text} at ${TITLES[this.axis]} ${grouped(point.x)}`], ...explain(line.about).slice(3)],
       pick: (y) => this.aim.at(Number(y.toPrecision(3))),
@@ -39,6 +46,7 @@ export class Planner {
     });
     state.onChange((changed) => this.#changed(changed));
     this.#changed(null);
+    this.#settleNow(); // nobody is typing yet
     if (state.get("target")) this.aim.ask();
   }
 
@@ -59,7 +67,8 @@ export class Planner {
   #changed(changed) {
     const only = (names) => changed !== null && changed.every((name) => names.includes(name));
     if (only(["target"])) return this.#draw();
-    if (only(["view", "run"])) return undefined;
+    if (only(["view", "run", "parts"])) return undefined;
+    if (only(["beside"])) return this.#rest();
     this.lines = linesOf(this.state.get("protocol"), this.tables);
     this.legend.show(this.lines, this.hidden);
     this.#choices();
@@ -67,7 +76,9 @@ export class Planner {
       this.#draw();
       return this.#rest();
     }
-    this.#forget();
+    // what is drawn stays until there is something to take its place, unless its axes are others
+    this.outdated = true;
+    if (changed === null || ["over", "protocol", "randomizer"].some((name) => changed.includes(name))) this.#forget();
     if (!only(["over"])) this.#busy();
     this.aim.forget();
     this.#ask();
@@ -96,6 +107,7 @@ export class Planner {
   }
 
   #forget() {
+    this.outdated = false;
     this.points.clear();
     this.preview = [];
     this.range = null;
@@ -106,6 +118,7 @@ export class Planner {
     $("epsilon").dataset.stale = "true";
     $("cards").dataset.stale = "true"; // out of sight: they are about another plan
     this.#status("busy", "computing");
+    this.stated = null;
   }
 
   #status(kind, text) {
@@ -142,6 +155,7 @@ export class Planner {
     if (answer.problem) return answer.line ? undefined : this.#refused(answer);
     if (answer.epsilon) {
       this.#accepted();
+      if (this.outdated) this.#forget();
       if ($("status").dataset.state === "certified") return undefined;
       $("epsilon").textContent = answer.epsilon.text;
       $("epsilon").dataset.stale = "false";
@@ -165,6 +179,11 @@ export class Planner {
     this.timer = setTimeout(() => this.#settle(), REST);
   }
 
+  #settleNow() {
+    clearTimeout(this.timer);
+    this.#settle();
+  }
+
   async #settle() {
     this.rest_abort = new AbortController();
     const { signal } = this.rest_abort;
@@ -174,6 +193,7 @@ export class Planner {
       if (signal.aborted) return;
       this.#stated(answer);
       if (answer.problem) return;
+      if (this.outdated) this.#forget();
       const asked = new URLSearchParams({ ...query, over: this.over });
       for (const line of this.lines)
         if (line.citation && !this.hidden.has(line.key)) asked.append("bound", line.key);
@@ -186,8 +206,10 @@ export class Planner {
         this.#received(answer);
       });
       this.preview = [];
+      await this.beside.ask(this.over, signal);
       $("progress").dataset.state = "done";
       this.#draw();
+      await this.tradeoff.ask(query, signal);
     } catch (problem) {
       if (!aborted(problem)) this.#offline(problem);
     }
@@ -196,6 +218,7 @@ export class Planner {
   #stated(answer) {
     if (answer.problem) return this.#refused(answer);
     this.#accepted();
+    this.stated = answer;
     $("epsilon").dataset.stale = $("cards").dataset.stale = "false";
     $("epsilon").textContent = $("trusted-figure").textContent = answer.epsilon.text;
     $("untrusted-figure").textContent = answer.local?.text ?? "–";
@@ -242,17 +265,17 @@ export class Planner {
     $("caption").textContent = "";
     $("progress").dataset.state = "done";
     this.texts.show({});
-    this.#forget();
+    $("plot-panel").dataset.state = "problem"; // greyed: it is about the plan before
     if (!this.fields.complain(answer.field, answer.problem)) {
       $("problem").textContent = answer.problem;
       $("problem").hidden = false;
     } else $("problem").hidden = true;
-    this.here = null;
-    this.#draw();
+    this.tradeoff.clear();
   }
 
   #accepted() {
     this.fields.content();
+    $("plot-panel").dataset.state = "";
     $("problem").hidden = true;
   }
 
@@ -277,8 +300,29 @@ export class Planner {
     return this.plot.tell(explain(line), box.left - frame.left + 40, frame.height - 30);
   }
 
-  #draw() {
+  // As it is drawn; the kept plan comes last.
+  get #shown() {
     const shown = this.lines.filter((line) => !this.hidden.has(line.key));
+    return this.beside.plan ? [...shown, this.beside.line] : shown;
+  }
+
+  async #export(as) {
+    const name = `dpcheckin-epsilon-against-${this.axis.replaceAll("_", "-")}.${as}`;
+    this.points.set("beside", this.beside.points);
+    if (as === "svg") save(name, svgText($("plot")), "image/svg+xml");
+    if (as === "png") save(name, await png($("plot")), "image/png");
+    if (as === "csv") save(name, csv(this.axis, this.#shown, this.points), "text/csv");
+    if (as === "json") {
+      const lines = this.#shown.map(({ key, name: title, kind, citation, erratum }) => ({ name: title, kind, citation, erratum, points: (this.points.get(key) ?? []).map(({ x, y, text }) => ({ x, epsilon: y, rounded: text })) }));
+      const { texts: _, ...stated } = this.stated ?? {};
+      save(name, JSON.stringify({ plan: this.fields.query(), axis: this.axis, statement: stated, lines, version: this.tables.version }, null, 1), "application/json");
+    }
+  }
+
+  #draw() {
+    if (this.outdated) return undefined; // what is shown stays as it is
+    const shown = this.#shown;
+    this.points.set("beside", this.beside.points);
     const lines = shown.map((line) => ({
       key: line.key, kind: line.look, hue: line.hue, fills: line.fills, about: line, points: this.points.get(line.key) ?? [],
     }));

@@ -68,13 +68,38 @@ export class Runs {
         const [label, radio, name, facts] = ["label", "input", "b", "small"].map((tag) => document.createElement(tag));
         Object.assign(radio, { type: "radio", name: "run", value: run.name, checked: run.name === this.chosen });
         radio.addEventListener("change", () => this.state.set({ run: run.name }));
-        name.textContent = run.name;
+        name.textContent = run.title;
         facts.textContent = `${run.state} · round ${grouped(run.round)} · ${percent(run.accuracy)} at ε\u00a0≤\u00a0${run.epsilon}`;
         label.append(radio, name, facts);
         return label;
       }),
     );
+    $("runs-table").replaceChildren(this.#table());
     if (focused) $("runs-list").querySelector(":checked")?.focus();
+  }
+
+  // Every run a row; on a narrow screen a row becomes a card with all its columns.
+  #table() {
+    const names = [...new Set(this.runs.flatMap((run) => Object.keys(run.parameters)))];
+    const columns = [
+      ["run", (run) => run.title], ["state", (run) => run.state], ["rounds", (run) => grouped(run.round)],
+      ["accuracy", (run) => percent(run.accuracy)], ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
+      ...names.map((name) => [name.replaceAll("_", " "), (run) => run.parameters[name] ?? ""]),
+    ];
+    const table = document.createElement("table");
+    const head = table.createTHead().insertRow();
+    for (const [title] of columns) head.append(Object.assign(document.createElement("th"), { textContent: title, scope: "col" }));
+    const body = table.createTBody();
+    for (const run of this.runs) {
+      const row = body.insertRow();
+      columns.forEach(([title, text], i) => {
+        const cell = document.createElement(i ? "td" : "th");
+        cell.textContent = text(run);
+        cell.dataset.column = title;
+        row.append(cell);
+      });
+    }
+    return table;
   }
 
   async #look() {
@@ -89,7 +114,13 @@ export class Runs {
 
   #show(run) {
     const { rows, report } = run;
-    $("run-name").textContent = run.name;
+    $("run-name").textContent = run.title;
+    $("run-parameters").replaceChildren(...Object.entries(run.parameters).flatMap(([name, text]) => {
+      const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
+      dt.textContent = name.replaceAll("_", " ");
+      dd.textContent = text;
+      return [dt, dd];
+    }));
     $("run-state").textContent = run.state;
     $("run-state").dataset.state = run.state;
     $("run-caption").textContent = report ? `${report.protocol}; ${report.randomizer}` : `looked at every second`;

@@ -3,7 +3,7 @@
 
 import { plain } from "./numbers.js";
 
-const EXTRA = { view: "planner", over: "", hide: "", target: "", run: "" };
+const EXTRA = { view: "planner", over: "", hide: "", target: "", run: "", beside: "", parts: "" };
 
 export class State {
   constructor(defaults) {

@@ -1,0 +1,182 @@
+"""`dpcheckin survey plan` and `survey run`: what a question costs, and its answer in simulation.
+
+The options are those of `dpcheckin.survey.options`; this file adds where results go, the progress
+bar and what is printed.
+"""
+
+from __future__ import annotations
+
+import json as json_format
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dpcheckin.cli.options import options_from
+from dpcheckin.cli.waiting import waiting
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.survey.names import KINDS
+from dpcheckin.survey.options import SurveyOptions
+
+if TYPE_CHECKING:
+    from dpcheckin.survey import Query, SurveyPlan
+    from dpcheckin.survey.simulation import Outcome
+
+Kind = Annotated[str, typer.Argument(help=", ".join(KINDS) + ".")]
+Json = Annotated[bool, typer.Option("--json", help="Print everything as JSON.")]
+
+
+@options_from(SurveyOptions)
+def plan(kind: Kind, options: SurveyOptions, json: Json = False) -> None:
+    """The survey of least error at a certified epsilon, or of least epsilon for a wanted error."""
+    from dpcheckin.survey import plan_survey
+
+    query = options.query(kind)
+    if options.population is None:
+        raise InvalidParameter("population", None, "a whole number (the option is required)")
+    with waiting("survey plan"):
+        found = plan_survey(options.wish(query, options.population))
+    if json:
+        typer.echo(json_format.dumps(found.as_document()))
+    else:
+        _print_plan(found)
+
+
+@options_from(SurveyOptions)
+def run(
+    kind: Kind,
+    options: SurveyOptions,
+    data: Annotated[Path, typer.Option(help="CSV file with a header, one client a line.")],
+    column: Annotated[str, typer.Option(help="Its column; several with commas for vectors.")],
+    out: Annotated[Path, typer.Option(help="Folder for rounds, estimate, picture and page.")],
+    seed: Annotated[int, typer.Option(help="Of every draw.")] = 0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run that OUT already has.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Plan a survey, play it on the values of a file, and write estimate, intervals and picture."""
+    from dpcheckin.survey import plan_survey, simulate
+    from dpcheckin.survey.report import write_report
+
+    if out.exists() and not out.is_dir():
+        raise InvalidParameter("out", str(out), "a folder")
+    if (out / "rounds").exists() and not resume:
+        raise InvalidParameter("out", str(out), "a folder without a run, or --resume")
+    with _bar() as bar, _interrupted(out):
+        task = bar.add_task("reading", total=None)
+        values, query = _question(kind, options, data, column)
+        bar.update(task, description="planning")
+        planned = plan_survey(options.wish(query, len(values)))
+        total = round(planned.survey.sample.reports)
+        bar.update(task, total=total, description="reports")
+        before: dict[int, int] = {}
+
+        def show(index: int, done: int, of: int) -> None:
+            before[index] = done
+            bar.update(task, completed=sum(before.values()))
+
+        outcome = simulate(
+            planned.survey, values, seed, confidence=options.confidence,
+            simultaneous=options.simultaneous, folder=out, on_progress=show,
+        )  # fmt: skip
+        bar.update(task, description="writing")
+        facts = write_report(out, planned, outcome)
+    if json:
+        typer.echo(json_format.dumps(facts))
+    else:
+        _print_plan(planned)
+        _print_estimate(outcome, facts, out)
+
+
+def _question(kind: str, options: SurveyOptions, data: Path, column: str) -> tuple[Any, Query]:
+    """The values of the file, and the query; bounds and categories must be public knowledge."""
+    from dpcheckin.survey.data import read_column, read_columns
+
+    if kind == "vector-mean":
+        columns = tuple(part.strip() for part in column.split(","))
+        vectors = read_columns(data, columns)
+        return vectors, replace(options, dimension=len(columns)).query(kind)
+    values = read_column(data, column)
+    if kind == "histogram" and options.categories is None:
+        names = sorted(set(values.tolist()))
+        typer.echo(
+            f"the {len(names)} categories are taken from the data, as if they were public", err=True
+        )
+        return values, replace(options, categories=",".join(names)).query(kind)
+    return values, options.query(kind)
+
+
+def _print_plan(found: SurveyPlan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpcheckin.accounting.statements import rounded_up
+
+    facts = found.as_document()
+    table = Table(show_header=False)
+    table.add_row("randomizer", facts["randomizer"])
+    table.add_row("local epsilon", f"{facts['local_epsilon']:g}")
+    table.add_row("rounds × rate", f"{facts['rounds']} × {facts['rate']:g}")
+    table.add_row("root mean squared error", f"{facts['error']:.4g} {facts['unit']}")
+    table.add_row(f"{facts['confidence']:.0%} interval", f"± {facts['half_width']:.4g}")
+    table.add_row(
+        "bytes", f"{facts['report_bytes']} a report, {facts['client_bytes']:.3g} a client"
+    )
+    table.add_row("epsilon (certified)", rounded_up(facts["epsilon"]))
+    table.add_row("if the shuffler colludes", rounded_up(facts["colluding_epsilon"]))
+    for clients, bound in facts["influence"].items():
+        moved = f"move no figure by more than {rounded_up(bound)} {facts['unit']}"
+        table.add_row(f"colluding clients: {clients}", moved)
+    for rival in facts["rivals"][:4]:
+        name = f"{rival['mechanism']}, {rival['rounds']} × {facts['rate']:g}"
+        table.add_row(f"  or {name}", f"{rival['score']:.4g}")
+    console = Console()
+    console.print(table)
+    console.print(facts["statement"], highlight=False, soft_wrap=True)
+
+
+def _print_estimate(outcome: Outcome, facts: dict[str, Any], out: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpcheckin.accounting.statements import rounded_up
+
+    e = outcome.estimate
+    table = Table("", "estimate", f"{e.confidence:.0%} interval", "truth")
+    order = (-e.values).argsort(kind="stable")[:12] if len(e.names) > 12 else range(len(e.names))
+    for i in order:
+        between = f"{e.lower[i]:.6g} … {e.upper[i]:.6g}"
+        table.add_row(e.names[i], f"{e.values[i]:.6g}", between, f"{outcome.truth[i]:.6g}")
+    Console().print(table)
+    if e.dropped:
+        typer.echo(f"{e.dropped:,} reports that no client could have made were dropped")
+    for clients, bound in facts["influence"].items():
+        moved = f"moved no figure by more than {rounded_up(bound)}"
+        typer.echo(f"colluding clients: {clients} {moved}")
+    typer.echo(f"report: {out / 'report.html'} (estimate.csv, .json and .png beside it)")
+
+
+@contextmanager
+def _interrupted(out: Path) -> Iterator[None]:
+    """Say how to go on; finished rounds are in the folder."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (out / "rounds").exists():
+            typer.echo("\ninterrupted: the same command with --resume goes on", err=True)
+        raise
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    # the bar goes to stderr, when somebody is looking: stdout is for results
+    console = Console(file=sys.stderr)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

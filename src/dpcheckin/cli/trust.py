@@ -1,0 +1,67 @@
+"""`dpcheckin trust`: who could work with whom, and the epsilon that is left against each."""
+
+from __future__ import annotations
+
+import json as json_format
+from typing import Annotated
+
+import typer
+
+from dpcheckin.cli.account import (
+    Colluding,
+    Delta,
+    Json,
+    LocalEpsilon,
+    Population,
+    Randomizer,
+    Rate,
+    Rounds,
+    needed,
+)
+from dpcheckin.options import DEFAULT_DELTA
+
+
+def trust(
+    population: Population = None,
+    rate: Rate = None,
+    local_epsilon: LocalEpsilon = None,
+    rounds: Rounds = 1,
+    delta: Delta = DEFAULT_DELTA,
+    minimum_batch: Annotated[int, typer.Option(help="Fewest reports of a round that is used.")] = 0,
+    randomizer: Randomizer = "any",
+    colluding: Colluding = 0.0,
+    issuer: Annotated[
+        bool, typer.Option("--issuer/--no-issuer", help="Do reports carry tokens of an issuer?")
+    ] = True,
+    json: Json = False,
+) -> None:
+    """Epsilon left against each coalition of shuffler, analyzer and issuer (shuffled check-in)."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpcheckin.accounting import CheckInRound
+    from dpcheckin.protocols.coalitions import coalitions
+    from dpcheckin.protocols.questions import RunQuestion
+
+    question = RunQuestion(
+        "shuffled-check-in",
+        population=needed("population", population),
+        rate=rate,
+        local_epsilon=local_epsilon,
+        rounds=needed("rounds", rounds),
+        randomizer=randomizer,
+        colluding=colluding,
+    )
+    one = question.round(delta)
+    assert isinstance(one, CheckInRound)
+    found = coalitions(one, question.rounds, delta, minimum_batch, tokens=issuer)
+    if json:
+        said = {"delta": delta, "tokens": issuer, "coalitions": [c.to_json() for c in found]}
+        print(json_format.dumps(said))
+        return
+    table = Table("who works together", "epsilon left", "what it rests on")
+    for coalition in found:
+        table.add_row(coalition.parties, coalition.figure, coalition.basis)
+    Console(width=100).print(table)
+    if not issuer:
+        print("Without an issuer the shuffler is trusted to invent no reports.")

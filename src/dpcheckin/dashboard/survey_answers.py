@@ -1,0 +1,205 @@
+"""What the survey panels ask for, as functions from a question to plain data.
+
+They run in worker processes, as those of `answers` do. A question is the options of `dpcheckin
+survey plan` that the page offers; the page has no planner of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from dpcheckin.accounting import Kind
+from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.dashboard.answers import Answer, answering
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.survey.names import KINDS
+from dpcheckin.survey.options import SurveyOptions
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "count": (),
+    "histogram": ("categories",),
+    "mean": ("low", "high"),
+    "sum": ("low", "high"),
+    "vector-mean": ("dimension", "clip"),
+    "quantiles": ("low", "high", "bins", "quantiles"),
+    "distribution": ("low", "high", "bins"),
+    "heavy-hitters": ("bits", "top"),
+}
+"""What each kind of question needs besides the fields of all of them."""
+COMMON = ("population", "epsilon", "delta", "rounds", "rate", "largest_local_epsilon")
+DEFAULTS = {
+    "kind": "histogram", "categories": "20", "low": "0", "high": "100", "bins": "64",
+    "quantiles": "0.25,0.5,0.75", "dimension": "10", "clip": "1", "bits": "24", "top": "50",
+    "population": "100000", "epsilon": "1", "delta": "1e-6", "rounds": "1", "rate": "1",
+    "largest_local_epsilon": "", "over": "epsilon",
+}  # fmt: skip
+AXES = {"epsilon": (1e-3, 20.0), "population": (50.0, 1e9)}
+POINTS = 9
+_TEXTS = ("categories", "quantiles")
+_WHOLE = ("population", "rounds", "bins", "dimension", "bits", "top")
+MOST_NAMES = 10_000  # characters
+
+
+@dataclass(frozen=True)
+class SurveyForm:
+    """A question with its options, as the page has them.
+
+    Args:
+        kind: one of the survey's kinds.
+        options: of `dpcheckin survey plan`.
+    """
+
+    kind: str
+    options: SurveyOptions
+
+    @staticmethod
+    def read(given: Mapping[str, str]) -> SurveyForm:
+        """The question that a query stands for; what does not matter to its kind is left out."""
+        kind = given.get("kind", DEFAULTS["kind"])
+        if kind not in KINDS:
+            raise InvalidParameter("kind", kind, "one of " + ", ".join(KINDS))
+        values: dict[str, Any] = {}
+        for name in (*FIELDS[kind], *COMMON):
+            text = given.get(name, DEFAULTS[name]).strip()
+            if text:
+                values[name] = text if name in _TEXTS else _number(name, text)
+        if len(values.get("categories", "")) > MOST_NAMES:
+            raise InvalidParameter("categories", "a long text", f"at most {MOST_NAMES} characters")
+        if values.get("categories", "").startswith("@"):  # the page reads no files
+            raise InvalidParameter("categories", values["categories"], "a number, or names")
+        form = SurveyForm(kind, SurveyOptions(**values))
+        for name in ("population", "epsilon"):
+            if name not in values:
+                raise InvalidParameter(name, "", "a number")
+        form.options.wish(form.options.query(kind), form.population)  # refuses what cannot be
+        return form
+
+    @property
+    def population(self) -> int:
+        """Clients."""
+        assert self.options.population is not None
+        return self.options.population
+
+    def at(self, axis: str, x: float) -> SurveyForm:
+        """The same question elsewhere along an axis."""
+        moved: dict[str, Any] = {axis: round(x) if axis == "population" else x}
+        return replace(self, options=replace(self.options, **moved))
+
+    def abscissas(self, axis: str, count: int = POINTS) -> list[float]:
+        """Places along the axis around where the question is."""
+        if axis not in AXES:
+            raise InvalidParameter("over", axis, "one of " + ", ".join(AXES))
+        here, (least, most) = float(getattr(self.options, axis)), AXES[axis]
+        wide = 8.0 if axis == "epsilon" else 10.0
+        low, high = max(here / wide, least), min(here * wide, most)
+        if not low < here < high:
+            raise InvalidParameter(axis, here, f"between {least:g} and {most:g} for a plot")
+        half = count // 2
+        below = [here * (low / here) ** (i / half) for i in range(half, 0, -1)]
+        above = [here * (high / here) ** (i / half) for i in range(1, half + 1)]
+        places = [*below, here, *above]
+        return [float(round(x)) for x in places] if axis == "population" else places
+
+    def shell(self) -> str:
+        """The command that plans the same survey."""
+        words = ["dpcheckin", "survey", "plan", self.kind]
+        for field in fields(self.options):
+            value = getattr(self.options, field.name)
+            if field.name in (*FIELDS[self.kind], *COMMON) and value is not None:
+                shown = value if isinstance(value, str) else f"{value:.12g}"
+                words += [f"--{field.name.replace('_', '-')}", shlex.quote(shown)]
+        return " ".join(words)
+
+
+def _number(name: str, text: str) -> float | int:
+    plain = text.replace(",", "").replace("_", "")
+    try:
+        value = float(plain)
+    except ValueError:
+        raise InvalidParameter(name, text, "a number") from None
+    if not math.isfinite(value):
+        raise InvalidParameter(name, text, "a finite number")
+    if name in _WHOLE:
+        if value != int(value):
+            raise InvalidParameter(name, text, "a whole number")
+        return int(value)
+    return value
+
+
+@answering
+def survey_plan(form: SurveyForm) -> Answer:
+    """The survey of least error: its randomizer, errors, bytes and both trust figures."""
+    from dpcheckin.survey import plan_survey
+
+    wish = form.options.wish(form.options.query(form.kind), form.population)
+    found = plan_survey(wish)
+    facts = found.as_document()
+    shuffled, colluding = found.guarantee.sentences()
+    local = found.guarantee.local
+    return {
+        "randomizer": facts["randomizer"].partition(", local epsilon")[0],
+        "local_epsilon": f"{facts['local_epsilon']:g}",
+        "rounds": facts["rounds"],
+        "rate": f"{facts['rate']:g}",
+        "error": {"value": found.error, "text": f"{found.error:.4g}"},
+        "half_width": f"{found.half_width:.4g}",
+        "confidence": f"{found.confidence:.0%}",
+        "unit": facts["unit"],
+        "bytes": f"{facts['report_bytes']} a report, {facts['client_bytes']:.3g} a client",
+        "epsilon": Kind.GUARANTEE.figure(found.guarantee.epsilon.upper),
+        "local": None if local is None else Kind.GUARANTEE.figure(local.epsilon),
+        "trusted": shuffled,
+        "untrusted": colluding,
+        "influence": [[clients, rounded_up(b)] for clients, b in facts["influence"].items()],
+        "rivals": [
+            f"{one['mechanism']}, {one['rounds']} × {facts['rate']:g}: {one['score']:.4g}"
+            for one in facts["rivals"]
+        ],
+        "shell": form.shell(),
+    }
+
+
+@answering
+def survey_error_at(form: SurveyForm, axis: str, x: float) -> Answer:
+    """The least error at one place of the axis, as the planner finds it."""
+    from dpcheckin.survey import plan_survey
+
+    there = form.at(axis, x)
+    options = there.options
+    found = plan_survey(options.wish(options.query(form.kind), there.population))
+    return {"x": x, "y": found.error, "text": f"{found.error:.4g}", "by": found.survey.mechanism}
+
+
+@answering
+def survey_central_at(form: SurveyForm, axis: str, x: float) -> Answer:
+    """The error of the central Gaussian mechanism of the same epsilon and delta, if it has one."""
+    from dpcheckin.survey.sampling import gaussian_mu
+
+    there = form.at(axis, x)
+    options = there.options
+    assert options.epsilon is not None
+    moved = _sensitivity(form.kind, options, there.population)
+    if moved is None:
+        raise InvalidParameter("kind", form.kind, "count, histogram, mean or sum for a centre")
+    error = moved / gaussian_mu(options.epsilon, options.delta)
+    return {"x": x, "y": error, "text": f"{error:.4g}"}
+
+
+def _sensitivity(kind: str, options: SurveyOptions, population: int) -> float | None:
+    """How far one client moves the answer of a server that sees every value."""
+    if kind == "count":
+        return 1.0
+    if kind == "histogram":
+        return math.sqrt(2.0)
+    if kind not in ("mean", "sum") or options.low is None or options.high is None:
+        return None
+    return (options.high - options.low) / (population if kind == "mean" else 1)
+
+
+def has_centre(kind: str) -> bool:
+    """Whether the plot has a second line."""
+    return kind in ("count", "histogram", "mean", "sum")

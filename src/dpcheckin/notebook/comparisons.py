@@ -1,0 +1,136 @@
+"""`dp.compare`: every bound about one run, side by side, each labelled as what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from dpcheckin.accounting.parameters import count, open_probability
+from dpcheckin.accounting.published import Setting
+from dpcheckin.accounting.statements import rounds_in_words
+from dpcheckin.display import Tabular, axes_for
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.report.compare import Line
+from dpcheckin.report.compare import compare as compared
+
+_COLOURS = {
+    "guarantee": "#1b9e4b",
+    "lower bound": "#1f5fbf",
+    "conjecture": "#e08214",
+    "refuted claim": "#d62728",
+}
+
+
+@dataclass(frozen=True)
+class Comparison(Tabular):
+    """Bounds about one run, the least epsilon first, those that do not apply last.
+
+    Args:
+        setting: The run.
+        lines: The bounds.
+    """
+
+    setting: Setting
+    lines: tuple[Line, ...]
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.lines)
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, index: int) -> Line:
+        return self.lines[index]
+
+    @property
+    def caption(self) -> str:
+        s = self.setting
+        return f"{s.protocol}: epsilon at delta = {s.delta:g} after {rounds_in_words(s.rounds)}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """One row for every bound, those that do not apply included."""
+        return [line.to_json() for line in self.lines]
+
+    def shown(self) -> list[dict[str, str]]:
+        return [
+            {
+                "ε": line.kind.figure(line.epsilon, 5),
+                "kind": line.kind.value,
+                "bound": line.name,
+                "source": line.source,
+                "note": line.note or "",
+            }
+            for line in self.lines
+            if line.epsilon is not None
+        ]
+
+    def plot(self, axes: Any = None) -> Any:
+        """One bar for every bound that applies; colour tells its kind.
+
+        Args:
+            axes: Of matplotlib, to draw on; left out, a new figure.
+        """
+        axes = axes_for(axes, xlabel="ε", ylabel="")
+        lines = [line for line in reversed(self.lines) if line.epsilon is not None]
+        names = [f"{line.key} ({line.kind.value})" for line in lines]
+        axes.barh(
+            range(len(lines)),
+            [line.epsilon or 0.0 for line in lines],
+            color=[_COLOURS[line.kind.value] for line in lines],
+        )
+        axes.set_yticks(range(len(lines)), names, fontsize=7)
+        axes.set_xscale("log")
+        return axes
+
+
+def compare(
+    population: int,
+    rate: float | None = None,
+    local_epsilon: float | None = None,
+    rounds: int = 1,
+    delta: float = DEFAULT_DELTA,
+    *,
+    protocol: str = "shuffled-check-in",
+    cohort: int | None = None,
+    local_delta: float = 0.0,
+    noise_multiplier: float | None = None,
+    slots: int | None = None,
+    check_in_probability: float | None = None,
+) -> Comparison:
+    """Every published bound that speaks about a run, ours among them.
+
+    Args:
+        population: Number of clients.
+        rate: Probability that a client checks in to a round.
+        local_epsilon: Epsilon of one report.
+        rounds: Number of rounds, or windows.
+        delta: Of the statements.
+        protocol: shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in,
+            distributed-check-in-removal, random-check-in-fixed, random-check-in-averaged or
+            random-check-in-sliding.
+        cohort: Size of a fixed cohort.
+        local_delta: Delta of one report.
+        noise_multiplier: Gaussian noise per clipping norm, instead of an epsilon.
+        slots: Of a window.
+        check_in_probability: To check in to a window at all.
+    """
+    setting = Setting(
+        protocol=protocol, population=population, rounds=rounds, delta=delta, rate=rate,
+        cohort=cohort, local_epsilon=local_epsilon, local_delta=local_delta,
+        noise_multiplier=noise_multiplier, slots=slots, check_in_probability=check_in_probability,
+    )  # fmt: skip
+    return Comparison(setting, tuple(compared(checked(setting))))
+
+
+def checked(setting: Setting) -> Setting:
+    """The setting, if all that every bound needs is there and makes sense."""
+    count("population", setting.population)
+    count("rounds", setting.rounds)
+    open_probability("delta", setting.delta)
+    if setting.rate is not None and not 0.0 < setting.rate <= 1.0:
+        raise InvalidParameter("rate", setting.rate, "above 0 and at most 1")
+    if setting.local_epsilon is None and setting.noise_multiplier is None:
+        raise InvalidParameter("local_epsilon", None, "a local epsilon or a noise multiplier")
+    return setting

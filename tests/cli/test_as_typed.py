@@ -1,0 +1,210 @@
+"""What people type and what they are told: numbers, options with dashes, hints, signs of life."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+import typer.main
+
+from cli_in_process import run_cli
+from dpcheckin.accounting import Kind
+from dpcheckin.cli import EXTRAS, application, waiting
+from dpcheckin.cli.numbers import number
+from dpcheckin.cli.waiting import waiting as signs
+from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.report.compare import Line
+from dpcheckin.report.panel import Column, Panel, Row
+from dpcheckin.report.writing import write_csv, write_png
+
+RUN = ("--population", "2000", "--rate", "1/20", "--local-epsilon", "1", "--rounds", "20")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.02", 0.02), ("2%", 0.02), (" 2 % ", 0.02), ("1/30", 1 / 30), ("1e-5", 1e-5), ("7", 7.0)],
+)
+def test_numbers_are_decimals_fractions_or_per_cent(text: str, value: float) -> None:
+    assert number(text) == value
+
+
+@pytest.mark.parametrize("text", ["1/0", "x", "", "1/2/3", "%", "1/x"])
+def test_what_is_no_number_is_shown_with_examples(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="1/30 or 2%"):
+        number(text)
+
+
+def test_a_rate_may_be_typed_in_three_ways() -> None:
+    answers = {
+        run_cli("epsilon", "--population", "2000", "--rate", rate, "--local-epsilon", "1", "--json")
+        for rate in ("0.05", "1/20", "5%")
+    }
+    assert len(answers) == 1
+
+
+def test_every_command_has_the_same_default_delta() -> None:
+    app = typer.main.get_command(application())
+    commands = {**app.commands, **app.commands["survey"].commands}
+    defaults = {
+        name: one.default
+        for name, command in commands.items()
+        for one in command.params
+        if "--delta" in one.opts and one.default is not None
+    }
+    assert {"epsilon", "plan", "compare", "bounds", "train", "run"} <= set(defaults)
+    assert set(defaults.values()) == {DEFAULT_DELTA}
+
+
+def test_bounds_is_compare_with_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        Line("ours", "here", Kind.GUARANTEE, 0.5, None),
+        Line("theirs", "there", Kind.REFUTED, None, "it does not apply"),
+    ]
+    monkeypatch.setattr("dpcheckin.report.compare.compare", lambda *_, **__: lines)
+    assert run_cli("bounds", *RUN, "--json") == run_cli("compare", *RUN, "--all", "--json")
+    said = run_cli("bounds", *RUN)
+    assert said == run_cli("compare", *RUN, "--all")
+    assert "it does not apply" in said
+    assert "it does not apply" not in run_cli("compare", *RUN)
+    assert "after 20 rounds" in " ".join(said.split())
+    assert "after 1 round ┏" in " ".join(run_cli("compare", *RUN[:6]).split())
+
+
+def test_one_round_is_not_rounds() -> None:
+    assert "over 1 round (" in run_cli("epsilon", *RUN[:6])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("epsilon", *RUN[:4]), "--local-epsilon is needed: a number"),
+        (("epsilon", "--rate", "0.1"), "--population is needed: a whole number"),
+        (("compare", *RUN[:4]), "--local-epsilon is needed: a local epsilon or a noise"),
+        (("epsilon", *RUN, "--lowest-rate", "2"), "--lowest-rate = 2.0 is not allowed"),
+        (("plan", "--epsilon", "1", "--rate", "0.1"), "rate, local-epsilon left out"),
+        (("compare", *RUN, "--over", "rounds", "--values", "1,x"), "--values = '1,x'"),
+        (("sweep", "--rounds", "5,10"), "a sweep has no --rounds: write --over rounds=5,10"),
+        (("sweep", "--rounds=5"), "a sweep has no --rounds: write --set rounds=5"),
+        (("sweep", "--pigeons", "5"), "No such option"),
+    ],
+)
+def test_errors_speak_of_options_as_they_are_typed(arguments: tuple[str, ...], said: str) -> None:
+    text = run_cli(*arguments, code=2)
+    assert said in text
+    assert len(text.splitlines()) == 1
+
+
+def test_the_package_runs_as_a_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dpcheckin", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("dpcheckin ")
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("torch", ("train",)),
+        ("torch", ("sweep", "--over", "rounds=1,2")),
+        ("uvicorn", ("ui", "--no-browser")),
+        ("matplotlib.figure", ("compare", *RUN, "--over", "rounds", "--values", "1,2", "--out")),
+    ],
+)
+def test_a_missing_extra_is_one_line(
+    module: str, arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    given = (*arguments, str(tmp_path)) if arguments[-1] == "--out" else arguments
+    code = (
+        f"import sys; sys.modules[{module!r}] = None; sys.argv = ['dpcheckin', *{given!r}]\n"
+        "from dpcheckin.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    top = module.partition(".")[0]
+    line = f"dpcheckin: {top} is not installed: pip install 'dpcheckin[{EXTRAS[top]}]'"
+    assert done.returncode == 2
+    assert [x for x in done.stderr.splitlines() if not x.startswith("dpcheckin compare: ")] == [
+        line
+    ]
+
+
+def test_long_work_says_so_within_a_second_and_then_now_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Off a terminal each sign is a line of its own; it says how far the work is."""
+    monkeypatch.setattr(waiting, "FIRST", 0.05)
+    monkeypatch.setattr(waiting, "THEN", 0.05)
+    err = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", err)
+    with signs("plan") as say:
+        say("rounds = 7")
+        end = time.monotonic() + 20
+        while err.getvalue().count("\n") < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+    lines = err.getvalue().splitlines()
+    assert len(lines) >= 2
+    assert all(line.startswith("dpcheckin plan: ") and "rounds = 7" in line for line in lines)
+
+
+def test_on_a_terminal_the_sign_is_taken_away_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(waiting, "FIRST", 0.01)
+    err = Terminal()
+    monkeypatch.setattr(sys, "stderr", err)
+    with signs("plan"):
+        end = time.monotonic() + 20
+        while not err.getvalue() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert "dpcheckin plan: " in err.getvalue()
+    assert "\n" not in err.getvalue()
+    assert err.getvalue().endswith("\r\x1b[K")
+
+
+def test_quick_work_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    err = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", err)
+    with signs("plan"):
+        pass
+    assert err.getvalue() == ""
+
+
+def test_pandas_reads_what_panels_write(tmp_path: Path) -> None:
+    """One header, numbers under it, no commas in names; a figure that is missing is missing."""
+    pandas = pytest.importorskip("pandas")
+    columns = (
+        Column("ours, certified", Kind.GUARANTEE, lambda _: None),
+        Column("theirs [P1, Eq. 3]", Kind.REFUTED, lambda _: None, printed=True),
+    )
+    rows = tuple(Row(f"{n:,}", float(n)) for n in (1, 1000))
+    panel = Panel("panel", "A panel", rows, columns, "rounds", "")
+    cells = {("1", columns[0].label): 0.1, ("1,000", columns[0].label): 2.5}
+    cells |= {("1", columns[1].label): 0.25, ("1,000", columns[1].label): None}
+    write_csv(panel, cells, tmp_path / "panel.csv")
+    frame = pandas.read_csv(tmp_path / "panel.csv")
+    assert frame["rounds"].tolist() == [1, 1000]
+    assert frame["ours; certified (guarantee)"].tolist() == [0.1, 2.5]
+    assert frame["theirs [P1; Eq. 3] (printed; refuted claim)"].isna().tolist() == [False, True]
+
+
+def test_the_legend_of_a_panel_stands_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.figure import Figure
+
+    drawn: list[Figure] = []
+    save = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))[1]
+    )
+    column = Column("ours", Kind.GUARANTEE, lambda _: None)
+    panel = Panel("panel", "A panel", (Row("1", 1.0), Row("2", 2.0)), (column,), "rounds", "")
+    write_png(panel, {("1", "ours"): 0.1, ("2", "ours"): 0.2}, tmp_path / "panel.png")
+    (axes,) = drawn[0].axes
+    assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
