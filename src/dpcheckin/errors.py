@@ -7,6 +7,7 @@
     ├── NotAGuarantee        a lower bound, conjecture or refuted claim used as a guarantee
     ├── Unreachable          a target that no choice of the free parameter can meet
     ├── DatasetMissing       training data that is neither here nor to be had
+    ├── MissingExtra         a library that only some of the package needs is not installed
     ├── ServiceError         a party of the deployed system cannot or will not go on
     └── NumericalFailure     a computation could not certify its own error
 
@@ -20,6 +21,7 @@ __all__ = [
     "DatasetMissing",
     "DpCheckinError",
     "InvalidParameter",
+    "MissingExtra",
     "NotAGuarantee",
     "NumericalFailure",
     "OutsideTheorem",
@@ -62,6 +64,21 @@ class NotAGuarantee(DpCheckinError):
 
 class DatasetMissing(DpCheckinError):
     """The data is neither on this machine nor to be had over the network."""
+
+
+class MissingExtra(DpCheckinError, ImportError):
+    """A library that only some of the package needs is not installed.
+
+    >>> print(MissingExtra("matplotlib", "plot"))
+    matplotlib is not installed: pip install 'dpcheckin[plot]'
+    """
+
+    def __init__(self, module: str, extra: str) -> None:
+        super().__init__(module, extra)
+        self.module, self.extra = module, extra
+
+    def __str__(self) -> str:
+        return f"{self.module} is not installed: pip install 'dpcheckin[{self.extra}]'"
 
 
 class ServiceError(DpCheckinError):

@@ -17,6 +17,8 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from dpcheckin.errors import InvalidParameter
 
+DEFAULT_DELTA = 1e-5  # of every statement for which none is given
+
 T = TypeVar("T")
 
 _KEY = "option"

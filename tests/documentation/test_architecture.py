@@ -14,6 +14,7 @@ from documentation.blocks import ROOT, blocks
 from documentation.sealed_report import play
 from documentation.session import call
 from documentation.walks import PACKAGE, PAGE, Entered, Hop, hops
+from dpcheckin.accounting import clear_cache
 
 WALKS = ("A question", "A training round", "A sealed report")
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]
@@ -65,6 +66,7 @@ def walked(taken: list[Hop], told: list[Hop]) -> list[Hop]:
 
 def test_the_walk_of_a_question_is_taken(tmp_path: Path) -> None:
     (command,) = re.findall(r"^### A question\n\n`(.*)`$", PAGE.read_text("utf-8"), flags=re.M)
+    clear_cache()  # another test may have asked the same
     with Entered() as entered:
         code, _, complained = call(command, tmp_path)
     assert code == 0, complained
@@ -74,6 +76,7 @@ def test_the_walk_of_a_question_is_taken(tmp_path: Path) -> None:
 def test_the_walk_of_a_training_round_is_taken(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="training needs torch")
     (command,) = re.findall(r"^### A training round\n\n`(.*)`$", PAGE.read_text("utf-8"), re.M)
+    clear_cache()
     with Entered() as entered:
         code, _, complained = call(f"{command} --threads 1 --out run", tmp_path)
     assert code == 0, complained
@@ -81,6 +84,7 @@ def test_the_walk_of_a_training_round_is_taken(tmp_path: Path) -> None:
 
 
 def test_the_walk_of_a_sealed_report_is_taken(tmp_path: Path) -> None:
+    clear_cache()
     with Entered() as entered:
         said = asyncio.run(play(tmp_path))
     assert said == "all 1 rounds of the plan have been charged"

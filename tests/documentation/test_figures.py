@@ -52,6 +52,17 @@ FIGURES: list[tuple[str, str, int, bool, Callable[[], float]]] = [
         UP,
         lambda: compose([(CheckInRound(10_000, 0.05, gaussian(2.0)), 200)]).epsilon(1e-5).upper,
     ),
+    (
+        "gaussian-reports.md",
+        "| empty-seat theorem, one law for all |",
+        2,
+        UP,
+        lambda: (
+            compose([(CheckInRound(10_000, 0.05, gaussian(2.0).without_types()), 200)])
+            .epsilon(1e-5)
+            .upper
+        ),
+    ),
     ("gaussian-reports.md", "| homogeneous pair", 2, DOWN, lambda: check_in_epsilon(*RUN).lower),
     (
         "gaussian-reports.md",

@@ -150,7 +150,7 @@ def resolved(name: str) -> object:
 
 # --- the interface --------------------------------------------------------------------------
 
-LAYERS = ("accounting", "randomizers", "protocols", "learning", "audit")
+LAYERS = ("accounting", "randomizers", "protocols", "learning", "survey", "audit")
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from documentation.blocks import PAGES, ROOT
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site; a warning of any kind fails the build."""
-    out = tmp_path_factory.mktemp("site")
-    built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(out)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    return out
 
 
 def test_every_page_is_in_the_site(site: Path) -> None:
@@ -63,3 +44,17 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
 def test_foreign_parts_would_be_noticed(foreign: str) -> None:
     assert FETCHING.search(foreign)
     assert not FETCHING.search('<a href="https://arxiv.org/abs/2206.03151v2">P1</a>')
+
+
+def test_the_navigation_names_everything_once() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    entries = re.findall(r"^ *- (.+?):(?: (\S+\.(?:md|ipynb)))?$", text, re.MULTILINE)
+    titles = [title.lower() for title, _ in entries]
+    pages = [page for _, page in entries if page]
+    assert len(pages) > 25
+    assert len(set(titles)) == len(titles) and len(set(pages)) == len(pages)
+
+
+def test_the_home_page_opens_with_the_picture() -> None:
+    home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert home.index("](images/planner.png)") < home.index("\n## ")

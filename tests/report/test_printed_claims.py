@@ -43,9 +43,9 @@ def test_p3_s_figure_is_a_guarantee(claims: dict[tuple[str, str], tuple[str, flo
 def test_p0_s_figure_is_not_called_impossible(
     claims: dict[tuple[str, str], tuple[str, float]],
 ) -> None:
-    """delta is not stated and the randomizer is another: unproved, not refuted."""
+    """No delta is stated and the randomizer is another: a sentence, and no point at delta = 1/n."""
     row = "P0: MNIST, 90%"
-    assert claims[row, "claim"] == ("conjecture", 1.0)
+    assert (row, "claim") not in claims
     assert claims[row, "P0 Equation 18"] == ("refuted claim", pytest.approx(11.82, abs=0.005))
     assert claims[row, "P0 Equation 8, converted"][1] == pytest.approx(0.98, abs=0.005)
 

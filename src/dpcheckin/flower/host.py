@@ -27,12 +27,14 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
-from dpcheckin.service.client.core import Refused
-from dpcheckin.service.client.daemon import Clock, Daemon, ShufflerUnreachable
-from dpcheckin.service.wire.canonical import digest, parse
+from dpcheckin.service.client.acceptance import Refused
+from dpcheckin.service.client.connection import ShufflerUnreachable
+from dpcheckin.service.client.daemon import Daemon
+from dpcheckin.service.client.timekeeping import Clock
+from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import Malformed
-from dpcheckin.service.wire.signing import read_signed
+from dpcheckin.service.wire.signing import read_signed_bytes
 
 log = logging.getLogger("dpcheckin.client")
 
@@ -142,7 +144,7 @@ class Host:
         """When the rung round ends; None if the ring is not the analyzer's or too late."""
         try:
             identity = self._agents[0].config.identity
-            found = read_signed(RoundDocument, parse(ring.round), identity)
+            found = read_signed_bytes(RoundDocument, ring.round, identity)
         except Malformed:
             log.warning("a ring without the analyzer's signature is ignored")
             return None

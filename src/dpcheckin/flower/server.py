@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 from flwr.serverapp import Grid
 
-from dpcheckin.deployment.tasks_by_name import analyzer_task
+from dpcheckin.deployment.tasks import analyzer_task
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.flower.mailbox import Ring
 from dpcheckin.flower.messenger import LATE_SECONDS, Messenger
@@ -29,7 +29,7 @@ from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.settings import FILE, AnalyzerSettings, read_settings
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
-from dpcheckin.service.tasks import AnalyzerTask
+from dpcheckin.service.tasks import Task
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.credentials import bearer_header
 from dpcheckin.service.wire.documents import RoundDocument
@@ -110,7 +110,7 @@ def check_shuffler(settings: AnalyzerSettings) -> None:
 def check_in(
     grid: Grid,
     run_config: Mapping[str, Any],
-    task: AnalyzerTask | None = None,
+    task: Task | None = None,
     dimension: int | None = None,
     late_seconds: float = LATE_SECONDS,
 ) -> dict[str, Any]:
@@ -129,8 +129,7 @@ def check_in(
     settings = settings_for(run_config)
     check_shuffler(settings)
     if task is None:
-        made = analyzer_task(settings.task, float(settings.randomizer.get("clip", 1.0)))
-        task, dimension = made, made.dimension
+        settings, task, dimension = analyzer_task(settings)
     if dimension is None:
         raise InvalidParameter("dimension", dimension, "the dimension of the task's reports")
     messenger = Messenger(grid, late_seconds=late_seconds)
@@ -141,7 +140,8 @@ def check_in(
         load_identity(settings.folder),
         task,
         shuffler,
-        Schedule(settings.rotate_every, settings.pause_seconds),
+        Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing),
+        budget=settings.budget,
     )
     try:
         analyzer.run()

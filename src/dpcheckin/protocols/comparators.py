@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from dpcheckin.accounting import (
     ThreeAtoms,
     guarantee,
 )
+from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import (
     Cohort,
@@ -52,6 +54,7 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
     >>> round(local_epsilon(any_pure(0.1), 1, 1e-9).upper, 6)
     0.1
     """
+    needed("dp_accounting", "bridge")
     import dp_accounting  # slow to load, and only this comparator needs it
     from dp_accounting.pld import pld_pmf
 
@@ -74,7 +77,8 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
 
 def local_only_guarantee(pair: LocalPair, reports: int, delta: float) -> Guarantee:
     """What many reports with their sender's name on them guarantee, and why."""
-    if not isinstance(pair, GaussianPair | ThreeAtoms) or pair.local_delta > 0:
+    known = isinstance(pair, GaussianPair | ThreeAtoms) and pair.local_delta == 0
+    if not known or find_spec("dp_accounting") is None:  # then our own composition says it
         return guarantee([(LocalRound(pair), reports)], delta)
     return Guarantee(
         local_epsilon(pair, reports, delta) if reports else Bracket(0.0, 0.0),

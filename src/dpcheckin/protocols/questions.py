@@ -146,6 +146,11 @@ class RunQuestion:
         return a.guarantee([(self.round(delta), self.rounds)], delta)
 
     @property
+    def stated_by_rounds(self) -> bool:
+        """Is the statement that of one kind of round, composed?"""
+        return self.protocol not in ("random-check-in-averaged", "local-only")
+
+    @property
     def has_lower_bound(self) -> bool:
         """Is a lower bound asked for at all? Comparators have none."""
         return self.protocol not in ("local-only", "central")

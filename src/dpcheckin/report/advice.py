@@ -30,9 +30,24 @@ class Advice:
 
 
 def advise(
-    variance: float, dimension: int, population: int, rate: float, rounds: int, delta: float
+    variance: float,
+    dimension: int,
+    population: int,
+    rate: float,
+    rounds: int,
+    delta: float,
+    on_randomizer: Callable[[str], None] = lambda _: None,
 ) -> list[Advice]:
     """Tuned randomizers, the least epsilon first.
+
+    Args:
+        variance: Mean squared error of one report, in units of the squared norm.
+        dimension: Of the vectors.
+        population: Number of clients.
+        rate: Probability that a client checks in.
+        rounds: How many.
+        delta: Of the statements.
+        on_randomizer: Told which one is next.
 
     >>> best = advise(2_000.0, 1_000, 10_000, 0.05, 100, 1e-5)[0]
     >>> best.randomizer.split(",")[0]
@@ -49,6 +64,7 @@ def advise(
         ("PrivUnit", lambda: _tuned(PrivUnit, variance, dimension)),
     )
     for name, tune in families:
+        on_randomizer(name)
         chosen = tune()
         if chosen is None:
             out.append(Advice(name, None, "its error stays above this at every local epsilon"))

@@ -5,12 +5,12 @@ The command ``dpcheckin compare`` prints what is computed here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from dpcheckin.accounting import Kind, WindowRound, compose
+from dpcheckin.accounting import CheckInRound, Kind, SubsampleRound, WindowRound, compose
 from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.names import PLANNED, protocol_name
@@ -21,6 +21,8 @@ from dpcheckin.report.panel import Column, Panel, Row
 PROTOCOLS = (*PLANNED, "distributed-check-in-removal")
 ALONG = ("rounds", "rate", "population", "local_epsilon", "noise_multiplier", "delta", "slots")
 EMPTY_SEAT = "empty-seat theorem"
+ONE_LAW = "empty-seat theorem, one law for all"
+_WITHOUT_TYPES = "without types: everybody else counted as the worst in both tails at once"
 
 
 @dataclass(frozen=True)
@@ -48,24 +50,51 @@ class Line:
         }
 
 
-def compare(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[Line]:
-    """Every bound that speaks about the setting: applicable ones first, least epsilon first."""
+def compare(
+    setting: Setting,
+    kinds: frozenset[Kind] = frozenset(Kind),
+    on_bound: Callable[[str], None] = lambda _: None,
+) -> list[Line]:
+    """Every bound that speaks about the setting: applicable ones first, least epsilon first.
+
+    Args:
+        setting: The run.
+        kinds: Of published bounds.
+        on_bound: Told what is computed next.
+    """
     setting = replace(setting, protocol=protocol_name(setting.protocol, PROTOCOLS))
+    on_bound("published bounds")
     lines = [
         Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
         for v in evaluate(setting, kinds)
     ]
+    on_bound(EMPTY_SEAT)
     lines += _ours(setting)
     return sorted(lines, key=lambda line: (line.epsilon is None, line.epsilon or 0.0, line.name))
 
 
-def along(setting: Setting, parameter: str, values: Sequence[float]) -> Panel:
-    """The comparison as a picture over one parameter."""
+def along(
+    setting: Setting,
+    parameter: str,
+    values: Sequence[float],
+    on_value: Callable[[str], None] = lambda _: None,
+) -> Panel:
+    """The comparison as a picture over one parameter.
+
+    Args:
+        setting: The run, but for the parameter.
+        parameter: What varies.
+        values: Of it.
+        on_value: Told which one is next.
+    """
     if parameter not in ALONG:
         raise InvalidParameter("over", parameter, "one of " + ", ".join(ALONG))
     if not values:
         raise InvalidParameter("values", list(values), "at least one value")
-    computed = {f"{v:g}": compare(_changed(setting, parameter, v)) for v in values}
+    computed = {}
+    for i, v in enumerate(values, 1):
+        on_value(f"{parameter} = {v:g} ({i} of {len(values)})")
+        computed[f"{v:g}"] = compare(_changed(setting, parameter, v))
     cells = [{line.key: line.epsilon for line in lines} for lines in computed.values()]
     kinds: dict[str, Kind] = {}
     for line in chain.from_iterable(computed.values()):
@@ -135,6 +164,10 @@ def _ours(s: Setting) -> list[Line]:
     except OutsideTheorem as reason:
         return [Line(EMPTY_SEAT, source, Kind.GUARANTEE, None, str(reason))]
     out = [Line(EMPTY_SEAT, source, Kind.GUARANTEE, upper, None)]
+    if isinstance(one, CheckInRound | SubsampleRound) and one.pair.typed:
+        before = replace(one, pair=one.pair.without_types())
+        value = compose([(before, s.rounds)]).epsilon(s.delta).upper
+        out.append(Line(ONE_LAW, source, Kind.GUARANTEE, max(value, upper), _WITHOUT_TYPES))
     pure = one.pair is not None and one.pair.pure
     if pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
         low = question.lower_bound(s.delta)

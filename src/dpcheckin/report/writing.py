@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-
 from dpcheckin.accounting.statements import Kind
+from dpcheckin.display import legend_beside, needed
 from dpcheckin.report.panel import Cells, Column, Panel
 
 _COLOURS = {
@@ -27,20 +25,24 @@ _MARKERS = "osD^vPX*<>"
 
 
 def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
-    """One line per row; the kind of every column in a second header line."""
+    """One header, with the kind of every column in its name, then one line per row.
+
+    Names hold no commas, so that no reader needs to know about quotes.
+    """
     with path.open("w", newline="", encoding="utf-8") as stream:
         out = csv.writer(stream)
-        out.writerow([panel.row_title, *(c.label for c in panel.columns)])
-        out.writerow(["kind", *(_kind(c) for c in panel.columns)])
+        names = [panel.row_title, *(f"{c.label} ({_kind(c)})" for c in panel.columns)]
+        out.writerow([name.replace(",", ";") for name in names])
         for row in panel.rows:
             values = [cells[(row.label, c.label)] for c in panel.columns]
-            out.writerow([row.label, *("" if v is None else repr(v) for v in values)])
+            out.writerow(
+                [row.label.replace(",", ""), *("" if v is None else repr(v) for v in values)]
+            )
 
 
 def write_png(panel: Panel, cells: Cells, path: Path) -> None:
     """Curves for a figure, dots for a table; colour tells the kind."""
-    figure = Figure(figsize=(7.5, 4.8), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = needed("matplotlib.figure", "plot").Figure(figsize=(11.0, 4.8), layout="constrained")
     axes = figure.subplots()
     for number, column in enumerate(panel.columns):
         shades = _COLOURS[column.kind]
@@ -73,7 +75,7 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
     axes.set_xlabel(panel.row_title)
     axes.set_ylabel("epsilon")
     axes.set_title(panel.title, fontsize=9)
-    axes.legend(fontsize=6)
+    legend_beside(axes)
     figure.savefig(path, dpi=130)
 
 

@@ -1,0 +1,219 @@
+"""Flower's `PrivacyAccountant` protocol, with rounds that Flower's own accountant does not know.
+
+Flower describes every release as a `GaussianPrivacyEvent`: so many clients of a population, and
+noise. `CheckInAccountant` says what that means here. In `check-in` and `cohort` rounds every report
+carries the noise and a shuffler permutes them; in `central` rounds a trusted server adds it to the
+sum. Rounds in plain names (`RunQuestion`) are taken as well, so that pure randomizers, dropouts or
+colluding clients can be told. Whatever was composed, its cost is composed as loss distributions and
+certified; the state is the list of rounds, as plain JSON.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from flwr.serverapp import (
+    GaussianPrivacyEvent,
+    NeighboringRelation,
+    PrivacyConfig,
+    PrivacySpent,
+    SamplingMethod,
+)
+
+from dpcheckin.accounting import Adjacency, Guarantee, Round, compose, guarantee
+from dpcheckin.accounting.parameters import count, open_probability, positive
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.questions import RunQuestion
+
+METHOD = "dpcheckin, loss distributions"
+SCHEMA = 1
+ROUNDS = ("check-in", "cohort", "central")
+_RELATIONS = {
+    Adjacency.REPLACE_ONE: NeighboringRelation.REPLACE_ONE,
+    Adjacency.ADD_OR_REMOVE_RECORD: NeighboringRelation.ADD_OR_REMOVE_ONE,
+}
+
+
+class CheckInAccountant:
+    """A privacy accountant for Flower whose figures are certified.
+
+    Args:
+        config: Flower's: population, delta, relation, limit. Check-in and cohort rounds speak
+            about replacing one client, central ones about adding or removing one.
+        rounds: What a Gaussian event stands for: check-in, cohort or central.
+
+    >>> from flwr.serverapp import NeighboringRelation, PrivacyConfig, SamplingMethod
+    >>> config = PrivacyConfig(
+    ...     1e-5, 10_000, NeighboringRelation.REPLACE_ONE, SamplingMethod.WITHOUT_REPLACEMENT
+    ... )
+    >>> accountant = CheckInAccountant(config)
+    >>> accountant.compose(GaussianPrivacyEvent(2.0, 100, 10_000), count=20)
+    >>> accountant.num_releases, 0.017 < accountant.get_epsilon(1e-5) < 0.018
+    (20, True)
+    """
+
+    def __init__(self, config: PrivacyConfig, rounds: str = "check-in") -> None:
+        if rounds not in ROUNDS:
+            raise InvalidParameter("rounds", rounds, "one of " + ", ".join(ROUNDS))
+        self._config, self._rounds = config, rounds
+        self._composed: list[tuple[RunQuestion, int]] = []
+
+    @property
+    def config(self) -> PrivacyConfig:
+        """Flower's configuration."""
+        return self._config
+
+    @property
+    def num_releases(self) -> int:
+        """How many rounds were composed."""
+        return sum(number for _, number in self._composed)
+
+    def compose(self, event: GaussianPrivacyEvent | RunQuestion, count: int = 1) -> None:
+        """Add rounds to what was spent.
+
+        Args:
+            event: Flower's, or a round in plain names; its own number of rounds must be one.
+            count: How many of them.
+        """
+        self._composed.append((self._question(event), _whole(count)))
+
+    def guarantee(self, delta: float | None = None) -> Guarantee:
+        """The certified statement about everything composed, with its reasons.
+
+        Args:
+            delta: Of the statement; left out, that of the configuration.
+        """
+        if not self._composed:
+            raise InvalidParameter("releases", 0, "at least one round composed")
+        return guarantee(self._run(), self._delta(delta))
+
+    def get_epsilon(self, delta: float) -> float:
+        """Certified epsilon of everything composed.
+
+        Args:
+            delta: Of the statement.
+        """
+        delta = self._delta(delta)
+        return self.guarantee(delta).epsilon.upper if self._composed else 0.0
+
+    def get_delta(self, epsilon: float) -> float:
+        """Certified delta of everything composed.
+
+        Args:
+            epsilon: Of the statement.
+        """
+        return compose(self._run()).delta(epsilon).upper if self._composed else 0.0
+
+    def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
+        """The same in Flower's own type.
+
+        Args:
+            delta: Of the statement; left out, that of the configuration.
+        """
+        delta = self._delta(delta)
+        return PrivacySpent(self.get_epsilon(delta), delta, self.num_releases, METHOD)
+
+    def would_exceed(
+        self,
+        event: GaussianPrivacyEvent | RunQuestion,
+        max_epsilon: float | None = None,
+        count: int = 1,
+    ) -> bool:
+        """Would these rounds spend more than is allowed? Nothing is added.
+
+        Args:
+            event: As `compose` takes it.
+            max_epsilon: The limit; left out, that of the configuration.
+            count: How many of them.
+        """
+        limit = self._config.max_epsilon if max_epsilon is None else max_epsilon
+        if limit is None:
+            raise InvalidParameter("max_epsilon", None, "a limit, here or in PrivacyConfig")
+        limit = positive("max_epsilon", limit)
+        more = [*self._composed, (self._question(event), _whole(count))]
+        return guarantee(self._run(more), self._delta(None)).epsilon.upper > limit
+
+    def state_dict(self) -> dict[str, object]:
+        """All that was composed, as plain JSON."""
+        return {
+            "schema_version": SCHEMA,
+            "backend": METHOD,
+            "rounds": self._rounds,
+            "config": _plain(self._config),
+            "compositions": [
+                {"event": dataclasses.asdict(question), "count": number}
+                for question, number in self._composed
+            ],
+        }
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Go on where `state_dict` was written; another configuration is refused.
+
+        Args:
+            state: What `state_dict` returned.
+        """
+        known = self.state_dict()
+        for name in ("schema_version", "backend", "rounds", "config"):
+            if state.get(name) != known[name]:
+                raise InvalidParameter(f"state.{name}", state.get(name), f"{known[name]!r}")
+        restored = []
+        try:
+            for one in state["compositions"]:  # type: ignore[attr-defined]
+                restored.append((self._question(RunQuestion(**one["event"])), _whole(one["count"])))
+        except (KeyError, TypeError) as problem:
+            raise InvalidParameter("state", str(problem), "what state_dict returned") from None
+        self._composed = restored
+
+    def _delta(self, delta: float | None) -> float:
+        return open_probability("delta", self._config.target_delta if delta is None else delta)
+
+    def _question(self, event: GaussianPrivacyEvent | RunQuestion) -> RunQuestion:
+        """The event as one round, if it speaks of the population and relation configured."""
+        question = event if isinstance(event, RunQuestion) else self._of_gaussian(event)
+        if question.population != self._config.population_size:
+            raise InvalidParameter(
+                "population_size", question.population, f"{self._config.population_size}"
+            )
+        if question.rounds != 1:
+            raise InvalidParameter("rounds", question.rounds, "1: say how many with count")
+        relation = _RELATIONS.get(self._round(question).adjacency)
+        if relation is not self._config.neighboring_relation:
+            raise InvalidParameter(
+                "neighboring_relation",
+                self._config.neighboring_relation.value,
+                f"{'none of Flower' if relation is None else relation.value}, of which "
+                f"{question.protocol} rounds speak",
+            )
+        return question
+
+    def _of_gaussian(self, event: GaussianPrivacyEvent) -> RunQuestion:
+        n, noise = event.population_size, event.noise_multiplier
+        if self._rounds == "cohort":
+            return RunQuestion(
+                "subsampled-shuffle", n, cohort=event.sample_size, noise_multiplier=noise
+            )
+        rate = event.sample_size / n
+        if self._rounds == "check-in":
+            return RunQuestion("shuffled-check-in", n, rate=rate, noise_multiplier=noise)
+        if self._config.sampling_method is SamplingMethod.NO_AMPLIFICATION:
+            rate = 1.0
+        return RunQuestion("central", n, rate=rate, noise_multiplier=noise)
+
+    def _round(self, question: RunQuestion) -> Round:
+        return question.round(self._config.target_delta)
+
+    def _run(
+        self, composed: list[tuple[RunQuestion, int]] | None = None
+    ) -> list[tuple[Round, int]]:
+        return [(self._round(q), n) for q, n in (self._composed if composed is None else composed)]
+
+
+def _whole(number: Any) -> int:
+    return count("count", number)
+
+
+def _plain(config: PrivacyConfig) -> dict[str, object]:
+    plain = dataclasses.asdict(config)
+    return {name: getattr(value, "value", value) for name, value in plain.items()}

@@ -1,0 +1,64 @@
+"""The notebook of the documentation shows what its cells return, and is a page of the site."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from typing import Any
+
+import matplotlib
+import pytest
+
+from documentation.blocks import ROOT
+
+PATH = ROOT / "docs" / "notebook.ipynb"
+TOOL = runpy.run_path(str(ROOT / "tools" / "notebook.py"))
+matplotlib.use("Agg")
+
+
+def shown(notebook: dict[str, Any]) -> list[tuple[int, str, object]]:
+    """What each cell shows; of pictures only that there is one (fonts differ)."""
+    found: list[tuple[int, str, object]] = []
+    for number, cell in enumerate(notebook["cells"]):
+        for output in cell.get("outputs", []):
+            if output["output_type"] == "stream":
+                found.append((number, "text", "".join(output["text"])))
+            for kind, content in output.get("data", {}).items():
+                picture = kind == "image/png"
+                text = "".join(content)
+                if kind != "text/plain":  # every digit of every field
+                    found.append((number, kind, len(text) > 1_000 if picture else text))
+    return found
+
+
+def test_a_fresh_run_shows_what_the_file_shows() -> None:
+    kept = TOOL["read"](PATH)
+    assert shown(TOOL["run"](kept)) == shown(kept)
+    assert sum(kind == "image/png" for _, kind, _ in shown(kept)) >= 3
+    assert sum(kind == "text/html" for _, kind, _ in shown(kept)) >= 3
+
+
+def test_the_page_holds_every_cell_and_output() -> None:
+    kept = TOOL["read"](PATH)
+    page = TOOL["page"](kept, PATH.name)
+    for cell in kept["cells"]:
+        assert "".join(cell["source"]) in page
+    assert page.count("data:image/png;base64,") == sum(
+        kind == "image/png" for _, kind, _ in shown(kept)
+    )
+    assert "(notebook.ipynb)" in page
+
+
+def test_cells_print_return_and_fail_as_they_would_elsewhere() -> None:
+    def notebook(*sources: str) -> dict[str, Any]:
+        cells = [{"cell_type": "code", "source": [text], "outputs": []} for text in sources]
+        return {"cells": [{"cell_type": "markdown", "source": ["words"]}, *cells]}
+
+    done = TOOL["run"](notebook("x = 2\nprint(x)", "x + 1", "x = 3;"))
+    texts = [output for cell in done["cells"][1:] for output in cell["outputs"]]
+    assert texts[0]["text"] == ["2\n"]
+    assert texts[1]["data"] == {"text/plain": ["3"]}
+    assert len(texts) == 2
+    json.dumps(done)
+    with pytest.raises(ZeroDivisionError):
+        TOOL["run"](notebook("1 / 0"))
