@@ -113,7 +113,8 @@ def test_the_estimate_is_the_librarys_for_the_reports_that_were_sent(
     assert shot["survey"]["influence"] == told["influence"]
     for clients, most in told["influence"].items():  # the largest of the bounds for each figure
         each = told["influence_of_each"][clients]
-        assert (len(each), max(each)) == (len(again.names), most)
+        # so few people may leave no word frequent enough to be listed
+        assert (len(each), max(each, default=0.0)) == (len(again.names), most)
     assert [asked_index(question) for question in fleet.questions] == [0, 1]
     truth = fleet.task.survey.query.truth_of(
         fleet.task.survey.query.encode(values_of(kind, PEOPLE)), again

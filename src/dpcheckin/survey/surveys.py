@@ -122,7 +122,7 @@ class Survey:
             clients: how many collude.
             answer: what the reports led to, or how many were counted in all rounds.
         """
-        return float(self.query.influence(self.plan, clients, answer).max())
+        return float(self.query.influence(self.plan, clients, answer).max(initial=0.0))
 
     def moves(self, clients: int, estimate: Estimate) -> Figures:
         """The most by which so many colluding clients have moved each figure, in its own unit.
