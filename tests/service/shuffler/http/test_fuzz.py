@@ -348,7 +348,7 @@ def test_garbage_on_the_line_breaks_nothing(tmp_path: Path, count: int) -> None:
             for _ in range(chance.randrange(1, 6)):
                 place = chance.randrange(len(data))
                 data[place : place + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
-            with socket.create_connection(("127.0.0.1", shuffler.port), timeout=10) as line:
+            with socket.create_connection(("127.0.0.1", shuffler.port), timeout=120) as line:
                 try:
                     line.sendall(data)
                     line.shutdown(socket.SHUT_WR)

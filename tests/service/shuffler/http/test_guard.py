@@ -106,7 +106,7 @@ class Server:
 def play(server: Server, scene: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
         async with server.running():
-            await asyncio.wait_for(scene(), 30)
+            await asyncio.wait_for(scene(), 120)
 
     asyncio.run(run())
 
