@@ -23,6 +23,7 @@ import pytest
 
 from dpcheckin.deployment.processes import Party, start, start_issuer
 from dpcheckin.service import reports
+from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.batches import COPY
 from dpcheckin.service.analyzer.keys import load_identity
@@ -33,7 +34,6 @@ from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.pricing import Price, randomizer_of
 from dpcheckin.service.settings_file import IssuerAccess
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import analyzer_token
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.signing import public_identity

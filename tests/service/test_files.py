@@ -10,11 +10,12 @@ import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import files, tls
+from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.analyzer.keys import KeyRing, load_identity
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.settings_file import SettingsFile, check_address
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import Settings, analyzer_token
+from dpcheckin.service.shuffler.settings import Settings
 from service.cli_runner import Cli
 
 
@@ -135,8 +136,8 @@ def test_a_lost_database_is_logged_without_its_password(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pytest.importorskip("psycopg")
-    from dpcheckin.service.shuffler.stores.base import StorageFailure
     from dpcheckin.service.shuffler.stores.postgres import PostgresStore
+    from dpcheckin.service.storage import StorageFailure
 
     with caplog.at_level(logging.DEBUG), pytest.raises(StorageFailure) as failure:
         PostgresStore("postgresql://shuffler:hunter2@127.0.0.1:1/x")

@@ -26,13 +26,13 @@ from dpcheckin.deployment.processes import (
     start_issuer,
     start_shuffler,
 )
+from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 from dpcheckin.service.analyzer.settings import FILE
 from dpcheckin.service.files import make_folder
 from dpcheckin.service.identity import IDENTITY, load_identity
 from dpcheckin.service.issuer.settings import STORE
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.signing import public_identity
 

@@ -33,8 +33,13 @@ from dpcheckin.service.client.connection import (
 from dpcheckin.service.client.core import Agent, PlanReplaced
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.client.parts import Action, Entered, Part
-from dpcheckin.service.client.timekeeping import Clock, Timekeeper
-from dpcheckin.service.client.token_fetching import IssuerUnreachable, TokenFetcher
+from dpcheckin.service.client.timekeeping import (
+    LARGEST_PAUSE,
+    UNKNOWN_PAUSES,
+    Clock,
+    Timekeeper,
+)
+from dpcheckin.service.client.token_fetching import TokenFetcher, TokenKeeper
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.tasks import ClientTask, JoiningTask
 from dpcheckin.service.wire.documents import RoundDocument
@@ -43,9 +48,6 @@ from dpcheckin.service.wire.problems import TRANSIENT, Problem
 log = logging.getLogger("dpcheckin.client")
 
 LEDGER = "client.ledger"
-_LARGEST_PAUSE = 30.0
-_UNKNOWN_PAUSES = (60.0, 3600.0)
-"""Seconds between requests of a client whose token nobody knows: the first and the largest."""
 _MARGIN_SHARE = 0.15  # of the window, kept free for retries before it closes
 _LOOKS = 5  # for statements of void rounds before a budget that they may free is called spent
 
@@ -105,10 +107,11 @@ class Daemon:
         self.counts = Counts()
         self._most_reports: int | None = None
         self.ledger = ClientLedger(config.state / LEDGER)
-        self._tokens: TokenFetcher | None = None
+        self._tokens: TokenKeeper | None = None
         if config.issuer is not None:
             wallet = TokenWallet(config.state)
-            self._tokens = TokenFetcher(config.issuer, wallet, issuer_http or http)
+            fetcher = TokenFetcher(config.issuer, wallet, issuer_http or http)
+            self._tokens = TokenKeeper(fetcher, self._time, config.poll_seconds)
             agent["wallet"] = wallet
         self.agent = Agent(config, self.ledger, self._source, **agent)
 
@@ -120,11 +123,11 @@ class Daemon:
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Take part until `stop` is set; raises `Refused` when this client will not go on."""
-        pause, unknown = self.config.poll_seconds, _UNKNOWN_PAUSES[0]
+        pause, unknown = self.config.poll_seconds, UNKNOWN_PAUSES[0]
         while stop is None or not stop.is_set():
             try:
                 until = await self.once()
-                pause, unknown = self.config.poll_seconds, _UNKNOWN_PAUSES[0]
+                pause, unknown = self.config.poll_seconds, UNKNOWN_PAUSES[0]
                 if until is None:
                     await self._time.sleep_about(pause)
                 else:
@@ -133,11 +136,11 @@ class Daemon:
             except Unauthorized as problem:
                 log.error("%s; asking again in about %d seconds", problem, unknown)
                 await self._time.sleep_about(unknown)
-                unknown = min(2 * unknown, _UNKNOWN_PAUSES[1])
+                unknown = min(2 * unknown, UNKNOWN_PAUSES[1])
             except ShufflerUnreachable as problem:
                 log.warning("shuffler not reached, trying again: %s", problem)
                 await self._time.sleep_about(pause)
-                pause = min(2 * pause, _LARGEST_PAUSE)
+                pause = min(2 * pause, LARGEST_PAUSE)
 
     # --- one round ----------------------------------------------------------------------------
 
@@ -149,7 +152,8 @@ class Daemon:
         await self._look_for_void_rounds()
         if not self._may_go_on():
             return None
-        await self._refill_tokens()
+        if self._tokens is not None and agent.joined is not None:
+            await self._tokens.refill(agent.joined.plan, agent.last_round + 1)
         found = await self._current()
         if found is None or agent.is_done(found):
             return None if found is None else found.closes
@@ -207,20 +211,9 @@ class Daemon:
         joined, most = self.agent.joined, self._most_reports
         return joined is not None and most is not None and self.ledger.reports_of(joined.id) >= most
 
-    async def _refill_tokens(self) -> None:
-        """Before a round is looked at, and whatever coins will say: who asks when says nothing."""
-        if self._tokens is not None and self.agent.joined is not None:
-            try:
-                await self._tokens.refill(self.agent.joined.plan, self.agent.last_round + 1)
-            except IssuerUnreachable as problem:
-                log.warning("no tokens fetched, trying again: %s", problem)
-
     async def _has_token(self, found: RoundDocument) -> bool:
         if self._tokens is not None:
-            try:
-                await self._tokens.token_for(found)
-            except IssuerUnreachable as problem:
-                log.warning("no token fetched: %s", problem)
+            await self._tokens.look_for(found)
         if self.agent.has_token(found):
             return True
         self.counts.without_token += 1

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http.app import Front
-from dpcheckin.service.shuffler.http.limits import Limits
 from dpcheckin.service.shuffler.http.routes import shuffler_app
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.web.limits import Limits
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import digest, parse
 from dpcheckin.service.wire.credentials import token_digest

@@ -14,9 +14,10 @@ import pytest
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.stores import schema
-from dpcheckin.service.shuffler.stores.base import StorageFailure, Store
+from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.sql_store import SqlStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.storage import StorageFailure
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from service.cli_runner import Cli
