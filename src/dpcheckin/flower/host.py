@@ -1,10 +1,10 @@
 """The agents of a node, waiting for the bell: `python -m dpcheckin.flower.host SPEC BOX …`.
 
 An agent is the one of `dpcheckin.service`: coin, clipping, noise, sealing and ledger are its own.
-It differs in two ways only. It looks for a round when the bell has rung, after a quiet time, so
-that no work of its own falls into the moment in which Flower measures the doorbell; and it takes
-the model from the ring if that is the model its round names, instead of fetching it. Both are the
-same whatever the coin will say.
+It differs in two ways only. It looks for a round (and for tokens, in a plan with an issuer) when
+the bell has rung, after a quiet time, so that no work of its own falls into the moment in which
+Flower measures the doorbell; and it takes the model from the ring if that is the model its round
+names, instead of fetching it. Both are the same whatever the coin will say.
 """
 
 from __future__ import annotations
