@@ -38,12 +38,13 @@ def agent(
     from dpcheckin.service.client.config import read_config
     from dpcheckin.service.client.connection import open_client
     from dpcheckin.service.client.daemon import Daemon
+    from dpcheckin.service.files import make_folder
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s: %(message)s")
     timing = Timing(quiet=quiet)
     found, data = read_config(config)
     task = client_task(data, config.parent)
-    found.state.mkdir(parents=True, exist_ok=True)
+    make_folder(found.state)
 
     async def work() -> None:
         async with contextlib.AsyncExitStack() as lines:

@@ -27,7 +27,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
-from dpcheckin.service.client.acceptance import Refused
+from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.connection import ShufflerUnreachable
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.client.timekeeping import Clock
@@ -159,7 +159,7 @@ class Host:
             try:
                 await agent.once()
                 return True
-            except ShufflerUnreachable as problem:
+            except (ShufflerUnreachable, NotBelieved) as problem:
                 pause = max(0.5, 0.05 * left)
                 if self._clock.now() + pause >= closes:
                     log.warning("shuffler not reached in this round: %s", problem)

@@ -15,14 +15,13 @@ import contextlib
 import logging
 import signal
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.acceptance import Refused
+from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.connection import (
     Connection,
@@ -41,6 +40,7 @@ from dpcheckin.service.client.timekeeping import (
 )
 from dpcheckin.service.client.token_fetching import TokenFetcher, TokenKeeper
 from dpcheckin.service.client.tokens import TokenWallet
+from dpcheckin.service.files import make_folder
 from dpcheckin.service.tasks import ClientTask, JoiningTask
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import TRANSIENT, Problem
@@ -137,8 +137,12 @@ class Daemon:
                 log.error("%s; asking again in about %d seconds", problem, unknown)
                 await self._time.sleep_about(unknown)
                 unknown = min(2 * unknown, UNKNOWN_PAUSES[1])
-            except ShufflerUnreachable as problem:
-                log.warning("shuffler not reached, trying again: %s", problem)
+            except (ShufflerUnreachable, NotBelieved) as problem:
+                believed = not isinstance(problem, NotBelieved)
+                if not believed and self.agent.joined is None:
+                    raise  # never heard of its analyzer: rather the owner's file that is wrong
+                said = "not reached" if believed else "not believed"
+                log.warning("shuffler %s, trying again: %s", said, problem)
                 await self._time.sleep_about(pause)
                 pause = min(2 * pause, LARGEST_PAUSE)
 
@@ -327,7 +331,7 @@ def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
         config: the owner's file.
         task: the owner's data and what is computed from it.
     """
-    Path(config.state).mkdir(parents=True, exist_ok=True)
+    make_folder(config.state)
 
     async def work() -> Counts:
         async with contextlib.AsyncExitStack() as lines:
