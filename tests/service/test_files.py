@@ -13,7 +13,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import files, tls
 from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.analyzer.keys import KeyRing, load_identity
-from dpcheckin.service.client import daemon
+from dpcheckin.service.client import running
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.journal import Journal
@@ -79,12 +79,12 @@ def test_an_agents_folder_is_for_its_owner_only(
     def end(*_: object, **__: object) -> Any:
         raise InvalidParameter("x", 1, "an end")
 
-    monkeypatch.setattr(daemon, "http_client", end)
+    monkeypatch.setattr(running, "http_client", end)
     state = tmp_path / "deep" / "state"
     limits = Limits(0.5, 1.0, 1.0, 1.0, 1.0, 0.1)
     config = ClientConfig("http://127.0.0.1:1", "t", bytes(32), limits, state)
     with pytest.raises(InvalidParameter, match="an end"):
-        daemon.run_agent(config, None)  # type: ignore[arg-type]
+        running.run_agent(config, None)  # type: ignore[arg-type]
     assert mode(state) == 0o700
 
 

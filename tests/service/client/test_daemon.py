@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.client import daemon as daemon_module
+from dpcheckin.service.client import running
 from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.connection import ShufflerUnreachable
 from dpcheckin.service.client.core import Part
-from dpcheckin.service.client.daemon import LEDGER, Clock, Counts, Daemon, http_client, run_agent
+from dpcheckin.service.client.daemon import LEDGER, Clock, Counts, Daemon
 from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.client.running import http_client, run_agent
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument
@@ -548,7 +549,7 @@ def agent_with(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., Any]
 ) -> Callable[[], Counts]:
     made = lambda config: httpx.AsyncClient(transport=httpx.MockTransport(handler))  # noqa: E731
-    monkeypatch.setattr(daemon_module, "http_client", made)
+    monkeypatch.setattr(running, "http_client", made)
     return lambda: run_agent(scene.config, scene)
 
 

@@ -11,9 +11,7 @@ logged: neither token, nor coin, nor data.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import signal
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,12 +21,7 @@ from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.config import ClientConfig
-from dpcheckin.service.client.connection import (
-    Connection,
-    ShufflerUnreachable,
-    Unauthorized,
-    open_client,
-)
+from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, Unauthorized
 from dpcheckin.service.client.core import Agent, PlanReplaced
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.client.parts import Action, Entered, Part
@@ -40,7 +33,6 @@ from dpcheckin.service.client.timekeeping import (
 )
 from dpcheckin.service.client.token_fetching import TokenFetcher, TokenKeeper
 from dpcheckin.service.client.tokens import TokenWallet
-from dpcheckin.service.files import make_folder
 from dpcheckin.service.tasks import ClientTask, JoiningTask
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import TRANSIENT, Problem
@@ -71,18 +63,13 @@ class Counts:
     seen: set[int] = field(default_factory=set)
 
 
-def http_client(config: ClientConfig, **options: Any) -> httpx.AsyncClient:
-    """A connection to the shuffler; certificates are always checked."""
-    return open_client(config.shuffler, config.authority, **options)
-
-
 class Daemon:
     """One agent and its connection. Several may share a connection in one process.
 
     Args:
         config: the owner's file.
         task: the owner's data and what is computed from it.
-        http: the connection; see `http_client`.
+        http: the connection; see `running.http_client`.
         clock: time, sleeping and working.
         issuer_http: the connection to the issuer; None: the same.
         agent: further arguments of `Agent`.
@@ -322,33 +309,3 @@ class Daemon:
                 return False
             await self._time.sleep(wait)
             pause *= 2
-
-
-def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
-    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed.
-
-    Args:
-        config: the owner's file.
-        task: the owner's data and what is computed from it.
-    """
-    make_folder(config.state)
-
-    async def work() -> Counts:
-        async with contextlib.AsyncExitStack() as lines:
-            http = await lines.enter_async_context(http_client(config))
-            issuer_http = None
-            if config.issuer is not None:
-                made = open_client(config.issuer.address, config.issuer.authority)
-                issuer_http = await lines.enter_async_context(made)
-            daemon = Daemon(config, task, http, issuer_http=issuer_http)
-            held.callback(daemon.close)
-            working = asyncio.create_task(daemon.run())
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)
-            await asyncio.wait([working])
-            if not working.cancelled():
-                working.result()  # raises why this client will not go on
-            return daemon.counts
-
-    # the ledger is given back last: a thread may still be writing down the round
-    with contextlib.ExitStack() as held:
-        return asyncio.run(work())
