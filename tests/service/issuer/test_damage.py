@@ -1,16 +1,21 @@
 """An issuer's database that does not hold what was written to it is not served from."""
 
+import os
 import random
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dpcheckin.service.files import take_lock
+from dpcheckin.service.issuer import server
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.storage import StorageBusy, StorageFailure
 from dpcheckin.service.wire.credentials import token_digest
 from dpcheckin.service.wire.problems import Refusal
+from service.cli_runner import Cli
 from service.issuer_world import IssuerWorld
 
 TOKENS = [token_digest(f"token {number}") for number in range(40)]
@@ -75,6 +80,28 @@ def test_values_that_make_no_sense_are_noticed(world: IssuerWorld, change: str) 
         base.execute(change)
         base.commit()
     assert "damaged" in (problem_of(world.file) or "")
+
+
+def test_a_damaged_or_a_second_issuer_does_not_serve(
+    world: IssuerWorld, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listen(host: str, port: int) -> Any:
+        raise AssertionError("it serves")
+
+    monkeypatch.setattr(server, "listen", listen)
+    folder = world.file.parent
+    command = ("issuer", "serve", "-f", str(folder), "--dev", "--port", "0", "--admin-port", "0")
+    with pytest.raises(AssertionError, match="it serves"):
+        cli(*command)
+    held = take_lock(folder / "issuer.lock")
+    ended = cli(*command)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "issuer.lock is held by another process" in ended.err
+    os.close(held)
+    changed(world.file, "keys", "primes")
+    ended = cli(*command)
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "the database is damaged: " in ended.err
 
 
 def test_whatever_is_changed_the_answer_is_a_failure_of_storage(world: IssuerWorld) -> None:
