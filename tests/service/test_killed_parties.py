@@ -85,7 +85,7 @@ class Fleet:
         for party in reversed(self.parties.values()):
             party.stop()
 
-    def wait_for_a_release(self, patience: float = 120.0) -> None:
+    def wait_for_a_release(self, patience: float = 600.0) -> None:
         """The run goes on after everything that happened to it."""
         began, limit = self._released(), time.monotonic() + patience
         while self._released() <= began:
