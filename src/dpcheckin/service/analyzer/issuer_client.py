@@ -12,6 +12,9 @@ from dpcheckin.service.wire.documents import MODULUS_BYTES
 from dpcheckin.service.wire.fields import hex_bytes
 from dpcheckin.service.wire.problems import Malformed
 
+NO_TOKENS = "ff" * MODULUS_BYTES
+"""In the place of a token key: nobody has the other half, or a token under it."""
+
 
 class IssuerClient(PatientClient):
     """The connection to the issuer, with the analyzer's access token."""
