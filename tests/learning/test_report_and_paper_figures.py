@@ -36,7 +36,10 @@ def test_records_that_several_clients_hold_are_said_to_be_shared(tiny, tmp_path)
     trainer = build(tiny(population=5_000), tmp_path)
     facts = write_report(tmp_path, trainer, trainer.run())
     assert facts["records"] < facts["population"] == 5_000
-    assert "dealt to 5,000 clients with replacement" in facts["data"]
+    said = (
+        "1,437 records, dealt to 5,000 clients with replacement: about 3 of them hold the same one"
+    )
+    assert said in facts["data"] and said in (tmp_path / "report.html").read_text()
 
 
 def test_the_command_knows_every_figure():

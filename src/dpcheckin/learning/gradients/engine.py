@@ -51,8 +51,14 @@ class GradientEngine(ABC):
 
 
 def refuse_batch_coupling(module: nn.Module) -> None:
-    """A layer that mixes records of a batch has no per-client gradient: say so at once."""
+    """What has no gradient of one client, or none that can be computed again: say so at once."""
     for name, layer in module.named_modules():
+        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
+            raise InvalidParameter(
+                "model",
+                f"{type(layer).__name__} at {name!r}",
+                "layers without chance of their own (the reports' noise is enough)",
+            )
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             raise InvalidParameter(
                 "model",
