@@ -84,6 +84,19 @@ class RunOptions:
     dropout: float = option(0.0, "Share of check-ins that get lost.", section=_RUN)
     slots: int | None = option(None, "Slots of a random check-ins window.", section=_RUN)
     minibatch: int = option(1, "Slots per step of a random check-ins window.", section=_RUN)
+    check_in_probability: float = option(
+        1.0, "With which a client chooses a slot of a fixed window at all.", section=_RUN
+    )
+    repetitions: int = option(1, "How often a fixed or averaged window is repeated.", section=_RUN)
+    windows: Path | None = option(
+        None,
+        "CSV with first, last (slots) and probability of each client's own window.",
+        section=_RUN,
+    )
+    local_steps: int = option(
+        1, "Steps each client takes on its own; above 1 it reports the difference.", section=_RUN
+    )
+    local_learning_rate: float = option(0.1, "Of the clients' own steps.", section=_RUN)
 
     epsilon_budget: float | None = option(
         None, "Stop before the round that would pass it.", section=_PRIVACY

@@ -73,7 +73,14 @@ def squared_lengths(rows: Tensor) -> Tensor:
     return lengths.square()
 
 
-class _DenseChunk(ChunkGradients):
+class DenseChunk(ChunkGradients):
+    """Gradients as they are: one row a client and parameter tensor.
+
+    Args:
+        gradients: for each parameter tensor, (clients, its shape).
+        losses: of the clients.
+    """
+
     def __init__(self, gradients: list[Tensor], losses: Tensor) -> None:
         self._rows = [g.flatten(1) for g in gradients]
         self.losses = losses
@@ -115,4 +122,4 @@ class VmapGradients(GradientEngine):
             mask = torch.ones(len(targets), 1, dtype=inputs.dtype)
         parameters = {n: p.detach() for n, p in self._module.named_parameters()}
         gradients, losses = self._gradient(parameters, inputs, targets, mask)
-        return _DenseChunk([gradients[n] for n in self._names], losses.detach())
+        return DenseChunk([gradients[n] for n in self._names], losses.detach())

@@ -13,8 +13,10 @@ from dpcheckin.learning.data.datasets import Dataset, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
 from dpcheckin.learning.data.tables import is_table_file
+from dpcheckin.learning.data.windows import read_windows
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.gradients.engine import Loss
+from dpcheckin.learning.gradients.local_steps import LocalSteps
 from dpcheckin.learning.losses import cross_entropy, squared_error
 from dpcheckin.learning.models import build_model, count_parameters
 from dpcheckin.learning.names import DATASETS
@@ -29,6 +31,7 @@ from dpcheckin.protocols import (
     DistributedCheckIn,
     FullShuffle,
     LocalOnly,
+    OwnWindows,
     Plan,
     RandomCheckIns,
     ShuffledCheckIn,
@@ -36,7 +39,16 @@ from dpcheckin.protocols import (
     Window,
 )
 from dpcheckin.protocols.names import protocol_name, spelling
-from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit, VectorRandomizer
+from dpcheckin.randomizers import (
+    Gaussian,
+    L1Bit,
+    LdpSgd,
+    LInfinityBit,
+    PrivUnit,
+    SkellamVector,
+    SummableRandomizer,
+    VectorRandomizer,
+)
 
 _MakePlan = Callable[[RunOptions, int, VectorRandomizer], Plan]
 
@@ -45,7 +57,14 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
     """The randomizer by name, for a model with so many parameters (`dimension`)."""
     if options.randomizer == "gaussian":
         return Gaussian(options.noise_multiplier, options.clip)
-    kinds = {"privunit": PrivUnit, "hemisphere": LdpSgd}
+    if options.randomizer == "skellam":
+        return SkellamVector(options.noise_multiplier, dimension, options.clip)
+    kinds: dict[str, type[PrivUnit | LdpSgd | L1Bit | LInfinityBit]] = {
+        "privunit": PrivUnit,
+        "hemisphere": LdpSgd,
+        "l1-bit": L1Bit,
+        "linf-bit": LInfinityBit,
+    }
     return kinds[spelling(options.randomizer)](options.local_epsilon, dimension, options.clip)
 
 
@@ -65,8 +84,29 @@ def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
 
 def _window(kind: Window) -> _MakePlan:
     return lambda options, population, randomizer: RandomCheckIns(
-        population, options.slots or population, randomizer, kind, minibatch=options.minibatch
+        population,
+        options.slots or population,
+        randomizer,
+        kind,
+        options.check_in_probability,
+        options.minibatch,
+        options.repetitions,
     )
+
+
+def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
+    """Random check-ins in the windows of a file; the slots end with the last window."""
+    assert options.windows is not None
+    windows = read_windows(options.windows)
+    if windows.population != population:
+        raise InvalidParameter(
+            "windows", f"{windows.population} rows", f"{population}, one for each client"
+        )
+    if options.check_in_probability != 1 or options.repetitions != 1:
+        raise InvalidParameter("windows", str(options.windows), "the only word on probabilities")
+    batch = options.minibatch
+    slots = options.slots or -(-(windows.last + 1) // batch) * batch
+    return OwnWindows(slots, randomizer, windows, batch)
 
 
 def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
@@ -75,8 +115,9 @@ def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomiz
 
 
 def _distributed(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    if not isinstance(randomizer, Gaussian):
-        raise InvalidParameter("randomizer", options.randomizer, "gaussian with this protocol")
+    if not isinstance(randomizer, Gaussian | SkellamVector):
+        allowed = "gaussian or skellam with this protocol"
+        raise InvalidParameter("randomizer", options.randomizer, allowed)
     return DistributedCheckIn(population, options.rate, options.rounds, randomizer)
 
 
@@ -101,7 +142,17 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
     spread = options.lowest_rate is not None or options.dropout
     if spread and options.protocol != "shuffled-check-in":
         raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
-    return PLANS[protocol_name(options.protocol)](options, population, randomizer)
+    name = protocol_name(options.protocol)
+    if options.randomizer == "skellam" and name != "distributed-check-in":
+        raise InvalidParameter("randomizer", "skellam", "used with distributed-check-in")
+    slotted = options.check_in_probability != 1 or options.repetitions != 1
+    if slotted and not name.startswith("random-check-in"):
+        raise InvalidParameter("protocol", options.protocol, "random-check-in-… with these options")
+    if options.windows is None:
+        return PLANS[name](options, population, randomizer)
+    if name != "random-check-in-fixed":
+        raise InvalidParameter("protocol", options.protocol, "random-check-in-fixed with --windows")
+    return _own_windows(options, population, randomizer)
 
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:
@@ -193,7 +244,19 @@ def build(
     plan = make_plan(options, fleet.population, randomizer)
     reported = plan.randomizer
     assert isinstance(reported, VectorRandomizer)
-    work = ClientWork(module, loss, fleet, reported, Reports(options.reports), options.per_tensor)
+    summable = isinstance(reported, SummableRandomizer)
+    local = None
+    if options.local_steps != 1:
+        local = LocalSteps(options.local_steps, options.local_learning_rate)
+    work = ClientWork(
+        module,
+        loss,
+        fleet,
+        reported,
+        Reports(options.reports) if summable else Reports.EACH,
+        options.per_tensor,
+        local,
+    )
     backend: Backend | None = None
     if options.backend != "local":
         backend = make_backend(options.backend, work, options.workers, options.threads or 1)

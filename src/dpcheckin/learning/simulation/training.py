@@ -141,6 +141,7 @@ class Trainer:
         parts: list[object] = [self.plan, self.settings, self.work.reports, self.work.per_tensor]
         parts += [sizes, self.delta, self.epsilon_budget, type(self.work.fleet).__name__]
         parts += [repr(self.work.module), named_loss(self.work.loss), self.score.name]
+        parts.append(self.work.local)
         parts += [self.work.fleet.digest(), tensor_digest(self.test_inputs)]
         if isinstance(self.work.module, FrozenFeatures):
             parts.append(self.work.module.digest())
@@ -268,7 +269,7 @@ def optimiser_step(
     for group in optimizer.param_groups:
         group["lr"] = settings.rate_at(state.rounds, rounds)
     optimizer.step()
-    state.parameters = get_parameters(module)
+    state.parameters = _projected(get_parameters(module), settings.radius)
     if not bool(torch.isfinite(state.parameters).all()):
         raise NumericalFailure(
             f"parameters are not finite after round {state.rounds + 1}; lower learning_rate"
@@ -277,6 +278,14 @@ def optimiser_step(
     decay = min(settings.averaging, (state.rounds + 1) / (state.rounds + 10))
     state.average = state.average * decay + state.parameters * (1 - decay)
     state.optimizer = optimizer.state_dict()
+
+
+def _projected(parameters: Tensor, radius: float | None) -> Tensor:
+    """The nearest point of the ball around zero with this radius."""
+    if radius is None:
+        return parameters
+    length = float(torch.linalg.vector_norm(parameters))
+    return parameters if length <= radius else parameters * (radius / length)
 
 
 def write_log(folder: Path, log: list[dict[str, Any]]) -> None:
