@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 from dpcheckin.service.analyzer.shuffler_client import PatientClient
+from dpcheckin.service.settings_file import IssuerAccess
 from dpcheckin.service.wire.blind_signatures import PublicKey
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import MODULUS_BYTES
@@ -32,3 +35,17 @@ class IssuerClient(PatientClient):
         key: str = hex_bytes(MODULUS_BYTES)("issuer.key", answer.get("key"))
         PublicKey.from_bytes(bytes.fromhex(key))
         return key
+
+
+def issuer_client(
+    access: IssuerAccess | None, stop: threading.Event | None = None
+) -> IssuerClient | None:
+    """The connection to the issuer that an analyzer's settings name, if they name one.
+
+    Args:
+        access: as in the settings.
+        stop: set by whoever wants waiting to end.
+    """
+    if access is None:
+        return None
+    return IssuerClient(access.address, access.token, access.authority, stop)
