@@ -15,6 +15,7 @@ FEATURES = ("none", "scattering", "efficientnet-lite0")
 PROTOCOLS = spellings(PROTOCOL_TABLE)
 RANDOMIZERS = (
     *spellings(RANDOMIZER_TABLE, ("privunit", "hemisphere", "gaussian", "skellam")),
+    "discrete-gaussian",
     "l1-bit",
     "linf-bit",
 )

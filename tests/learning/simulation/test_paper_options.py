@@ -19,7 +19,14 @@ from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.simulation.client_work import Reports
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.protocols import DistributedCheckIn
-from dpcheckin.randomizers import Gaussian, L1Bit, LInfinityBit, PrivUnit, SkellamVector
+from dpcheckin.randomizers import (
+    DiscreteGaussianVector,
+    Gaussian,
+    L1Bit,
+    LInfinityBit,
+    PrivUnit,
+    SkellamVector,
+)
 
 
 def _by_hand(module, inputs, targets, steps, rate):
@@ -113,17 +120,20 @@ def test_clipping_is_counted_in_the_randomizer_s_own_norm():
 
 
 @pytest.mark.parametrize("reports", ["sum", "each"])
-def test_skellam_sums_train_at_their_own_price(tiny, reports):
+@pytest.mark.parametrize(
+    "name,kind", [("skellam", SkellamVector), ("discrete-gaussian", DiscreteGaussianVector)]
+)
+def test_integer_sums_train_at_their_own_price(tiny, reports, name, kind):
     chosen = tiny(
         protocol="distributed-check-in",
-        randomizer="skellam",
+        randomizer=name,
         noise_multiplier=2.0,
         model="linear",
         rounds=2,
         reports=reports,
     )
     trainer = build(chosen)
-    plan = DistributedCheckIn(1437, 0.1, 2, SkellamVector(2.0, 650))
+    plan = DistributedCheckIn(1437, 0.1, 2, kind(2.0, 650))
     assert trainer.plan == plan
     assert trainer.run().guarantee.epsilon.upper == plan.epsilon(1e-5).upper
 

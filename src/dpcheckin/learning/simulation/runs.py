@@ -40,6 +40,7 @@ from dpcheckin.protocols import (
 )
 from dpcheckin.protocols.names import protocol_name, spelling
 from dpcheckin.randomizers import (
+    DiscreteGaussianVector,
     Gaussian,
     L1Bit,
     LdpSgd,
@@ -50,6 +51,10 @@ from dpcheckin.randomizers import (
     VectorRandomizer,
 )
 
+_ON_INTEGERS: Mapping[str, type[SkellamVector | DiscreteGaussianVector]] = {
+    "skellam": SkellamVector,
+    "discrete-gaussian": DiscreteGaussianVector,
+}
 _MakePlan = Callable[[RunOptions, int, VectorRandomizer], Plan]
 
 
@@ -57,8 +62,9 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
     """The randomizer by name, for a model with so many parameters (`dimension`)."""
     if options.randomizer == "gaussian":
         return Gaussian(options.noise_multiplier, options.clip)
-    if options.randomizer == "skellam":
-        return SkellamVector(options.noise_multiplier, dimension, options.clip)
+    if options.randomizer in _ON_INTEGERS:
+        integers = _ON_INTEGERS[options.randomizer]
+        return integers(options.noise_multiplier, dimension, options.clip)
     kinds: dict[str, type[PrivUnit | LdpSgd | L1Bit | LInfinityBit]] = {
         "privunit": PrivUnit,
         "hemisphere": LdpSgd,
@@ -115,8 +121,8 @@ def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomiz
 
 
 def _distributed(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    if not isinstance(randomizer, Gaussian | SkellamVector):
-        allowed = "gaussian or skellam with this protocol"
+    if not isinstance(randomizer, Gaussian | SkellamVector | DiscreteGaussianVector):
+        allowed = "gaussian, skellam or discrete-gaussian with this protocol"
         raise InvalidParameter("randomizer", options.randomizer, allowed)
     return DistributedCheckIn(population, options.rate, options.rounds, randomizer)
 
@@ -143,8 +149,8 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
     if spread and options.protocol != "shuffled-check-in":
         raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
     name = protocol_name(options.protocol)
-    if options.randomizer == "skellam" and name != "distributed-check-in":
-        raise InvalidParameter("randomizer", "skellam", "used with distributed-check-in")
+    if options.randomizer in _ON_INTEGERS and name != "distributed-check-in":
+        raise InvalidParameter("randomizer", options.randomizer, "used with distributed-check-in")
     slotted = options.check_in_probability != 1 or options.repetitions != 1
     if slotted and not name.startswith("random-check-in"):
         raise InvalidParameter("protocol", options.protocol, "random-check-in-… with these options")
