@@ -31,6 +31,7 @@ COMMANDS = {
     "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
     "demo": ("dpcheckin.cli.demo", "demo"),
     "train": ("dpcheckin.cli.train", "train"),
+    "utility": ("dpcheckin.cli.utility", "utility"),
     "sweep": ("dpcheckin.cli.sweep", "sweep"),
     "survey plan": ("dpcheckin.cli.survey", "plan"),
     "survey run": ("dpcheckin.cli.survey", "run"),
@@ -63,7 +64,7 @@ COMMANDS = {
 PANELS = {
     "What is guaranteed": ("epsilon", "delta", "plan", "trust", "ui"),
     "What others say": ("compare", "bounds", "reproduce", "demo"),
-    "Fleets in simulation": ("train", "sweep", "survey", "audit"),
+    "Fleets in simulation": ("train", "utility", "sweep", "survey", "audit"),
     "Fleets that run": ("deploy", "shuffler", "analyzer", "issuer", "client", "flower"),
 }
 
@@ -138,7 +139,7 @@ def application() -> typer.Typer:
 
 
 def _panel(name: str) -> str:
-    return next(title for title, names in PANELS.items() if name in names)
+    return next((title for title, names in PANELS.items() if name in names), "More")
 
 
 def main() -> None:

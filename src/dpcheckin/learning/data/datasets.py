@@ -44,10 +44,11 @@ class Dataset:
     Args:
         name: what it is called.
         train_inputs: records, one row each.
-        train_targets: their classes.
+        train_targets: their classes, or numbers in one row each.
         test_inputs: records to evaluate on.
-        test_targets: their classes.
+        test_targets: their classes or numbers.
         owners: the user of each training record, None if unknown.
+        labels: what the classes are called, () if nobody said.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Dataset:
     test_inputs: Tensor
     test_targets: Tensor
     owners: NDArray[np.int64] | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,7 +67,16 @@ class Dataset:
     @property
     def classes(self) -> int:
         """Number of classes."""
+        if self.labels:
+            return len(self.labels)
         return int(max(self.train_targets.max(), self.test_targets.max())) + 1
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that a model has to give for a record: a score per class, or the targets."""
+        if self.train_targets.is_floating_point():
+            return int(self.train_targets[0].numel())
+        return self.classes
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
@@ -84,7 +95,9 @@ def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     path = Path(name).expanduser()
     if path.exists():
         return _npz(path)
-    raise InvalidParameter("data", name, f"{', '.join(DATASETS)} or the path of an .npz file")
+    raise InvalidParameter(
+        "data", name, f"{', '.join(DATASETS)} or the path of an .npz, .csv or .parquet file"
+    )
 
 
 def _digits() -> Dataset:
