@@ -6,6 +6,7 @@ A marker is a comment on a line of its own, right above the block:
 * ``<!-- file: PATH -->``: a file, to be written in the page's folder;
 * ``<!-- serves -->``: commands that run until they are stopped, at the end of the page;
 * ``<!-- violated -->``: commands that end with exit code 1, as an audit does that refutes a claim;
+* ``<!-- may be inconclusive -->``: the same, but with 0 or 3: its chance cannot be seeded;
 * ``<!-- not run: reason -->``: excused.
 """
 
@@ -20,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")],
 )
-MARKERS = ("prints", "file", "serves", "violated", "not run")
+MARKERS = ("prints", "file", "serves", "violated", "may be inconclusive", "not run")
 
 _FENCE = re.compile(r"^( *)(`{3,}|~{3,}) *([\w+-]*)[^\n`]*$")
 _COMMENT = re.compile(r"^ *<!-- (?P<name>[a-z ]+?)(?:: (?P<said>.+))? -->\s*$")

@@ -118,6 +118,7 @@ def block(language: str, text: str, marker: str = "", said: str = "") -> Block:
         block("console", "dpcheckin no-such-command\n"),
         block("console", "rm something\n"),
         block("console", "dpcheckin --version\n", "violated"),
+        block("console", "dpcheckin no-such-command\n", "may be inconclusive"),
         block("console", "dpcheckin shuffler serve --port no\n", "serves"),
         block("console", "rm something\n", "serves"),
         block("toml", "a =\n", "file", "a.toml"),
