@@ -58,7 +58,8 @@ def _print(facts: dict[str, Any], out: Path | None) -> None:
     print(f"{facts['protocol']}; {facts['randomizer']}; {rounds_in_words(facts['rounds'])}")
     print(facts["data"])
     spent = rounded_up(facts["epsilon"])
-    print(f"test accuracy {100 * facts['accuracy']:.2f}% at ε ≤ {spent}, δ = {facts['delta']:g}")
+    what = "test" if facts["evaluated_on"] == "test records" else "held-out"
+    print(f"{what} accuracy {100 * facts['accuracy']:.2f}% at ε ≤ {spent}, δ = {facts['delta']:g}")
     print(facts["statement"])
     if out is None:
         print("nothing was kept; --out FOLDER keeps checkpoint, log, model and report")
@@ -102,6 +103,6 @@ def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, A
             if trainer.backend is not None:
                 trainer.backend.close()
     if out is None:
-        return summary(trainer, outcome)
+        return summary(trainer, outcome, options)
     torch.save(outcome.module.state_dict(), out / "model.pt")
     return write_report(out, trainer, outcome, options)

@@ -19,12 +19,15 @@ from dpcheckin.learning.simulation.training import Outcome, Trainer
 from dpcheckin.options import options_of
 
 
-def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
+def summary(
+    trainer: Trainer, outcome: Outcome, options: RunOptions | None = None
+) -> dict[str, Any]:
     """The figures of a finished run as plain data.
 
     Args:
         trainer: the run that was played.
         outcome: what came of it.
+        options: what the run was built from.
     """
     guarantee = outcome.guarantee
     best = max(outcome.log, key=lambda row: row["accuracy"])
@@ -46,7 +49,7 @@ def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
         "clip": trainer.work.randomizer.clip,
         "per_tensor_clipping": trainer.work.per_tensor,
         "seconds": round(outcome.seconds, 1),
-        **_described(trainer, None),
+        **_described(trainer, options),
     }
 
 
@@ -62,7 +65,7 @@ def write_report(
         options: what the run was built from; without them the table of settings has the
             analyzer's only.
     """
-    facts = {**summary(trainer, outcome), **_described(trainer, options)}
+    facts = summary(trainer, outcome, options)
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"
     _plot(picture, outcome.log)
@@ -80,7 +83,9 @@ def _described(trainer: Trainer, options: RunOptions | None) -> dict[str, Any]:
     elif isinstance(fleet, Bootstrapped):
         dealt += " with replacement: a record is held by several"
     model = type(trainer.work.module).__name__
+    held = None if options is None else options.validate
     return {
+        "evaluated_on": "test records" if held is None else "training records held out",
         "data": dealt if options is None else f"{options.data}: {dealt}",
         "model": f"{model}, {parameters:,} parameters"
         if options is None or options.model == "auto"
@@ -97,6 +102,7 @@ def _document(facts: dict[str, Any], picture: Path, options: object) -> Document
     clipping = "per tensor" if facts["per_tensor_clipping"] else "whole gradient"
     rows = {
         "data": facts["data"],
+        "evaluated on": facts["evaluated_on"],
         "model": facts["model"],
         "protocol": facts["protocol"],
         "randomizer": facts["randomizer"],
@@ -114,14 +120,14 @@ def _document(facts: dict[str, Any], picture: Path, options: object) -> Document
         chip="no guarantee" if epsilon is None else "certified",
         statement=str(facts["statement"]),
         figures={
-            "test accuracy": accuracy,
+            _measured(facts): accuracy,
             "ε, certified": "–" if epsilon is None else f"≤ {rounded_up(epsilon)}",
             "δ": f"{facts['delta']:g}",
             "rounds": f"{facts['rounds']:,}",
             "clients": f"{facts['population']:,}",
             "seconds": f"{facts['seconds']:,.0f}",
         },
-        pictures={picture: "Test accuracy against the certified ε that was spent for it"},
+        pictures={picture: "Accuracy against the certified ε that was spent for it"},
         tables=(
             Table("The run", list(rows.items())),
             Table("Settings", settings, ("option", "value", "meaning")),
@@ -129,6 +135,11 @@ def _document(facts: dict[str, Any], picture: Path, options: object) -> Document
         ),
         bad=epsilon is None,
     )
+
+
+def _measured(facts: dict[str, Any]) -> str:
+    """What the accuracy is of."""
+    return "test accuracy" if facts["evaluated_on"] == "test records" else "held-out accuracy"
 
 
 def _told(value: object) -> str:
@@ -149,6 +160,6 @@ def _plot(path: Path, log: list[dict[str, Any]]) -> None:
     epsilons, scores = [r["epsilon"] for r in log], [100 * r["accuracy"] for r in log]
     axes.plot(epsilons, scores, marker="." if len(log) < 60 else None, color="#0b7268")
     axes.set_xlabel(f"certified ε at δ = {log[-1]['delta']:g}")
-    axes.set_ylabel("test accuracy, %")
+    axes.set_ylabel("accuracy, %")
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)

@@ -68,6 +68,31 @@ class Dataset:
         return int(max(self.train_targets.max(), self.test_targets.max())) + 1
 
 
+def held_out(data: Dataset, share: float) -> Dataset:
+    """The training records alone: a fixed random share of them takes the place of the test records.
+
+    Settings that are chosen this way are chosen without the test records.
+
+    Args:
+        data: whose training records are divided.
+        share: of the training records that is held out.
+    """
+    count = len(data.train_targets)
+    held = round(share * count)
+    if not 1 <= held < count:
+        raise InvalidParameter("validate", share, f"a share of {count} records, not all or none")
+    order = np.random.Generator(np.random.PCG64(0)).permutation(count)
+    kept, out = np.sort(order[held:]), np.sort(order[:held])
+    return Dataset(
+        data.name,
+        data.train_inputs[torch.from_numpy(kept)],
+        data.train_targets[torch.from_numpy(kept)],
+        data.train_inputs[torch.from_numpy(out)],
+        data.train_targets[torch.from_numpy(out)],
+        None if data.owners is None else data.owners[kept],
+    )
+
+
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     """A dataset by name, or by the path of an .npz file (or of a folder that holds one).
 

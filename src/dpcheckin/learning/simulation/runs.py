@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data.datasets import Dataset, load_dataset
+from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.losses import cross_entropy
@@ -118,10 +118,11 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
         progress: told in a line what is computed, and what it cost.
     """
     data = load_dataset(options.data, options.data_dir)
-    if options.features == "none":
-        return data
-    public = None if options.public is None else load_dataset(options.public, options.data_dir)
-    return featured(data, FeatureRecipe(options.features, options.components, public), progress)
+    if options.features != "none":
+        public = None if options.public is None else load_dataset(options.public, options.data_dir)
+        recipe = FeatureRecipe(options.features, options.components, public, options.whitening)
+        data = featured(data, recipe, progress)
+    return data if options.validate is None else held_out(data, options.validate)
 
 
 def build(

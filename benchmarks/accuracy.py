@@ -1,0 +1,288 @@
+"""Accuracy at a certified epsilon on fixed public features: docs/accuracy.md and its JSON.
+
+    python benchmarks/accuracy.py RUNS_FOLDER [--only NAME ...] [--seeds 0 1 2] [--table FILE]
+        [--cifar FILE.npz]
+
+For each goal the candidates are first played on a sixth of the *training* records that is held
+out (`--validate`, seed 0, the same rounds; fewer clients, so its own epsilon is larger and is not
+quoted). The best of them is then played on all training records with every seed, against the test
+records, and so is the same head under central DP-SGD, chosen in the same way, and without privacy.
+Every run is what its command says, has a folder of its own, resumes and is only read when it is
+finished. The table holds nothing but figures of the runs' own reports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from dpcheckin.learning import RunOptions, Settings
+
+HELD_OUT = 1 / 6
+Changes = dict[str, Any]
+TASKS: dict[str, Changes] = {
+    "mnist": {
+        "data": "mnist",
+        "features": "scattering",
+        "components": 300,
+        "public": "fashion-mnist",
+    },
+    "fashion-mnist": {
+        "data": "fashion-mnist",
+        "features": "scattering",
+        "components": 300,
+        "public": "mnist",
+    },
+    "cifar10-imagenet": {"data": "cifar10", "features": "efficientnet-lite0", "components": 400},
+}
+COMMON: Changes = {"rate": 0.1, "schedule": "linear", "evaluate_every": 100_000, "threads": 1}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the table: what is wanted, and what is tried for it.
+
+    Args:
+        task: key of `TASKS`.
+        epsilon: that must not be passed.
+        accuracy: hoped for, in per cent.
+        candidates: settings from which the held-out records choose.
+        central: the same for central DP-SGD.
+    """
+
+    task: str
+    epsilon: float
+    accuracy: float
+    candidates: tuple[Changes, ...]
+    central: tuple[Changes, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.task}-{self.epsilon:g}"
+
+
+def privunit(local_epsilon: float, rounds: int, **more: Any) -> Changes:
+    """PrivUnit reports through the shuffler; rounds as `dpcheckin plan` affords them."""
+    return {"local_epsilon": local_epsilon, "rounds": rounds, "averaging": 0.99, **more}
+
+
+def central(noise: float, rounds: int, **more: Any) -> Changes:
+    """Central DP-SGD at the same rate: a trusted server adds the noise once a round."""
+    given = {"protocol": "central", "randomizer": "gaussian", "noise_multiplier": noise}
+    return {**given, "rounds": rounds, "averaging": 0.9, **more}
+
+
+GOALS = (
+    Goal(
+        "mnist",
+        0.5,
+        96.5,
+        (
+            privunit(2.0, 1638, learning_rate=2.0, clip=0.5, whitening=0.7),
+            privunit(2.0, 1638, learning_rate=3.0, clip=0.5, whitening=1.0),
+        ),
+        (central(14.0, 400, learning_rate=10.0, clip=0.5, whitening=0.7),),
+    ),
+    Goal(
+        "mnist",
+        1.0,
+        97.5,
+        (privunit(2.5, 2974, learning_rate=3.0, clip=0.5, whitening=0.7),),
+        (central(8.0, 400, learning_rate=20.0, clip=0.5, whitening=0.7),),
+    ),
+    Goal(
+        "fashion-mnist",
+        1.0,
+        84.0,
+        (privunit(2.5, 2974, learning_rate=3.0, clip=0.5, whitening=0.7),),
+        (central(8.0, 400, learning_rate=20.0, clip=0.5, whitening=0.7),),
+    ),
+    Goal(
+        "mnist",
+        3.0,
+        98.1,
+        (privunit(4.0, 3728, learning_rate=4.0, clip=0.5, whitening=0.7),),
+        (central(4.0, 400, learning_rate=30.0, clip=0.5, whitening=0.7),),
+    ),
+    Goal(
+        "fashion-mnist",
+        3.0,
+        86.5,
+        (privunit(4.0, 3728, learning_rate=4.0, clip=0.5, whitening=0.7),),
+        (central(4.0, 400, learning_rate=30.0, clip=0.5, whitening=0.7),),
+    ),
+)
+
+
+def options_for(goal: Goal, changes: Changes, seed: int, held: bool) -> RunOptions:
+    """The options of one run: task, settings, seed, and the budget unless it only chooses."""
+    given = {**TASKS[goal.task], **COMMON, **changes, "seed": seed}
+    given |= {"validate": HELD_OUT} if held else {"epsilon_budget": goal.epsilon}
+    learning = {f.name for f in fields(Settings)}
+    settings = Settings(**{k: v for k, v in given.items() if k in learning})
+    return RunOptions(**{k: v for k, v in given.items() if k not in learning}, settings=settings)
+
+
+def command(options: RunOptions) -> str:
+    """The same run as a command line, naming what differs from the defaults."""
+    plain = RunOptions()
+    words = ["dpcheckin train"]
+    for made, default in ((options, plain), (options.settings, plain.settings)):
+        for field in fields(made):
+            value = getattr(made, field.name)
+            if field.name != "settings" and value != getattr(default, field.name):
+                words.append(f"--{field.name.replace('_', '-')} {value}")
+    return " ".join(words)
+
+
+class Player:
+    """Plays runs, each in a folder of its own, and keeps the data of one task in memory.
+
+    Args:
+        folder: of all runs.
+        cifar: path of CIFAR-10 as .npz, None where it is among the data sets.
+    """
+
+    def __init__(self, folder: Path, cifar: str | None) -> None:
+        self._folder, self._cifar = folder, cifar
+        self._held: tuple[object, Any] | None = None
+
+    def data(self, options: RunOptions) -> Any:
+        """Records of these options, from memory if the run before had the same."""
+        from dpcheckin.learning.simulation.runs import make_data
+
+        key = (options.data, options.components, options.whitening, options.validate)
+        if self._held is None or self._held[0] != key:
+            self._held = (key, make_data(options, lambda line: print(line, flush=True)))
+        return self._held[1]
+
+    def play(self, goal: Goal, options: RunOptions, name: str) -> dict[str, Any]:
+        """The report of one run, played if it was not."""
+        from dpcheckin.learning.report import write_report
+        from dpcheckin.learning.simulation.runs import build
+
+        folder = self._folder / goal.name / name
+        told = command(options)
+        report = folder / "report.json"
+        if report.is_file() and (folder / "command.txt").read_text() == told:
+            return dict(json.loads(report.read_text()), command=told)
+        if self._cifar and options.data == "cifar10":
+            options = replace(options, data=self._cifar)
+        folder.mkdir(parents=True, exist_ok=True)
+        trainer = build(options, folder, data=self.data(options))
+        facts = write_report(folder, trainer, trainer.run(), options)
+        (folder / "command.txt").write_text(told)
+        print(f"{goal.name}/{name}: {100 * facts['accuracy']:.2f}% at {facts['epsilon']:.4f}, "
+              f"{facts['seconds']} s", flush=True)  # fmt: skip
+        return dict(facts, command=told)
+
+
+def chosen(player: Player, goal: Goal, label: str, candidates: tuple[Changes, ...]) -> Changes:
+    """What does best on the held-out records, with what each candidate did."""
+    tried = []
+    for index, changes in enumerate(candidates):
+        options = options_for(goal, changes, 0, held=True)
+        facts = player.play(goal, options, f"{label}-held-out-{index}")
+        tried.append({"accuracy": facts["accuracy"], "command": facts["command"]})
+    best = max(range(len(tried)), key=lambda index: float(tried[index]["accuracy"]))
+    return {"changes": candidates[best], "held_out": tried, "best": best}
+
+
+def measured(player: Player, goal: Goal, label: str, pick: Changes, seeds: Iterable[int]) -> Any:
+    """The chosen settings on the test records, every seed."""
+    facts = []
+    for seed in seeds:
+        options = options_for(goal, pick["changes"], seed, held=False)
+        facts.append(player.play(goal, options, f"{label}-seed{seed}"))
+    scores = [f["accuracy"] for f in facts]
+    return {
+        "accuracy": statistics.fmean(scores),
+        "accuracies": scores,
+        "epsilon": max(f["epsilon"] for f in facts),
+        "delta": facts[0]["delta"],
+        "rounds": facts[0]["rounds"],
+        "population": facts[0]["population"],
+        "randomizer": facts[0]["randomizer"],
+        "statement": facts[0]["statement"],
+        "command": facts[0]["command"],
+        "held_out": pick["held_out"],
+    }
+
+
+def without_privacy(player: Player, goal: Goal, changes: Changes) -> float:
+    """Test accuracy of the same head on the same features, fitted without clip or noise."""
+    import torch
+    from torch.nn import functional
+
+    kept = player._folder / goal.name / "without-privacy.json"
+    if kept.is_file():
+        return float(json.loads(kept.read_text())["accuracy"])
+    options = options_for(goal, changes, 0, held=False)
+    data = player.data(options)
+    head = torch.nn.Linear(data.train_inputs.shape[1], data.classes)
+    solver = torch.optim.LBFGS(head.parameters(), max_iter=60, line_search_fn="strong_wolfe")
+
+    def loss() -> Any:
+        solver.zero_grad()
+        found = functional.cross_entropy(head(data.train_inputs), data.train_targets)
+        found.backward()
+        return found
+
+    solver.step(loss)
+    with torch.no_grad():
+        right = (head(data.test_inputs).argmax(1) == data.test_targets).double().mean()
+    kept.write_text(json.dumps({"accuracy": float(right)}))
+    return float(right)
+
+
+def table_row(player: Player, goal: Goal, seeds: list[int]) -> dict[str, Any]:
+    """All figures of one goal."""
+    pick = chosen(player, goal, "shuffled", goal.candidates)
+    ours = measured(player, goal, "shuffled", pick, seeds)
+    trusted = chosen(player, goal, "central", goal.central)
+    return {
+        "task": goal.task,
+        "epsilon_allowed": goal.epsilon,
+        "goal": goal.accuracy / 100,
+        "met": ours["accuracy"] >= goal.accuracy / 100 and ours["epsilon"] <= goal.epsilon,
+        "shuffled": ours,
+        "central": measured(player, goal, "central", trusted, seeds),
+        "without_privacy": without_privacy(player, goal, pick["changes"]),
+    }
+
+
+def main() -> None:
+    """Play what is missing, and write the table after every goal."""
+    import torch
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", nargs="+", choices=[g.name for g in GOALS], default=None)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--table", type=Path, default=None)
+    parser.add_argument("--cifar", default=None, help="cifar10.npz")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    player = Player(asked.folder, asked.cifar)
+    rows: dict[str, Any] = {}
+    if asked.table is not None and asked.table.is_file():
+        rows = json.loads(asked.table.read_text())
+    for goal in GOALS:
+        if asked.only is None or goal.name in asked.only:
+            rows[goal.name] = row = table_row(player, goal, asked.seeds)
+            ours = row["shuffled"]
+            print(f"{goal.name}: {100 * ours['accuracy']:.2f}% at {ours['epsilon']:.4f}, central "
+                  f"{100 * row['central']['accuracy']:.2f}%, without privacy "
+                  f"{100 * row['without_privacy']:.2f}%, {'met' if row['met'] else 'NOT MET'}",
+                  flush=True)  # fmt: skip
+            if asked.table is not None:
+                asked.table.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
