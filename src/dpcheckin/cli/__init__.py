@@ -23,6 +23,7 @@ COMMANDS = {
     "epsilon": ("dpcheckin.cli.account", "epsilon"),
     "delta": ("dpcheckin.cli.account", "delta"),
     "plan": ("dpcheckin.cli.account", "plan"),
+    "advise": ("dpcheckin.cli.advise", "advise"),
     "bounds": ("dpcheckin.cli.compare", "bounds"),
     "trust": ("dpcheckin.cli.trust", "trust"),
     "demo": ("dpcheckin.cli.demo", "demo"),
