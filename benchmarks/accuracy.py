@@ -2,6 +2,7 @@
 
     python benchmarks/accuracy.py RUNS_FOLDER [--only NAME ...] [--seeds 0 1 2] [--table FILE]
         [--cifar FILE.npz]
+    python benchmarks/accuracy.py --page docs/accuracy.md --table docs/results/accuracy.json
 
 For each goal the candidates are first played on a sixth of the *training* records that is held
 out (`--validate`, seed 0, the same rounds; fewer clients, so its own epsilon is larger and is not
@@ -16,12 +17,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.learning import RunOptions, Settings
 
 HELD_OUT = 1 / 6
@@ -96,7 +99,7 @@ GOALS = (
         "mnist",
         1.0,
         97.5,
-        (privunit(2.5, 2974, learning_rate=2.0, clip=0.5, whitening=0.6),),
+        (privunit(2.0, 5820, learning_rate=1.0, clip=0.5, whitening=0.6),),
         (central(8.0, 448, learning_rate=20.0, clip=0.5, whitening=0.6),),
     ),
     Goal(
@@ -110,15 +113,15 @@ GOALS = (
         "mnist",
         3.0,
         98.1,
-        (privunit(4.0, 3728, learning_rate=3.0, clip=0.5, whitening=0.6),),
-        (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.6),),
+        (privunit(4.0, 3728, learning_rate=2.4, clip=0.5, whitening=0.75),),
+        (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.75),),
     ),
     Goal(
         "fashion-mnist",
         3.0,
         86.5,
-        (privunit(4.0, 3728, learning_rate=6.0, clip=0.5, whitening=0.7),),
-        (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.7),),
+        (privunit(4.0, 3728, learning_rate=4.0, clip=0.5, whitening=0.7, components=600),),
+        (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.7, components=600),),
     ),
 )
 
@@ -160,7 +163,8 @@ class Player:
         """Records of these options, from memory if the run before had the same."""
         from dpcheckin.learning.simulation.runs import make_data
 
-        key = (options.data, options.components, options.whitening, options.validate)
+        shape = (options.features, options.components, options.public, options.whitening)
+        key = (options.data, *shape, options.validate)
         if self._held is None or self._held[0] != key:
             self._held = (key, make_data(options, lambda line: print(line, flush=True)))
         return self._held[1]
@@ -263,32 +267,103 @@ def table_row(player: Player, goal: Goal, seeds: list[int]) -> dict[str, Any]:
     }
 
 
+def played(row: dict[str, Any] | None) -> int:
+    """Seeds that a row of the table has."""
+    return 0 if row is None else len(row["shuffled"]["accuracies"])
+
+
+def told(goal: Goal, row: dict[str, Any]) -> str:
+    """A goal's figures in a line."""
+    ours, trusted = row["shuffled"], row["central"]
+    return (
+        f"{goal.name}: {100 * ours['accuracy']:.2f}% at {rounded_up(ours['epsilon'])}, "
+        f"{len(ours['accuracies'])} seeds; central {100 * trusted['accuracy']:.2f}%, without "
+        f"privacy {100 * row['without_privacy']:.2f}%: {'met' if row['met'] else 'NOT MET'}"
+    )
+
+
+PAGE_HEAD = (
+    "| data | ε, certified | test accuracy | goal | central DP-SGD | loss in points "
+    "| without privacy |",
+    "|---|---|---|---|---|---|---|",
+)
+NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10-imagenet": "CIFAR-10"}
+
+
+def page_row(row: dict[str, Any]) -> str:
+    """A goal as a line of the page: ours rounded down, the loss against central up."""
+    ours, trusted = row["shuffled"], row["central"]
+    scores = [math.floor(1e4 * score + 1e-6) / 100 for score in ours["accuracies"]]
+    spread = "one seed" if len(scores) == 1 else f"{min(scores):.2f}–{max(scores):.2f}"
+    loss = math.ceil(1e4 * (trusted["accuracy"] - ours["accuracy"]) - 1e-6) / 100
+    accuracy = math.floor(1e4 * ours["accuracy"] + 1e-6) / 100
+    return (
+        f"| {NAMES[row['task']]} | {rounded_up(ours['epsilon'])} | {accuracy:.2f}% ({spread}) "
+        f"| {100 * row['goal']:g}%: {'met' if row['met'] else 'missed'} "
+        f"| {100 * trusted['accuracy']:.2f}% at {rounded_up(trusted['epsilon'])} | {loss:.2f} "
+        f"| {100 * row['without_privacy']:.2f}% |"
+    )
+
+
+def write_page(page: Path, rows: dict[str, Any]) -> None:
+    """Put the table between the page's marks, and the picture beside the page."""
+    from matplotlib.figure import Figure
+
+    lines = [*PAGE_HEAD, *(page_row(rows[g.name]) for g in GOALS if g.name in rows)]
+    before, _, rest = page.read_text().partition("<!-- table -->\n")
+    _, _, after = rest.partition("<!-- end of table -->\n")
+    block = "\n".join(["<!-- table -->", *lines, "", "<!-- end of table -->", ""])
+    page.write_text(before + block + after)
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    tasks = [t for t in TASKS if any(row["task"] == t for row in rows.values())]
+    for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
+        some = sorted((r for r in rows.values() if r["task"] == task), key=lambda r: r["goal"])
+        for label, colour in (("shuffled", "#0b7268"), ("central", "#8a5a00")):
+            points = [(r[label]["epsilon"], s) for r in some for s in r[label]["accuracies"]]
+            axes.plot([p[0] for p in points], [100 * p[1] for p in points], "o", color=colour,
+                      label={"shuffled": "shuffled, nobody trusted with data"}.get(
+                          label, "central DP-SGD (add or remove)"))  # fmt: skip
+        best = max(100 * r["without_privacy"] for r in some)
+        axes.axhline(best, color="#555", linestyle=":", label="without privacy")
+        axes.set_title(NAMES[task])
+        axes.set_xlabel("certified ε at δ = 1e-5")
+        axes.set_ylabel("test accuracy, %")
+        axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    figure.savefig(page.parent / "images" / "accuracy.png", dpi=110)
+
+
 def main() -> None:
     """Play what is missing, and write the table after every goal."""
     import torch
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", default=None)
+    parser.add_argument("--page", type=Path, default=None, help="write the table into this page")
     parser.add_argument("--only", nargs="+", choices=[g.name for g in GOALS], default=None)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--table", type=Path, default=None)
     parser.add_argument("--cifar", default=None, help="cifar10.npz")
     asked = parser.parse_args()
-    torch.set_num_threads(1)
-    player = Player(asked.folder, asked.cifar)
     rows: dict[str, Any] = {}
     if asked.table is not None and asked.table.is_file():
         rows = json.loads(asked.table.read_text())
-    for goal in GOALS:
-        if asked.only is None or goal.name in asked.only:
-            rows[goal.name] = row = table_row(player, goal, asked.seeds)
-            ours = row["shuffled"]
-            print(f"{goal.name}: {100 * ours['accuracy']:.2f}% at {ours['epsilon']:.4f}, central "
-                  f"{100 * row['central']['accuracy']:.2f}%, without privacy "
-                  f"{100 * row['without_privacy']:.2f}%, {'met' if row['met'] else 'NOT MET'}",
-                  flush=True)  # fmt: skip
-            if asked.table is not None:
-                asked.table.write_text(json.dumps(rows, indent=1) + "\n")
+    if asked.page is not None:
+        write_page(asked.page, rows)
+        return
+    if asked.folder is None:
+        parser.error("a folder for the runs is needed")
+    torch.set_num_threads(1)
+    player = Player(asked.folder, asked.cifar)
+    goals = [g for g in GOALS if asked.only is None or g.name in asked.only]
+    # one seed of everything before the next: a table that was interrupted has every line
+    for count in range(1, len(asked.seeds) + 1):
+        for goal in goals:
+            if played(rows.get(goal.name)) < count:
+                rows[goal.name] = table_row(player, goal, asked.seeds[:count])
+                print(told(goal, rows[goal.name]), flush=True)
+                if asked.table is not None:
+                    asked.table.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":
