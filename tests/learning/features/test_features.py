@@ -12,7 +12,7 @@ import torch
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import RunOptions, Settings
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
-from dpcheckin.learning.features import extraction
+from dpcheckin.learning.features import extraction, imagenet
 from dpcheckin.learning.features.extraction import FeatureRecipe, featured
 from dpcheckin.learning.features.reduction import (
     principal_components,
@@ -234,3 +234,27 @@ def test_held_out_records_are_training_records_nobody_trains_on() -> None:
     assert torch.equal(again.test_inputs, parts.test_inputs)
     options = RunOptions(validate=0.25)
     assert len(make_data(options).test_targets) == 359
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_networks_features_do_not_depend_on_contrast(kind: torch.dtype) -> None:
+    """One row an image in full precision, whatever the network computes with."""
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Conv2d(3, 5, 3)
+
+        def extract_features(self, images: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.layer(images)
+            return found
+
+    assert imagenet.working_type() in (torch.float32, torch.bfloat16)
+    torch.manual_seed(0)
+    network, pictures = Network().to(kind), images(3)
+    rows = imagenet.imagenet_features(network, pictures)
+    assert rows.shape == (3, 5) and rows.dtype is torch.float32
+    again = imagenet.imagenet_features(network, 7 * pictures + 2)
+    assert torch.allclose(rows, again, atol=1e-5 if kind is torch.float32 else 2e-2)
+    with pytest.raises(InvalidParameter, match="one or three channels"):
+        imagenet.imagenet_features(network, torch.zeros(2, 2, 4, 4))

@@ -25,8 +25,8 @@ def working_type() -> torch.dtype:
     Two machines may therefore differ in the last digits of a feature, not in what it means; what
     was computed once is kept.
     """
-    fast = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    return torch.bfloat16 if fast else torch.float32
+    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
+    return torch.bfloat16 if supported is not None and supported() else torch.float32
 
 
 def load_network() -> nn.Module:

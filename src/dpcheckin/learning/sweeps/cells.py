@@ -36,8 +36,9 @@ def _trained(cell: Cell, folder: Path | None) -> Result:
     trainer = build(cell.options, None if folder is None else folder / cell.key)
     outcome = trainer.run()
     weights = get_parameters(outcome.module).numpy().tobytes()
-    facts = summary(trainer, outcome)
+    facts = summary(trainer, outcome, cell.options)
     return {
+        "evaluated_on": facts["evaluated_on"],
         "accuracy": facts["accuracy"],
         "best_accuracy": facts["best_accuracy"],
         "epsilon": facts["epsilon"],
