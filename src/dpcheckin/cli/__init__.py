@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": ("dpcheckin.cli.compare", "compare"),
     "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
     "train": ("dpcheckin.cli.train", "train"),
+    "utility": ("dpcheckin.cli.utility", "utility"),
     "ui": ("dpcheckin.cli.ui", "ui"),
     "sweep": ("dpcheckin.cli.sweep", "sweep"),
     "survey plan": ("dpcheckin.cli.survey", "plan"),

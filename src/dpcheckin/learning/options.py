@@ -15,14 +15,44 @@ from dpcheckin.learning import names
 from dpcheckin.learning.settings import MACHINE, Settings
 from dpcheckin.options import DEFAULT_DELTA, check_choices, option
 
-_RUN, _PRIVACY = "The run", "Privacy"
+_RUN, _PRIVACY, _TABLE = "The run", "Privacy", "Your own table"
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How the columns of --data FILE.csv, FILE.parquet or a folder of such files are used."""
+
+    target: str | None = option(None, "Column to predict.", section=_TABLE)
+    owner: str | None = option(
+        None,
+        "Column that names each record's client; without it every record is one.",
+        section=_TABLE,
+    )
+    columns: str | None = option(
+        None, "Columns to learn from, separated by commas; all others if left out.", section=_TABLE
+    )
+    bounds: str | None = option(
+        None,
+        "COLUMN=LOWEST:HIGHEST,… known beforehand: clipped to them and mapped to [-1, 1].",
+        section=_TABLE,
+    )
+    task: str = option(
+        "auto", "classes, numbers, or auto: by the target.", section=_TABLE, choices=names.TASKS
+    )
+    test_share: float = option(0.2, "Share of clients held out to evaluate on.", section=_TABLE)
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """Everything that defines a run; equal options give equal models, bit for bit."""
 
-    data: str = option("digits", f"{', '.join(names.DATASETS)} or a path of an .npz file.")
+    data: str = option(
+        "digits",
+        f"{', '.join(names.DATASETS)}, or a path: .csv, .parquet, .npz, a folder of tables.",
+    )
     protocol: str = option("shuffled-check-in", choices=names.PROTOCOLS)
     randomizer: str = option("privunit", choices=names.RANDOMIZERS)
 
@@ -65,6 +95,19 @@ class RunOptions:
     dropout: float = option(0.0, "Share of check-ins that get lost.", section=_RUN)
     slots: int | None = option(None, "Slots of a random check-ins window.", section=_RUN)
     minibatch: int = option(1, "Slots per step of a random check-ins window.", section=_RUN)
+    check_in_probability: float = option(
+        1.0, "With which a client chooses a slot of a fixed window at all.", section=_RUN
+    )
+    repetitions: int = option(1, "How often a fixed or averaged window is repeated.", section=_RUN)
+    windows: Path | None = option(
+        None,
+        "CSV with first, last (slots) and probability of each client's own window.",
+        section=_RUN,
+    )
+    local_steps: int = option(
+        1, "Steps each client takes on its own; above 1 it reports the difference.", section=_RUN
+    )
+    local_learning_rate: float = option(0.1, "Of the clients' own steps.", section=_RUN)
 
     epsilon_budget: float | None = option(
         None, "Stop before the round that would pass it.", section=_PRIVACY
@@ -75,6 +118,7 @@ class RunOptions:
     clip: float = option(1.0, "Largest norm of a gradient.", section=_PRIVACY)
     per_tensor: bool = option(False, "Clip each parameter tensor alike.", section=_PRIVACY)
 
+    table: TableOptions = field(default_factory=TableOptions)
     settings: Settings = field(default_factory=Settings)
 
     reports: str = option(
