@@ -13,7 +13,8 @@ from pathlib import Path
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import names
 from dpcheckin.learning.settings import MACHINE, Settings
-from dpcheckin.options import DEFAULT_DELTA, check_choices, option
+from dpcheckin.options import DEFAULT_DELTA, check_choices, listed, option
+from dpcheckin.protocols.names import PROTOCOLS
 
 _RUN, _PRIVACY, _TABLE = "The run", "Privacy", "Your own table"
 
@@ -53,7 +54,9 @@ class RunOptions:
         "digits",
         f"{', '.join(names.DATASETS)}, or a path: .csv, .parquet, .npz, a folder of tables.",
     )
-    protocol: str = option("shuffled-check-in", choices=names.PROTOCOLS)
+    protocol: str = option(
+        "shuffled-check-in", f"{listed(tuple(PROTOCOLS))}.", choices=names.PROTOCOLS
+    )
     randomizer: str = option("privunit", choices=names.RANDOMIZERS)
 
     model: str = option("auto", section=_RUN, choices=names.MODELS)
