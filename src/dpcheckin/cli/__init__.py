@@ -30,6 +30,7 @@ COMMANDS = {
     "bounds": ("dpcheckin.cli.compare", "bounds"),
     "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
     "demo": ("dpcheckin.cli.demo", "demo"),
+    "advise": ("dpcheckin.cli.advise", "advise"),
     "train": ("dpcheckin.cli.train", "train"),
     "utility": ("dpcheckin.cli.utility", "utility"),
     "sweep": ("dpcheckin.cli.sweep", "sweep"),
@@ -64,7 +65,7 @@ COMMANDS = {
 PANELS = {
     "What is guaranteed": ("epsilon", "delta", "plan", "advise", "trust", "ui"),
     "What others say": ("compare", "bounds", "reproduce", "demo"),
-    "Fleets in simulation": ("train", "utility", "sweep", "survey", "audit"),
+    "Fleets in simulation": ("advise", "train", "utility", "sweep", "survey", "audit"),
     "Fleets that run": ("deploy", "shuffler", "analyzer", "issuer", "client", "flower"),
 }
 

@@ -129,7 +129,8 @@ def fleet(
         bar.update(task, description=f"run {run}", total=rounds, completed=0)
         result = started.wait(
             run,
-            patience=60 + 4 * rounds * length,
+            # on a busy machine rounds are void, and become up to eight times as long
+            patience=600 + 16 * rounds * length,
             watch=lambda done: bar.update(task, completed=done),
         )
     if json:

@@ -75,6 +75,6 @@ def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, A
 
     outcome = run_watched(trainer)
     if out is None:
-        return summary(trainer, outcome)
+        return summary(trainer, outcome, options)
     torch.save(outcome.module.state_dict(), out / "model.pt")
     return write_report(out, trainer, outcome, options)

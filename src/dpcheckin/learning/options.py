@@ -69,6 +69,11 @@ class RunOptions:
     components: int | None = option(
         None, "Numbers that features are reduced to; needs --features.", section=_RUN
     )
+    whitening: float = option(
+        0.0,
+        "Divide each component by this power of its public deviation; needs --public.",
+        section=_RUN,
+    )
     public: str | None = option(
         None,
         "Public data, as --data: its principal components reduce --features; without --features, "
@@ -77,6 +82,12 @@ class RunOptions:
     )
     public_epochs: int = option(5, "Passes over the public data.", section=_RUN)
     data_dir: Path | None = option(None, "Where dataset files are.", section=_RUN)
+    validate: float | None = option(
+        None,
+        "Share of the training records to evaluate on instead of the test records; nobody "
+        "trains on them. For choosing settings.",
+        section=_RUN,
+    )
     population: int | None = option(None, "Clients, each with a bootstrapped record.", section=_RUN)
     by_owner: bool = option(False, "One client per owner of records (user-level).", section=_RUN)
     rounds: int = option(400, "Most rounds to run.", section=_RUN)
@@ -129,5 +140,9 @@ class RunOptions:
         check_choices(self)
         if self.components is not None and self.features == "none":
             raise InvalidParameter("components", self.components, "left out without --features")
+        if self.whitening and self.features == "none":
+            raise InvalidParameter("whitening", self.whitening, "left out without --features")
+        if self.validate is not None and not 0 < self.validate < 1:
+            raise InvalidParameter("validate", self.validate, "strictly between 0 and 1")
         if not 0 < self.delta < 1:
             raise InvalidParameter("delta", self.delta, "strictly between 0 and 1")

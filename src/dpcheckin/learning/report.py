@@ -20,12 +20,15 @@ from dpcheckin.learning.simulation.training import Outcome, Trainer
 from dpcheckin.options import options_of
 
 
-def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
+def summary(
+    trainer: Trainer, outcome: Outcome, options: RunOptions | None = None
+) -> dict[str, Any]:
     """The figures of a finished run as plain data.
 
     Args:
         trainer: the run that was played.
         outcome: what came of it.
+        options: what the run was built from.
     """
     guarantee, score = outcome.guarantee, outcome.scored
     reached = [row[score.name] for row in outcome.log]
@@ -49,7 +52,7 @@ def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
         "clip": trainer.work.randomizer.clip,
         "per_tensor_clipping": trainer.work.per_tensor,
         "seconds": round(outcome.seconds, 1),
-        **_described(trainer, None),
+        **_described(trainer, options),
     }
 
 
@@ -70,7 +73,7 @@ def write_report(
             analyzer's only.
         data_name: what the data is called; None for the options' own.
     """
-    facts = {**summary(trainer, outcome), **_described(trainer, options, data_name)}
+    facts = summary(trainer, outcome, options) | _described(trainer, options, data_name)
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"
     _plot(picture, outcome.log, outcome.scored)
@@ -96,7 +99,9 @@ def _described(
         dealt = f"{records:,} records of {fleet.population:,} clients, their owners"
     model = type(trainer.work.module).__name__
     name = data_name or (None if options is None else options.data)
+    validated = options is not None and options.validate is not None
     return {
+        "evaluated_on": "training records held out" if validated else "test records",
         "data": dealt if name is None else f"{name}: {dealt}",
         "model": f"{model}, {parameters:,} parameters"
         if options is None or options.model == "auto"
@@ -113,6 +118,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
     clipping = "per tensor" if facts["per_tensor_clipping"] else "whole gradient"
     rows = {
         "data": facts["data"],
+        "evaluated on": facts["evaluated_on"],
         "model": facts["model"],
         "protocol": facts["protocol"],
         "randomizer": facts["randomizer"],

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +77,32 @@ class Dataset:
         if self.train_targets.is_floating_point():
             return int(self.train_targets[0].numel())
         return self.classes
+
+
+def held_out(data: Dataset, share: float) -> Dataset:
+    """The training records alone: a fixed random share of them takes the place of the test records.
+
+    Settings that are chosen this way are chosen without the test records.
+
+    Args:
+        data: whose training records are divided.
+        share: of the training records that is held out.
+    """
+    count = len(data.train_targets)
+    held = round(share * count)
+    if not 1 <= held < count:
+        raise InvalidParameter("validate", share, f"a share of {count} records, not all or none")
+    order = np.random.Generator(np.random.PCG64(0)).permutation(count)
+    kept, out = np.sort(order[held:]), np.sort(order[:held])
+    rows, watched = torch.from_numpy(kept), torch.from_numpy(out)
+    return replace(
+        data,
+        train_inputs=data.train_inputs[rows],
+        train_targets=data.train_targets[rows],
+        test_inputs=data.train_inputs[watched],
+        test_targets=data.train_targets[watched],
+        owners=None if data.owners is None else data.owners[kept],
+    )
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:

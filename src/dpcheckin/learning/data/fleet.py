@@ -84,7 +84,7 @@ class OneRecordEach(Fleet):
 
     def records(self, clients: Clients) -> Records:
         where = torch.tensor(clients)  # a copy: arrays that came from another process are read-only
-        return self.inputs[where], self.targets[where], None
+        return self.inputs.index_select(0, where), self.targets[where], None
 
 
 @dataclass(frozen=True)

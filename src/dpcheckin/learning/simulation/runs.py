@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data.datasets import Dataset, load_dataset
+from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
 from dpcheckin.learning.data.tables import is_table_file
@@ -184,10 +185,11 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
     data = own_data(options)
     if data is None:
         data = load_dataset(options.data, options.data_dir)
-    if options.features == "none":
-        return data
-    public = None if options.public is None else load_dataset(options.public, options.data_dir)
-    return featured(data, FeatureRecipe(options.features, options.components, public), progress)
+    if options.features != "none":
+        public = None if options.public is None else load_dataset(options.public, options.data_dir)
+        recipe = FeatureRecipe(options.features, options.components, public, options.whitening)
+        data = featured(data, recipe, progress)
+    return data if options.validate is None else held_out(data, options.validate)
 
 
 def is_own(name: str) -> bool:
@@ -245,6 +247,8 @@ def build(
     numbers = data.train_targets.is_floating_point()
     loss = loss or (squared_error if numbers else cross_entropy)
     score = score or (mean_loss(loss) if numbers else ACCURACY)
+    if options.validate is not None:
+        score = replace(score, label=score.label.replace("test ", "held-out "))
     fleet = make_fleet(options, data)
     randomizer = make_randomizer(options, count_parameters(module))
     plan = make_plan(options, fleet.population, randomizer)

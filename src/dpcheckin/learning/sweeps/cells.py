@@ -38,8 +38,9 @@ def _trained(cell: Cell, folder: Path | None) -> Result:
         raise InvalidParameter("data", cell.options.data, "data with classes in a sweep")
     outcome = trainer.run()
     weights = get_parameters(outcome.module).numpy().tobytes()
-    facts = summary(trainer, outcome)
+    facts = summary(trainer, outcome, cell.options)
     return {
+        "evaluated_on": facts["evaluated_on"],
         "accuracy": facts["accuracy"],
         "best_accuracy": facts["best_accuracy"],
         "epsilon": facts["epsilon"],
