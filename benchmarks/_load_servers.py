@@ -107,8 +107,8 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
     """The shuffler as it is served, with rounds that stay open and limits out of the way."""
     from dpcheckin.service.listening import listen
     from dpcheckin.service.shuffler import server
-    from dpcheckin.service.shuffler.http.limits import Limits
     from dpcheckin.service.shuffler.settings import Settings
+    from dpcheckin.service.web.limits import Limits
     from dpcheckin.service.wire.credentials import token_digest
     from service.shuffler_world import Analyzer
 

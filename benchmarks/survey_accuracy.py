@@ -13,7 +13,8 @@ adult   32,561 people at epsilon = 1, delta = 1e-6: mean and quantiles of age, l
 aol     131,072 people, values of 24 bits, delta = 1e-6: F1 of the top 50 beside PEM (Wang, Li, Jha,
         arXiv 1708.06674) with its groups shuffled, at equal certified epsilon.
 
-`--peer` is a Python that has pure-ldp (it need not be this one); without it (c) and (d) are the
+`--peer` is a Python that has pure-ldp and what it imports without asking for it (scikit-learn,
+statsmodels); it need not be this one; without it (c) and (d) are the
 formulas of those mechanisms' variances. pure-ldp takes each report by itself, so it is measured on
 a sample of the people, and errors are scaled to all of them: they grow in proportion.
 """

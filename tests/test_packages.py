@@ -50,7 +50,7 @@ print(json.dumps(said))
 def built(source: Path, out: Path, target: str) -> Path:
     """The wheel or sdist of a source tree."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(out)]
-    subprocess.run(command, cwd=source, check=True, capture_output=True, text=True, timeout=300)
+    subprocess.run(command, cwd=source, check=True, capture_output=True, text=True, timeout=1200)
     (found,) = out.iterdir()
     return found
 
@@ -143,7 +143,7 @@ def test_the_wheel_alone_answers(packages: tuple[Path, Path], tmp_path: Path) ->
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "COV"))}
     done = subprocess.run(
         [str(python), "-c", ASK, json.dumps(questions)],
-        capture_output=True, text=True, timeout=600, cwd=tmp_path, env=clean,
+        capture_output=True, text=True, timeout=1200, cwd=tmp_path, env=clean,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)

@@ -39,7 +39,7 @@ def call(command: str, folder: Path | None = None) -> subprocess.CompletedProces
         [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=1200,
         cwd=folder,
     )
 
@@ -64,7 +64,7 @@ def command_with(*words: str) -> str:
 def test_the_python_example_runs_and_prints_what_it_says() -> None:
     (example,) = blocks("python")
     result = subprocess.run(
-        [sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=240
+        [sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=1200
     )
     assert result.returncode == 0, result.stderr
     sentence, upper, lower = result.stdout.strip().splitlines()
@@ -89,7 +89,7 @@ def test_the_first_three_lines_state_a_guarantee_by_themselves() -> None:
     (example,) = blocks("python")
     three = [line for line in example.splitlines() if line.strip()][:3]
     result = subprocess.run(
-        [sys.executable, "-c", "\n".join(three)], capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", "\n".join(three)], capture_output=True, text=True, timeout=1200
     )
     assert result.stdout.startswith("The run is ("), result.stderr
 

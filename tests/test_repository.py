@@ -29,7 +29,7 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
         [str(part) for part in command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         env={**os.environ, **environment},
     )
 

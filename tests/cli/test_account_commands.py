@@ -20,7 +20,7 @@ A_SIGN_OF_LIFE = re.compile(r"dpcheckin [a-z ]+: \d+ s")
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from dpcheckin.cli import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
 def answer(*arguments: str) -> dict[str, Any]:

@@ -14,8 +14,8 @@ import typer.main
 
 from cli_in_process import run_cli
 from dpcheckin.accounting import Kind
-from dpcheckin.cli import EXTRAS, application, waiting
-from dpcheckin.cli.numbers import number
+from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application, waiting
+from dpcheckin.cli.numbers import number, whole
 from dpcheckin.cli.waiting import waiting as signs
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.report.compare import Line
@@ -37,6 +37,65 @@ def test_numbers_are_decimals_fractions_or_per_cent(text: str, value: float) -> 
 def test_what_is_no_number_is_shown_with_examples(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="1/30 or 2%"):
         number(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("60000", 60000), ("60_000", 60000), ("1e6", 10**6), ("1.25E+3", 1250), ("-3", -3),
+     ("1e25", 10**25), ("12345678901234567890", 12345678901234567890)],
+)  # fmt: skip
+def test_whole_numbers_keep_every_digit(text: str, value: int) -> None:
+    assert whole(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["60,000", "1.5", "1.25e1", "1e-3", "", "x", "nan", "1e9999", "_1"]
+)
+def test_what_is_no_whole_number_is_refused(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="60_000 or 1e6"):
+        whole(text)
+
+
+def test_a_population_may_be_typed_as_a_power_of_ten() -> None:
+    answers = {
+        run_cli("epsilon", "--population", people, "--rate", "1/20", "--local-epsilon", "1")
+        for people in ("2000", "2e3", "2_000")
+    }
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("epsilom",), "No such command 'epsilom'. Did you mean 'epsilon'"),
+        (("epsilon", "--pop", "5"), "No such option '--pop'. Did you mean --population?"),
+        (("epsilon", "--local-epsilonn", "5"), "'--local-epsilon'"),
+        (("epsilon", *RUN[:2], "--rate", "2", *RUN[4:]), "such as 2%"),
+        (("trust", "--population", "1.5"), "such as 60000, 60_000 or 1e6"),
+        (("audit", "--rate", "1/0"), "1/30 or 2%"),
+    ],
+)
+def test_a_slip_is_answered_with_what_was_meant(typed: tuple[str, ...], said: str) -> None:
+    answer = run_cli(*typed, code=2)
+    assert said in answer
+    assert answer.count("Did you mean") <= 1
+    assert len(answer.strip().splitlines()) == 1
+
+
+def test_an_interrupt_is_one_line_and_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpcheckin.protocols.questions.RunQuestion.guarantee", interrupted)
+    assert run_cli("epsilon", *RUN, code=130).strip() == "dpcheckin: interrupted"
+
+
+def test_every_command_has_a_place_in_the_help() -> None:
+    """The boxes name what there is, in the order of the table, and nothing else."""
+    named = [name for names in PANELS.values() for name in names]
+    assert named == list(dict.fromkeys(name.partition(" ")[0] for name in COMMANDS))
+    shown = run_cli("--help")
+    assert all(title in shown for title in PANELS)
 
 
 def test_a_rate_may_be_typed_in_three_ways() -> None:
@@ -142,7 +201,7 @@ def test_long_work_says_so_within_a_second_and_then_now_and_again(
     monkeypatch.setattr(sys, "stderr", err)
     with signs("plan") as say:
         say("rounds = 7")
-        end = time.monotonic() + 20
+        end = time.monotonic() + 300
         while err.getvalue().count("\n") < 2 and time.monotonic() < end:
             time.sleep(0.01)
     lines = err.getvalue().splitlines()
@@ -159,7 +218,7 @@ def test_on_a_terminal_the_sign_is_taken_away_again(monkeypatch: pytest.MonkeyPa
     err = Terminal()
     monkeypatch.setattr(sys, "stderr", err)
     with signs("plan"):
-        end = time.monotonic() + 20
+        end = time.monotonic() + 300
         while not err.getvalue() and time.monotonic() < end:
             time.sleep(0.01)
     assert "dpcheckin plan: " in err.getvalue()

@@ -43,7 +43,7 @@ def run(blocked: list[str], commands: dict[str, list[str]], folder: str) -> dict
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=300,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -14,7 +14,7 @@ from dpcheckin.errors import InvalidParameter
 
 def run(*arguments: str) -> tuple[int, str, str]:
     command = [sys.executable, "-c", "from dpcheckin.cli import main; main()", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

@@ -135,4 +135,4 @@ def test_train_takes_every_option_of_a_run_with_its_default():
     undescribed = {f.name for f in fields(RunOptions)} - {
         one.name for one in options_of(RunOptions)
     }
-    assert undescribed == {"settings"}
+    assert undescribed == {"settings", "table"}

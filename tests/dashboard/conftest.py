@@ -60,7 +60,7 @@ def server(runs: Path) -> Iterator[str]:
         pytest.fail(f"the server said {said!r} and {process.stderr.read()!r}")
     yield address[0]
     process.terminate()
-    _, complaints = process.communicate(timeout=30)
+    _, complaints = process.communicate(timeout=PATIENCE / 1000)
     assert "Traceback" not in complaints, complaints
 
 
@@ -71,7 +71,7 @@ def browser() -> Iterator["sync_api.Browser"]:
     if path is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        started = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
         yield started
         started.close()
 

@@ -6,11 +6,12 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from dashboard.conftest import Desk
+from dashboard.conftest import PATIENCE, Desk
 from dpcheckin.accounting import CheckInRound, Kind, any_pure, compose, lower_bound
 from dpcheckin.accounting.solve import solve
 from dpcheckin.accounting.statements import rounded_down, rounded_up
@@ -222,7 +223,7 @@ def test_the_copy_buttons_copy_what_is_shown_and_it_runs(desk: Desk) -> None:
         expect(page.locator("#said")).to_have_text("Copied")
     program = "from dpcheckin.cli import main; main()"
     command = [sys.executable, "-c", program, *shlex.split(copied["shell"])[1:]]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     assert f"({figure}, 1e-05)" in told
     told = subprocess.run(
         [sys.executable, "-c", copied["python"]], capture_output=True, text=True, check=True
@@ -335,12 +336,11 @@ def test_a_steady_hand_on_a_slider_sees_the_figure_move(desk: Desk) -> None:
     page = desk.open(SMALL + only_ours())
     certified(page)
     page.locator("#slide-rounds").focus()
-    seen = set()
-    for press in range(1500):  # without ever resting
+    seen, press, end = set(), 0, time.monotonic() + PATIENCE / 1000
+    while len(seen) <= 3 and time.monotonic() < end:  # without ever resting
         page.keyboard.press("ArrowRight" if press % 200 < 100 else "ArrowLeft")
         seen.add(page.locator("#epsilon").inner_text())
-        if len(seen) > 3:
-            break
+        press += 1
     assert len(seen) > 3
 
 
@@ -348,12 +348,19 @@ def test_while_a_slider_moves_there_is_always_a_certified_figure(desk: Desk) -> 
     """What is shown before the tight figure is a guarantee too: never below the tight one."""
     page = desk.open(SMALL + only_ours())
     certified(page)
+    # what the page says in between lasts for less than a busy machine takes to look: note all of it
+    page.evaluate(
+        "() => { window.said = [];"
+        " const [status, figure] = ['#status', '#epsilon'].map((e) => document.querySelector(e));"
+        " new MutationObserver(() => said.push([status.textContent, figure.textContent]))"
+        ".observe(status, { childList: true, characterData: true, subtree: true }) }"
+    )
     page.locator("#slide-rounds").focus()
     for _ in range(40):
         page.keyboard.press("ArrowRight")
-    expect(page.locator("#status")).to_have_text("certified, tightening…")
-    quick = float(page.locator("#epsilon").inner_text())
     tight = float(certified(page))
+    shown = [figure for status, figure in page.evaluate("said") if "tightening" in status]
+    assert shown and all(float(figure) > 0 for figure in shown)
     rounds = int(page.locator("#field-rounds").input_value().replace(",", ""))
     assert tight >= compose([(ONE, rounds)]).epsilon(1e-5).lower
-    assert rounds > 50 and quick > 0
+    assert rounds > 50

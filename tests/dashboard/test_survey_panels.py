@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from cli_in_process import run_cli
 from dashboard.conftest import Desk
-from dashboard.test_look import tidy
+from dashboard.test_look import tidy_soon
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard import survey_answers
 from dpcheckin.errors import InvalidParameter
@@ -87,7 +87,7 @@ def test_a_plot_has_two_axes_only() -> None:
 
 def test_the_server_answers_and_refuses(server: str) -> None:
     def get(path: str, **query: str) -> str:
-        with urllib.request.urlopen(f"{server}{path}?{urlencode(query)}", timeout=120) as response:
+        with urllib.request.urlopen(f"{server}{path}?{urlencode(query)}", timeout=600) as response:
             return response.read().decode()
 
     assert set(json.loads(get("/api/survey/describe"))["kinds"]) == set(KINDS)
@@ -109,7 +109,7 @@ def test_the_panels_show_the_plan_and_draw_the_error(desk: Desk) -> None:
     for width in (390, 1440):
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_timeout(200)
-        tidy(page)
+        tidy_soon(page)
     page.fill("#survey-field-epsilon", "-1")
     expect(page.locator("#survey-field-epsilon-problem")).to_contain_text("epsilon = -1")
     page.fill("#survey-field-epsilon", "2")

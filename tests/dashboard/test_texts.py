@@ -98,7 +98,7 @@ def test_both_run_as_programs_of_their_own() -> None:
         [sys.executable, "-W", "error", "-c", python(form)],
     ]
     told = [
-        subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
         for command in commands
     ]
     assert json.loads(told[0])["epsilon"]["upper"] == wanted

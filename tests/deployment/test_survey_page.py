@@ -74,7 +74,7 @@ def browser() -> Iterator[Any]:
     if chromium is None:
         pytest.skip("no chromium on this machine")
     with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=chromium, args=FLAGS)
+        found = started.chromium.launch(executable_path=chromium, args=FLAGS, timeout=180_000)
         yield found
         found.close()
 
@@ -85,7 +85,7 @@ def look(browser: Any, address: str, rounds: int, name: str, tmp_path: Path, wid
     page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda problem: problems.append(str(problem)))
     page.goto(address)
-    page.wait_for_selector(f"body[data-rounds='{rounds}']", timeout=30_000)
+    page.wait_for_selector(f"body[data-rounds='{rounds}']", timeout=180_000)
     target = Path(os.environ.get("DPCHECKIN_SCREENSHOTS", tmp_path)) / f"survey-{name}.png"
     page.screenshot(path=target, full_page=True)
     assert target.stat().st_size > 10_000

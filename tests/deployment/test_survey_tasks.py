@@ -32,6 +32,7 @@ from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.envelope import OpeningKey, new_private_key, seal
 from dpcheckin.service.wire.problems import Malformed
 from dpcheckin.survey import HeavyHitters, Query
+from service.client_world import SameWords
 from service.fake_shuffler import Died, FakeShuffler
 from service.plans import plan
 
@@ -63,7 +64,7 @@ class Fleet:
         ring = KeyRing(self.folder / "analyzer" / "keys", kept.suite)
         key = ring.by_id(bytes.fromhex(said["key"])).public_key  # type: ignore[union-attr]
         digest, model = bytes.fromhex(said["model"]), self.shuffler.models[said["model"]]
-        made, source = randomizer_of(kept), SecureSource()
+        made, source = randomizer_of(kept), SameWords(number)
         self.questions.append(model)
         envelopes = []
         for client in self.clients:

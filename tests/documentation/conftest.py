@@ -19,7 +19,7 @@ def build(out: Path) -> Path:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=1200,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
     )
     assert built.returncode == 0, built.stdout + built.stderr

@@ -20,7 +20,7 @@ from service.shuffler_process import free_port
 # a page's own ports: the shuffler's, its admin's, the analyzer's, and the same with TLS
 PORTS = re.compile(r"\b844[0-4]\b")
 _SHUFFLER = {"DPCHECKIN_SHUFFLER_PORT": "8440", "DPCHECKIN_SHUFFLER_ADMIN_PORT": "8441"}
-_PATIENCE = 120.0  # on a busy machine; seconds otherwise
+_PATIENCE = 600.0  # on a busy machine; seconds otherwise
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Parties:
         """Stop all, last come first; what did not end as it should."""
         wrong = []
         for party in reversed(self.running):
-            code = party.stop(patience=30.0)
+            code = party.stop(patience=300.0)
             said = party.log.read_text(encoding="utf-8", errors="replace")
             if code != 0 or "Traceback" in said:
                 wrong.append(f"{party.name}: exit code {code}\n{said}")

@@ -17,6 +17,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright drives 
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 WIDTHS = (1440, 390)
+PATIENCE = 300_000  # milliseconds; a busy machine is no failure
 LOOK = (Path(__file__).parent / "look.js").read_text(encoding="utf-8").strip()
 
 
@@ -26,8 +27,10 @@ def page() -> Iterator[sync_api.Page]:
     if path is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser.new_page()
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
+        opened = browser.new_page()
+        opened.set_default_timeout(PATIENCE)
+        yield opened
         browser.close()
 
 

@@ -18,7 +18,7 @@ from dpcheckin.flower.doorbell import RECORD
 from dpcheckin.flower.mailbox import Ring
 from dpcheckin.flower.messenger import Messenger
 from dpcheckin.flower.server import FOLDER, NoShuffler, check_in, settings_for
-from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
+from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 
 
 @pytest.fixture(autouse=True)

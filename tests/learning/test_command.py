@@ -57,6 +57,18 @@ def test_a_folder_gets_checkpoint_log_model_and_report(command, tmp_path):
     assert again.exit_code == 0 and "test accuracy" in again.stdout
 
 
+def test_a_run_that_validates_says_so_everywhere(command, tmp_path):
+    """Nobody takes the accuracy on held-out training records for that on test records."""
+    result = command("--validate", "0.2", "--out", str(tmp_path / "run"))
+    assert result.exit_code == 0, result.output
+    assert "held-out accuracy" in result.stdout and "test accuracy" not in result.stdout
+    facts = json.loads((tmp_path / "run" / "report.json").read_text())
+    assert facts["evaluated_on"] == "training records held out" and facts["population"] == 1150
+    assert "held-out accuracy" in (tmp_path / "run" / "report.html").read_text()
+    refused = command("--validate", "2")
+    assert refused.exit_code == 2 and "validate = 2" in refused.stderr
+
+
 @pytest.mark.parametrize(
     "arguments,words",
     [

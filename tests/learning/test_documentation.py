@@ -25,3 +25,12 @@ def test_the_results_on_the_page_are_those_of_the_runs():
     for name, run in results.items():
         shown = f"| {100 * run['accuracy']:.2f}% | {rounded_up(run['epsilon'])} |"
         assert any(shown in row for row in rows), f"{name}: {shown}"
+
+
+def test_a_model_of_ones_own_takes_ten_lines():
+    """The block that trains a custom model on a CSV file, imports and all."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    (block,) = (one for one in blocks if "client_data(" in one)
+    lines = [line for line in block.splitlines() if line.strip()]
+    assert len(lines) <= 10 and any("nn.Sequential" in line for line in lines)
+    assert 'client_data("visits.csv"' in block and "outcome = train(" in block

@@ -5,13 +5,19 @@ import pytest
 import torch
 from torch import nn
 
+from dpcheckin.accounting.published import Setting, catalogue
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.cli.training_figures import NAMES
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters, load_dataset
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import FrozenFeatures, build_model
-from dpcheckin.learning.paper_figures import FIGURES, TrainingFigure, run_figure
+from dpcheckin.learning.paper_figures import (
+    FIGURES,
+    TrainingFigure,
+    accounted_by_papers,
+    run_figure,
+)
 from dpcheckin.learning.report import write_report
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.randomizers import PrivUnit
@@ -36,7 +42,10 @@ def test_records_that_several_clients_hold_are_said_to_be_shared(tiny, tmp_path)
     trainer = build(tiny(population=5_000), tmp_path)
     facts = write_report(tmp_path, trainer, trainer.run())
     assert facts["records"] < facts["population"] == 5_000
-    assert "dealt to 5,000 clients with replacement" in facts["data"]
+    said = (
+        "1,437 records, dealt to 5,000 clients with replacement: about 3 of them hold the same one"
+    )
+    assert said in facts["data"] and said in (tmp_path / "report.html").read_text()
 
 
 def test_the_command_knows_every_figure():
@@ -47,14 +56,72 @@ def test_the_command_knows_every_figure():
 
 def test_a_figure_is_played_and_drawn(tmp_path):
     results = run_figure("p3-figure6", tmp_path, quick=True)
-    assert set(results) == {"linear schedule", "P3's steps"}
-    assert (tmp_path / "p3-figure6-quick" / "p3-figure6.png").exists()
+    run = results["subsampled shuffle"]
+    assert set(results) == {"subsampled shuffle"} and run["accuracies"] == [run["accuracy"]]
+    place = tmp_path / "p3-figure6-quick"
+    assert (place / "p3-figure6.png").exists()
+    kept = json.loads((place / "summary.json").read_text())
+    assert kept["caption"][0].startswith("A quick look, not the figure itself")
+    assert kept["caption"][1:] == list(FIGURES["p3-figure6"].departures)
+    theirs = run["papers_epsilon"]
+    assert run["epsilon"] < theirs["P3 upper bound (guarantee)"]
+    cohort = Setting("subsampled-shuffle", 1437, 20, 1e-5, cohort=72, local_epsilon=2.0)
+    (bound,) = (b for b in catalogue() if b.name == "P3 upper bound")
+    assert theirs["P3 upper bound (guarantee)"] == bound.evaluate(cohort).epsilon
     again = run_figure("p3-figure6", tmp_path, quick=True)  # finished runs are not played again
     assert {k: v["accuracy"] for k, v in again.items()} == {
         k: v["accuracy"] for k, v in results.items()
     }
     with pytest.raises(InvalidParameter, match="figure"):
         run_figure("p9-figure1", tmp_path)
+
+
+PRINTED = {  # figure: seeds, then for every run rounds, rate, clip, delta, learning rate in clips
+    "p0-figure3a": (1, (6800, 0.1, 0.1, None, None)),
+    "p0-figure3b": (1, (None, 1e-4, 0.05, None, None)),
+    "p0-figure4": (5, (None, 1e-3, 0.04, None, None)),
+    "p0-figure5b": (3, (None, 0.1, 0.1, None, None)),
+    "p1-figure2": (1, (100_000, 1e-3, 0.05, 1 / 60_000, 0.1 * 0.05)),
+    "p3-figure6": (4, (6000, 2000 / 60_000, 0.005, 1e-5, 12 * 0.005)),
+    "p4-figure1b": (1, (5540, 0.1, 0.01, None, None)),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_runs_have_the_printed_settings(name):
+    """Numbers from the papers' text; None where it says nothing."""
+    figure, (seeds, printed) = FIGURES[name], PRINTED[name]
+    assert figure.seeds == seeds
+    for run in figure.runs.values():
+        found = (run.rounds, run.rate, run.clip, run.delta, run.settings.learning_rate)
+        for ours, theirs in zip(found, printed, strict=True):
+            assert theirs is None or ours == pytest.approx(theirs)
+        assert run.settings.averaging == 0.0  # no paper averages its parameters
+
+
+def test_what_is_not_printed_is_said_under_the_picture():
+    """Where a paper prints neither delta nor learning rate, the caption says which are used."""
+    for name, (_, (rounds, *_rest, delta, rate)) in PRINTED.items():
+        said = " ".join(FIGURES[name].departures)
+        assert ("δ is not printed" in said) == (delta is None)
+        assert ("earning rate" in said) == (rate is None)
+        assert rounds is not None or any(word in said for word in ("rounds", "epochs"))
+    for name in ("p0-figure6", "p1-figure6"):
+        assert "CIFAR-100, which is not to be had" in " ".join(FIGURES[name].departures)
+        assert {run.data for run in FIGURES[name].runs.values()} <= {"mnist", "cifar10"}
+
+
+def test_the_papers_accountants_say_what_the_papers_print():
+    """P3's text: 5.8 after 200 epochs; ours of the same run is a tenth of it."""
+    figure = FIGURES["p3-figure6"]
+    run = figure.runs["subsampled shuffle"]
+    theirs = accounted_by_papers(figure.accountants, run, [{"round": 6000}], 60_000)
+    ((epsilon, row),) = theirs["P3 upper bound (guarantee)"]
+    assert row == 0 and epsilon == pytest.approx(5.8, abs=0.05)
+    gaussian = FIGURES["p4-figure1b"].runs["shuffled check-in"]
+    named = accounted_by_papers(("P1 baseline",), gaussian, [{"round": 5540}], 60_000)
+    assert list(named) == ["P1 baseline (refuted claim)"]
+    assert accounted_by_papers(("P3 upper bound",), gaussian, [{"round": 1}], 60_000) == {}
 
 
 def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
@@ -65,15 +132,19 @@ def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
             raise DatasetMissing(f"{name} is nowhere")
         return load_dataset("digits")
 
-    short = replace(FIGURES["p3-figure6"].runs["linear schedule"], data="mnist", model="small")
+    short = replace(FIGURES["p3-figure6"].runs["subsampled shuffle"], data="mnist", model="small")
     short = replace(short, rounds=2, rate=0.1)
     both = {"here": short, "not here": replace(short, data="cifar10")}
-    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("two runs", both, 1.0))
+    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("two runs", both, seeds=2))
     monkeypatch.setattr("dpcheckin.learning.simulation.runs.load_dataset", missing)
     results = run_figure("p1-figure6", tmp_path)
     assert results["here"]["rounds"] == 2
+    seeds = [tmp_path / "p1-figure6" / "here" / f"seed-{s}" / "report.json" for s in (0, 1)]
+    accuracies = [json.loads(path.read_text())["accuracy"] for path in seeds]
+    assert results["here"]["accuracies"] == accuracies
+    assert results["here"]["accuracy"] == pytest.approx(sum(accuracies) / 2)
     assert results["not here"] == {"left_out": "cifar10 is nowhere"}
-    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("one", {"x": both["not here"]}, 1.0))
+    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("one", {"x": both["not here"]}))
     with pytest.raises(DatasetMissing, match="cifar10"):
         run_figure("p1-figure6", tmp_path / "other")
 

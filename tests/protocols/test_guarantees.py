@@ -105,8 +105,23 @@ def test_random_check_ins_beat_the_closed_form():
 
 
 def test_random_check_ins_refuse_what_is_not_proved():
+    with pytest.raises(OutsideTheorem, match=r"Theorem 3\.8"):
+        RandomCheckIns(2000, 500, Gaussian(0.5), Window.AVERAGED).guarantee(1e-5)
     with pytest.raises(OutsideTheorem, match="pure"):
-        RandomCheckIns(2000, 500, Gaussian(1.0), Window.AVERAGED).guarantee(1e-5)
+        RandomCheckIns(2000, 500, Gaussian(4.0), Window.AVERAGED, repetitions=2).guarantee(1e-5)
+
+
+def test_averaged_windows_take_gaussian_reports():
+    """Between what any shuffle of them must cost and what one report costs by itself."""
+    plan = RandomCheckIns(10_000, 100, Gaussian(4.0), Window.AVERAGED)
+    stated = plan.guarantee(1e-5)
+    alone = Gaussian(4.0).pair.epsilon_within(1e-5)
+    assert 0 < stated.epsilon.upper < alone / 2
+    assert "Theorem 3.8" in stated.basis[0] and stated.local.epsilon >= alone * (1 - 1e-9)
+    assert "clients do not collude" in stated.assumptions
+    larger = RandomCheckIns(100_000, 100, Gaussian(4.0), Window.AVERAGED)
+    assert larger.epsilon(1e-5).upper < stated.epsilon.upper
+    assert plan.epsilon(1e-5, 3).upper == stated.epsilon.upper  # a part costs no more than all
 
 
 def test_full_shuffle_of_gaussian_reports_is_refused():

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from numpy.typing import NDArray
 
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.client.config import ClientConfig, Limits
@@ -40,6 +41,16 @@ class Coin(SecureSource):
         if size == 1 and self.draws:
             return np.array([self.draws.pop(0)])
         return super().uniform(size)
+
+
+class SameWords(SecureSource):
+    """A secure source in form whose words follow from a seed: the same reports in every run."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def _words(self, count: int) -> NDArray[np.uint64]:
+        return np.frombuffer(self._generator.bytes(8 * count), dtype=np.uint64)
 
 
 class World:

@@ -86,16 +86,17 @@ class IssuerWorld:
 
 
 _POOL: list[PrivateKey] = []
+_make = PrivateKey.generate  # the real one, also when a test has patched it already
 
 
 def use_pooled_keys(patch: pytest.MonkeyPatch) -> None:
     """Fresh keys for a test that other tests have had too: making RSA keys takes time."""
-    make, drawn = PrivateKey.generate, itertools.count()
+    drawn = itertools.count()
 
     def next_key() -> PrivateKey:
         place = next(drawn)
         while len(_POOL) <= place:
-            _POOL.append(make())
+            _POOL.append(_make())
         return _POOL[place]
 
     patch.setattr(PrivateKey, "generate", staticmethod(next_key))

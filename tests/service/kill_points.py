@@ -48,8 +48,8 @@ def serve_shuffler(folder: str, store: str, port: int, admin: int, ahead: Any) -
     import sys
 
     from dpcheckin.service.shuffler import server
-    from dpcheckin.service.shuffler.http.limits import Limits
     from dpcheckin.service.shuffler.settings import Settings
+    from dpcheckin.service.web.limits import Limits
 
     sys.stderr = open(Path(folder) / f"log-{port}", "a")  # noqa: SIM115 (for as long as it lives)
     system = time.time

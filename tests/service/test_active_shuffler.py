@@ -23,6 +23,7 @@ import pytest
 
 from dpcheckin.deployment.processes import Party, start, start_issuer
 from dpcheckin.service import reports
+from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.batches import COPY
 from dpcheckin.service.analyzer.keys import load_identity
@@ -33,7 +34,6 @@ from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.pricing import Price, randomizer_of
 from dpcheckin.service.settings_file import IssuerAccess
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import analyzer_token
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.signing import public_identity
@@ -43,7 +43,7 @@ from service.shuffler_process import ShufflerProcess
 
 CLIENTS, MINIMUM = 6, 4
 VICTIM = 2
-_PATIENCE = 240.0
+_PATIENCE = 900.0  # on a busy machine; half a minute otherwise
 
 
 @lru_cache(maxsize=4)
@@ -172,7 +172,8 @@ class Attacked:
     def _settled(self) -> dict[str, dict[str, Any]]:
         kept = state.load(self.folder / "analyzer")
         lines = () if kept is None else kept.log
-        # the victim may have been late in a round: then the shuffler had nothing to attack with
+        # the victim may have been late in a round: then the shuffler had nothing to attack with,
+        # or only a cover
         return {
             ATTACKS[line["round"] % len(ATTACKS)]: line
             for line in lines
@@ -180,14 +181,23 @@ class Attacked:
         }
 
     def _watch(self, victim: Daemon) -> None:
-        real = victim.agent._report
+        """Remember the victim's reports that the shuffler has taken."""
+        real, send = victim.agent._report, victim._send
+        made: dict[bytes, Any] = {}
 
         def watched(joined: Any, found: Any, *more: Any) -> bytes:
-            made = real(joined, found, *more)
-            self._victims[found.round] = self._last.report
-            return made
+            sealed = real(joined, found, *more)
+            made[sealed] = self._last.report
+            return sealed
+
+        async def sent(found: Any, envelope: bytes) -> bool:
+            taken = await send(found, envelope)
+            if taken and envelope in made:
+                self._victims[found.round] = made[envelope]
+            return taken
 
         victim.agent._report = watched  # type: ignore[method-assign]
+        victim._send = sent  # type: ignore[method-assign]
 
     def recovered(self, line: dict[str, Any], attack: str) -> tuple[Any, Any]:
         """The victim's report as read off what was published, and as it was."""

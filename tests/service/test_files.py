@@ -5,16 +5,21 @@ from __future__ import annotations
 import logging
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import files, tls
+from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.analyzer.keys import KeyRing, load_identity
+from dpcheckin.service.client import running
+from dpcheckin.service.client.config import ClientConfig, Limits
+from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.settings_file import SettingsFile, check_address
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import Settings, analyzer_token
+from dpcheckin.service.shuffler.settings import Settings
 from service.cli_runner import Cli
 
 
@@ -35,6 +40,52 @@ def test_folders_are_made_for_their_owner_only(cli: Cli, tmp_path: Path) -> None
         assert mode(folder) == 0o700, folder
         for file in folder.iterdir():
             assert mode(file) & 0o077 == 0 or file.suffix == ".pem", file
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "link to nothing"])
+def test_a_secret_is_not_written_into_what_somebody_else_has_put_there(
+    tmp_path: Path, kind: str
+) -> None:
+    """In a folder like /tmp others can make a file of the name that is written to first."""
+    theirs = tmp_path / "theirs"
+    planted = {"identity.key.new": load_identity, "tokens.key.new": TokenWallet}
+    for name, make in planted.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        if kind == "file":
+            (folder / name).write_text("x")
+            (folder / name).chmod(0o666)
+            held = (folder / name).open()
+        else:
+            if kind == "link":
+                theirs.write_text("x")
+            (folder / name).symlink_to(theirs)
+        make(folder)
+        assert mode(folder / name.removesuffix(".new")) == 0o600
+        if kind == "file":
+            assert held.read() == "x"  # what they have open
+            held.close()
+        else:
+            assert theirs.exists() == (kind == "link") and (
+                not theirs.exists() or theirs.read_text() == "x"
+            )
+
+
+def test_an_agents_folder_is_for_its_owner_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies in it tells when this client took part."""
+
+    def end(*_: object, **__: object) -> Any:
+        raise InvalidParameter("x", 1, "an end")
+
+    monkeypatch.setattr(running, "http_client", end)
+    state = tmp_path / "deep" / "state"
+    limits = Limits(0.5, 1.0, 1.0, 1.0, 1.0, 0.1)
+    config = ClientConfig("http://127.0.0.1:1", "t", bytes(32), limits, state)
+    with pytest.raises(InvalidParameter, match="an end"):
+        running.run_agent(config, None)  # type: ignore[arg-type]
+    assert mode(state) == 0o700
 
 
 def test_a_folder_that_everybody_may_write_to_is_refused(tmp_path: Path) -> None:
@@ -135,8 +186,8 @@ def test_a_lost_database_is_logged_without_its_password(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     pytest.importorskip("psycopg")
-    from dpcheckin.service.shuffler.stores.base import StorageFailure
     from dpcheckin.service.shuffler.stores.postgres import PostgresStore
+    from dpcheckin.service.storage import StorageFailure
 
     with caplog.at_level(logging.DEBUG), pytest.raises(StorageFailure) as failure:
         PostgresStore("postgresql://shuffler:hunter2@127.0.0.1:1/x")

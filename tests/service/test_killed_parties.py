@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from dpcheckin.deployment.processes import Party, start, start_shuffler
+from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.daemon import LEDGER
 from dpcheckin.service.client.daemon import LEDGER as CLIENT_LEDGER
@@ -24,7 +25,6 @@ from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import PlanDocument
 from service.plans import PRIVUNIT, plan_object
@@ -85,7 +85,7 @@ class Fleet:
         for party in reversed(self.parties.values()):
             party.stop()
 
-    def wait_for_a_release(self, patience: float = 120.0) -> None:
+    def wait_for_a_release(self, patience: float = 600.0) -> None:
         """The run goes on after everything that happened to it."""
         began, limit = self._released(), time.monotonic() + patience
         while self._released() <= began:

@@ -44,6 +44,7 @@ from dpcheckin.accounting.statements import (
     LowerBound,
 )
 from dpcheckin.accounting.sums import (
+    DiscreteGaussianRound,
     DistributedRound,
     IntegerSumRound,
     SampledGaussianRound,
@@ -58,6 +59,7 @@ __all__ = [
     "Brackets",
     "CheckInRound",
     "Composition",
+    "DiscreteGaussianRound",
     "DistributedRound",
     "GaussianPair",
     "Guarantee",

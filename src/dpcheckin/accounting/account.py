@@ -274,7 +274,7 @@ def local_guarantee(
     most = math.fsum(n * pair.largest_loss for (pair, _), n in merged.items())
     composed = CurveComposition(lambda _: curves, sum(merged.values()), most)
     worst = max((pair for pair, _ in merged), key=lambda pair: pair.local_epsilon)
-    spent = composed.epsilon(delta).upper
+    spent = composed.upper(delta)
     if len(merged) == 1:
         ((pair, _), n), *_ = merged.items()
         spent = min(spent, every_report_seen(pair, n, delta))

@@ -45,7 +45,7 @@ class CurveComposition:
     def __init__(self, make: Callable[[float], Curves], total: int, most: float) -> None:
         self._make, self.total, self._most = make, total, most
         self._kept: dict[float, Curves] = {}
-        self._parts: dict[int, tuple[engine.Parts, engine.Parts]] = {}
+        self._sides: dict[int, engine.Sides] = {}
 
     def epsilon(self, delta: float) -> Bracket:
         """Smallest epsilon for this delta, between certified bounds (upper may be infinite)."""
@@ -53,10 +53,19 @@ class CurveComposition:
         with one_thread():
             if self.total == 1:  # only rounds with one curve come here alone
                 return self._single_epsilon(delta)
-            above, below = self._distributions(delta)
-            upper = engine.compose(above, delta=delta).epsilon(delta, upper=True)
+            upper = self.upper(delta)
+            below = self._distributions(delta).below
             lower = engine.compose(below, delta=delta).epsilon(delta, upper=False)
-        return bracket(min(lower, self._most), min(upper, self._most))
+        return bracket(min(lower, self._most), upper)
+
+    def upper(self, delta: float) -> float:
+        """The upper end of `epsilon` alone, which is there sooner."""
+        with one_thread():
+            if self.total == 1:
+                return self._single_epsilon(delta).upper
+            above = self._distributions(delta).above
+            upper = engine.compose(above, delta=delta).epsilon(delta, upper=True)
+        return min(upper, self._most)
 
     def epsilons(self, deltas: Sequence[float]) -> list[Bracket]:
         """The same for many deltas: neighbours share discretisation and transform."""
@@ -65,10 +74,12 @@ class CurveComposition:
         found: dict[float, Bracket] = {}
         with one_thread():
             for alike in _spans(deltas, DECADES_OF_A_GRID):
-                above, below = self._distributions(alike[0])
+                both = self._distributions(alike[0])
                 for near in _spans(alike, DECADES_OF_A_TILT):
                     middle = math.sqrt(near[0] * near[-1])
-                    tails = [engine.compose(parts, delta=middle) for parts in (above, below)]
+                    tails = [
+                        engine.compose(parts, delta=middle) for parts in (both.above, both.below)
+                    ]
                     for delta in near:
                         upper = tails[0].epsilon(delta, upper=True)
                         lower = tails[1].epsilon(delta, upper=False)
@@ -94,7 +105,7 @@ class CurveComposition:
         return Profile(epsilons, deltas)
 
     def _one_profile(self, smallest: float) -> Profile:
-        above, _ = self._distributions(smallest)
+        above = self._distributions(smallest).above
         tails = [
             engine.compose(above, delta=delta)
             for delta in np.geomspace(0.3, smallest, max(2, math.ceil(-math.log10(smallest) / 3)))
@@ -142,13 +153,13 @@ class CurveComposition:
     def _composed_delta(self, epsilon: float) -> Bracket:
         magnitude = 1e-9
         for _ in range(12):
-            above, below = self._distributions(magnitude)
-            upper = engine.compose(above, epsilon=epsilon).delta(epsilon, upper=True)
+            both = self._distributions(magnitude)
+            upper = engine.compose(both.above, epsilon=epsilon).delta(epsilon, upper=True)
             # the tails cut off must not be what the answer consists of
             if upper >= magnitude or magnitude <= 1e-30:
                 break
             magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
-        lower = engine.compose(below, epsilon=epsilon).delta(epsilon, upper=False)
+        lower = engine.compose(both.below, epsilon=epsilon).delta(epsilon, upper=False)
         return Bracket(lower, upper)
 
     def _curves(self, smallest: float) -> Curves:
@@ -166,24 +177,26 @@ class CurveComposition:
         ]
         return Bracket(min(sides), sides[1])
 
-    def _distributions(self, delta: float) -> tuple[engine.Parts, engine.Parts]:
+    def _distributions(self, delta: float) -> engine.Sides:
         key = math.floor(math.log10(delta))
-        if key not in self._parts:
-            self._parts[key] = self._discretised(10.0**key)
-        return self._parts[key]
+        if key not in self._sides:
+            self._sides[key] = self._discretised(10.0**key)
+        return self._sides[key]
 
-    def _discretised(self, delta: float) -> tuple[engine.Parts, engine.Parts]:
+    def _discretised(self, delta: float) -> engine.Sides:
         tolerance = TAIL_SHARE * delta / self.total
         curves = self._curves(tolerance)
         if len(curves) == 1 and curves[0][1] == self.total > LONG_RUN:
             (curve, _), *_ = curves
             stage = math.ceil(self.total / STAGES)
-            (above, _), (below, _) = (part[0] for part in engine.gridded(curves, tolerance, stage))
-            first = StageCurve(above, below, stage, curve.spread**2)
-            above_all, below_all = engine.gridded([(first, 1)], tolerance * stage, STAGES)
+            one = engine.gridded(curves, tolerance, stage)
+            first = StageCurve(one.above[0][0], one.below[0][0], stage, curve.spread**2)
+            whole = engine.gridded([(first, 1)], tolerance * stage, STAGES)
             # a last stage that is not full counts as one from above, and not from below
-            full = self.total // stage
-            return [(above_all[0][0], math.ceil(self.total / stage))], [(below_all[0][0], full)]
+            return engine.Sides(
+                lambda: [(whole.above[0][0], math.ceil(self.total / stage))],
+                lambda: [(whole.below[0][0], self.total // stage)],
+            )
         return engine.gridded(curves, tolerance, sum(n for _, n in curves))
 
 

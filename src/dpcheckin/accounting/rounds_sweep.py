@@ -54,7 +54,8 @@ def _composed(
 ) -> dict[int, Bracket]:
     found = {}
     for octave in octaves(counts):
-        (above, _), (below, _) = (part[0] for part in gridded([(curve, 1)], tolerance, octave[0]))
+        sides = gridded([(curve, 1)], tolerance, octave[0])
+        above, below = sides.above[0][0], sides.below[0][0]
         pairs = zip(repeated(above, octave, delta), repeated(below, octave, delta), strict=True)
         for n, (up, low) in zip(octave, pairs, strict=True):
             most = n * one.largest_loss

@@ -35,7 +35,8 @@ from dpcheckin.accounting.gaussian_pairs import GaussianPair
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import count, positive, probability
 from dpcheckin.accounting.profile_pairs import ProfilePair
-from dpcheckin.accounting.renyi.sums import SkellamSide, skellam_report
+from dpcheckin.accounting.renyi.conversion import RenyiCurve
+from dpcheckin.accounting.renyi.sums import MAX_ORDER, SkellamSide
 from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Adjacency
 from dpcheckin.errors import InvalidParameter
@@ -212,14 +213,17 @@ class SkellamRound(SkellamSide, SummedRound):
     def renyi(self) -> SkellamSide:  # type: ignore[override]
         return self
 
+    noise_name: ClassVar[str] = "Skellam noise"
+
     @cached_property
     def pair(self) -> LocalPair:  # type: ignore[override]
-        report, error = skellam_report(self.variance, self.l1, self.l2), self.drawing_error
+        orders, error = np.arange(2.0, MAX_ORDER + 1.0), self.drawing_error
+        report = RenyiCurve(orders, self.of_noise(orders, self.variance))
 
         def profile(alpha: Array) -> Array:
             return report.profile(np.asarray(alpha, np.float64)) + (1.0 + alpha) * error
 
-        return ProfilePair("Skellam noise", profile)
+        return ProfilePair(self.noise_name, profile)
 
     def basis(self) -> tuple[str, ...]:
         return (
@@ -237,6 +241,30 @@ class SkellamRound(SkellamSide, SummedRound):
             return np.minimum(one.profile(alpha) + (1.0 + alpha) * error, 1.0)
 
         return [(FunctionCurve(upper, np.zeros_like, reach(upper, 1e-6 * smallest)), 1)]
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianRound(SkellamRound):
+    """Distributed check-in of integer vectors with discrete Gaussian noise, by Rényi curves.
+
+    Replacing one report moves the mean of N_Z(0, v)^d by an integer vector, whose Rényi divergence
+    of order a is at most a l2^2/(2v) (Canonne, Kamath and Steinke, arXiv 2004.00010v5, Proposition
+    5). A sum of discrete Gaussians is not one of their kind; how far it is from N_Z(0, k v) is part
+    of `drawing_error` and bounded in `dpcheckin.randomizers.discrete_gaussian`.
+    """
+
+    noise_name: ClassVar[str] = "discrete Gaussian noise"
+
+    def of_noise(self, orders: FloatArray, variance: float) -> FloatArray:
+        positive("variance", variance)
+        return np.asarray(orders * self.l2**2 / (2.0 * variance))
+
+    def basis(self) -> tuple[str, ...]:
+        return (
+            "discrete Gaussian noise: Canonne, Kamath, Steinke, arXiv 2004.00010v5, Proposition 5, "
+            "with the exact bounds of conditional rounding and the distance of a sum charged",
+            super().basis()[1],
+        )
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,13 @@ _CELLS = (-16.0, -13.0, -11.0, -9.5, -8.0, -7.0, *(0.5 * i - 6.0 for i in range(
 
 _GROUPS = 96  # of posteriors
 
+AVERAGED_ASSUMPTIONS = (
+    "every client picks its slot on its own and keeps it secret",
+    "the server sees reports, not who might have sent them",
+    "clients do not collude",
+)
+"""What the statements about averaged windows rest on."""
+
 
 @dataclass(frozen=True, slots=True)
 class WindowRound(Round):
@@ -270,11 +277,7 @@ def averaged_window(
         q[: elapsed or slots],
         pair,
         load_delta,
-        (
-            "every client picks its slot on its own and keeps it secret",
-            "the server sees reports, not who might have sent them",
-            "clients do not collude",
-        ),
+        AVERAGED_ASSUMPTIONS,
     )
 
 

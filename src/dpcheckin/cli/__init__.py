@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from itertools import pairwise
 from typing import NoReturn
@@ -17,25 +18,26 @@ import typer.main
 from dpcheckin import __version__
 from dpcheckin.errors import DpCheckinError, InvalidParameter, MissingExtra
 
-# command name -> (module, function); modules import what they need when they run.
-# A name of two words is a command of a group, such as `analyzer serve`.
+# command name -> (module, function), in the order of the help; modules import what they need when
+# they run. A name of two words is a command of a group, such as `analyzer serve`.
 COMMANDS = {
     "epsilon": ("dpcheckin.cli.account", "epsilon"),
     "delta": ("dpcheckin.cli.account", "delta"),
     "plan": ("dpcheckin.cli.account", "plan"),
-    "bounds": ("dpcheckin.cli.compare", "bounds"),
     "trust": ("dpcheckin.cli.trust", "trust"),
-    "demo": ("dpcheckin.cli.demo", "demo"),
-    "compare": ("dpcheckin.cli.compare", "compare"),
-    "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
-    "train": ("dpcheckin.cli.train", "train"),
     "ui": ("dpcheckin.cli.ui", "ui"),
+    "compare": ("dpcheckin.cli.compare", "compare"),
+    "bounds": ("dpcheckin.cli.compare", "bounds"),
+    "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
+    "demo": ("dpcheckin.cli.demo", "demo"),
+    "advise": ("dpcheckin.cli.advise", "advise"),
+    "train": ("dpcheckin.cli.train", "train"),
+    "utility": ("dpcheckin.cli.utility", "utility"),
     "sweep": ("dpcheckin.cli.sweep", "sweep"),
     "survey plan": ("dpcheckin.cli.survey", "plan"),
     "survey run": ("dpcheckin.cli.survey", "run"),
-    "flower agent": ("dpcheckin.cli.flower", "agent"),
-    "flower fleet": ("dpcheckin.cli.flower", "fleet"),
     "audit": ("dpcheckin.cli.audit", "audit"),
+    "deploy demo": ("dpcheckin.cli.deploy", "demo"),
     "shuffler serve": ("dpcheckin.cli.shuffler", "serve"),
     "shuffler init": ("dpcheckin.cli.shuffler", "init"),
     "shuffler identity": ("dpcheckin.cli.shuffler", "identity"),
@@ -55,12 +57,21 @@ COMMANDS = {
     "issuer revoke": ("dpcheckin.cli.issuer", "revoke"),
     "issuer rekey": ("dpcheckin.cli.issuer", "rekey"),
     "client run": ("dpcheckin.cli.client", "run"),
-    "deploy demo": ("dpcheckin.cli.deploy", "demo"),
+    "flower agent": ("dpcheckin.cli.flower", "agent"),
+    "flower fleet": ("dpcheckin.cli.flower", "fleet"),
+}
+
+# the boxes of the help, by what people come for
+PANELS = {
+    "What is guaranteed": ("epsilon", "delta", "plan", "trust", "ui"),
+    "What others say": ("compare", "bounds", "reproduce", "demo"),
+    "Fleets in simulation": ("advise", "train", "utility", "sweep", "survey", "audit"),
+    "Fleets that run": ("deploy", "shuffler", "analyzer", "issuer", "client", "flower"),
 }
 
 GROUPS = {
     "shuffler": "The party between clients and analyzer.",
-    "analyzer": "The party that trains the model.",
+    "analyzer": "The party that trains the model or asks the questions.",
     "issuer": "The party that signs one report token for each client and round.",
     "client": "The agent on the side of the data's owner.",
     "deploy": "The whole system on one machine.",
@@ -118,17 +129,27 @@ def application() -> typer.Typer:
         group, _, own = name.rpartition(" ")
         if group and group not in groups:
             groups[group] = typer.Typer(no_args_is_help=True)
-            app.add_typer(groups[group], name=group, help=GROUPS[group])
+            app.add_typer(
+                groups[group], name=group, help=GROUPS[group], rich_help_panel=_panel(group)
+            )
             groups[group].callback()(lambda: None)  # a group even when it has one command only
         place = groups[group] if group else app
-        place.command(own)(getattr(import_module(module), function))
+        panel = None if group else _panel(own)
+        place.command(own, rich_help_panel=panel)(getattr(import_module(module), function))
     return app
+
+
+def _panel(name: str) -> str:
+    return next((title for title, names in PANELS.items() if name in names), "More")
 
 
 def main() -> None:
     """Entry point: bad input ends with exit code 2 and one line on standard error."""
     try:
-        sys.exit(application()(standalone_mode=False) or 0)
+        code = application()(standalone_mode=False) or 0
+        if code == 130:  # the parser has caught the interrupt, and says nothing
+            _stop("interrupted", code)
+        sys.exit(code)
     except (KeyboardInterrupt, EOFError):
         _stop("interrupted", 130)
     except Exception as problem:
@@ -155,9 +176,21 @@ def _said(problem: Exception) -> tuple[str, int] | None:
     # the argument parser's own errors: unknown option, missing value, not a number
     if hasattr(problem, "format_message"):
         message = " ".join(problem.format_message().split())
+        if message.count("Did you mean") > 1:  # the parser and its wrapper both have an idea
+            message = re.sub(r" \(Did you mean one of: [^)]*\)$", "", message)
         hint = _hint(problem, sys.argv[1:])
-        return hint or message, getattr(problem, "exit_code", 2)
+        return hint or message + _meant(problem), getattr(problem, "exit_code", 2)
     return None
+
+
+def _meant(problem: Exception) -> str:
+    """The options that an unknown one may stand for, where the parser has no idea itself."""
+    typed = str(getattr(problem, "option_name", None) or "").lstrip("-")
+    if not typed or getattr(problem, "possibilities", ["none"]):
+        return ""
+    known = sorted(_options(sys.argv[1:]))
+    alike = [name for name in known if name.startswith(typed)] or get_close_matches(typed, known, 2)
+    return f" Did you mean {' or '.join(f'--{name}' for name in alike)}?" if alike else ""
 
 
 def _hint(problem: Exception, arguments: list[str]) -> str:
@@ -188,6 +221,8 @@ def _as_typed(problem: InvalidParameter) -> str:
         return str(InvalidParameter(problem.name, problem.value, allowed))
     if value is None:
         return f"--{name} is needed: {allowed}"
+    if "probability" in allowed and isinstance(value, float) and 1.0 < value <= 100.0:
+        allowed += f", such as {value:g}%"
     return f"--{InvalidParameter(name, value, allowed)}"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.numbers import number_option
+from dpcheckin.cli.numbers import number_option, whole_option
 from dpcheckin.cli.waiting import waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
@@ -17,11 +17,11 @@ from dpcheckin.options import DEFAULT_DELTA
 if TYPE_CHECKING:
     from dpcheckin.protocols.questions import RunQuestion
 
-Population = Annotated[int | None, typer.Option(help="Number of clients.")]
+Population = Annotated[int | None, whole_option("Number of clients.")]
 Rate = Annotated[float | None, number_option("Probability that a client checks in.")]
 LocalEpsilon = Annotated[float | None, number_option("Epsilon of one report.")]
 LocalDelta = Annotated[float, number_option("Delta of one report.")]
-Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
+Rounds = Annotated[int | None, whole_option("Number of rounds.")]
 Delta = Annotated[float, number_option("Delta of the statement.")]
 Randomizer = Annotated[
     str,
@@ -35,12 +35,12 @@ Protocol = Annotated[
         "epsilon also knows local-only and central."
     ),
 ]
-Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort.")]
+Cohort = Annotated[int | None, whole_option("Size of a fixed cohort.")]
 Colluding = Annotated[float, number_option("Fraction of clients working with the analyzer.")]
 Dropout = Annotated[float, number_option("Largest probability that a check-in gets lost.")]
 LowestRate = Annotated[float | None, number_option("Rates lie between this and --rate.")]
 Noise = Annotated[float | None, number_option("Gaussian noise per clipping norm.")]
-Slots = Annotated[int | None, typer.Option(help="Slots of a random check-in window.")]
+Slots = Annotated[int | None, whole_option("Slots of a random check-in window.")]
 CheckIn = Annotated[float | None, number_option("Probability to check in to a window.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 

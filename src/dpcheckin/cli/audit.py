@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.numbers import number_option
+from dpcheckin.cli.numbers import number_option, whole_option
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -55,25 +55,25 @@ def audit(
         ),
     ] = None,
     population: Annotated[
-        int | None, typer.Option(help="Number of clients (1000).", rich_help_panel=_SYSTEM)
+        int | None, whole_option("Number of clients (1000).", rich_help_panel=_SYSTEM)
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(help="Probability of checking in (0.1).", rich_help_panel=_SYSTEM),
+        number_option("Probability of checking in (0.1).", rich_help_panel=_SYSTEM),
     ] = None,
     local_epsilon: Annotated[
         float | None,
-        typer.Option(help="Epsilon of one report (4; none for gaussian).", rich_help_panel=_SYSTEM),
+        number_option("Epsilon of one report (4; none for gaussian).", rich_help_panel=_SYSTEM),
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(help="Number of rounds (8).", rich_help_panel=_SYSTEM)
+        int | None, whole_option("Number of rounds (8).", rich_help_panel=_SYSTEM)
     ] = None,
     slots: Annotated[
-        int | None, typer.Option(help="Slots of a random check-in window.", rich_help_panel=_SYSTEM)
+        int | None, whole_option("Slots of a random check-in window.", rich_help_panel=_SYSTEM)
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(help="Delta of claim and audit (0.001).", rich_help_panel=_SYSTEM),
+        number_option("Delta of claim and audit (0.001).", rich_help_panel=_SYSTEM),
     ] = None,
     claim: Annotated[
         str | None,
@@ -285,7 +285,12 @@ def _print_report(report: dict[str, Any], words: str, out: Path | None, json: bo
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "audit.json").write_text(json_format.dumps(report, indent=2), encoding="utf-8")
-        words += f"\nreport: {out / 'audit.json'}"
+        page = out / "report.html"
+        words += (
+            f"\nreport: {page} (audit.json and audit.png beside it)"
+            if page.exists()
+            else (f"\nreport: {out / 'audit.json'}")
+        )
     typer.echo(json_format.dumps(report) if json else words)
     if code := Verdict(report["verdict"]).exit_code:
         raise typer.Exit(code)

@@ -17,7 +17,7 @@ def run(
     from dpcheckin.deployment.tasks import client_task
     from dpcheckin.errors import InvalidParameter
     from dpcheckin.service.client.config import read_config
-    from dpcheckin.service.client.daemon import run_agent
+    from dpcheckin.service.client.running import run_agent
     from dpcheckin.service.json_logs import JsonLines
 
     if log_level not in ("debug", "info", "warning", "error"):

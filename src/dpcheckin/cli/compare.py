@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from dpcheckin.cli.numbers import number, number_option
+from dpcheckin.cli.numbers import number, number_option, whole_option
 from dpcheckin.cli.waiting import waiting
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
@@ -34,8 +34,8 @@ _COLOURS = {
 
 
 def compare(
-    population: Annotated[int, typer.Option(help="Number of clients.")],
-    rounds: Annotated[int, typer.Option(help="Number of rounds (or windows).")] = 1,
+    population: Annotated[int, whole_option("Number of clients.")],
+    rounds: Annotated[int, whole_option("Number of rounds (or windows).")] = 1,
     delta: Annotated[float, number_option("Delta of the statements.")] = DEFAULT_DELTA,
     protocol: Annotated[
         str,
@@ -46,13 +46,13 @@ def compare(
         ),
     ] = "shuffled-check-in",
     rate: Annotated[float | None, number_option("Check-in rate.")] = None,
-    cohort: Annotated[int | None, typer.Option(help="Fixed cohort size.")] = None,
+    cohort: Annotated[int | None, whole_option("Fixed cohort size.")] = None,
     local_epsilon: Annotated[float | None, number_option("Epsilon of one report.")] = None,
     local_delta: Annotated[float, number_option("Delta of one report.")] = 0.0,
     noise_multiplier: Annotated[
         float | None, number_option("Gaussian noise per clipping norm, instead of an epsilon.")
     ] = None,
-    slots: Annotated[int | None, typer.Option(help="Slots of a window.")] = None,
+    slots: Annotated[int | None, whole_option("Slots of a window.")] = None,
     check_in_probability: Annotated[
         float | None, number_option("Probability of checking in to a window at all.")
     ] = None,
@@ -74,7 +74,7 @@ def compare(
             "squared clipping norm (with --dimension)."
         ),
     ] = None,
-    dimension: Annotated[int | None, typer.Option(help="Dimension of the vectors.")] = None,
+    dimension: Annotated[int | None, whole_option("Dimension of the vectors.")] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")
     ] = False,

@@ -11,6 +11,7 @@ import typer
 from dpcheckin.cli.extras import need
 from dpcheckin.cli.folders import check_empty
 from dpcheckin.cli.numbers import number
+from dpcheckin.cli.trust import print_coalitions
 
 
 def agent(
@@ -28,28 +29,34 @@ def agent(
     the ring. Give the mailbox to the node: --node-config 'doorbell="/path"'.
     """
     import asyncio
+    import contextlib
     import logging
 
     from dpcheckin.deployment.tasks import client_task
     from dpcheckin.flower.host import Host, Timing, delivering_client, run_hosts
     from dpcheckin.flower.mailbox import Mailbox
     from dpcheckin.service.client.config import read_config
+    from dpcheckin.service.client.connection import open_client
     from dpcheckin.service.client.daemon import Daemon
+    from dpcheckin.service.files import make_folder
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s: %(message)s")
     timing = Timing(quiet=quiet)
     found, data = read_config(config)
     task = client_task(data, config.parent)
-    found.state.mkdir(parents=True, exist_ok=True)
+    make_folder(found.state)
 
     async def work() -> None:
-        http, delivered = delivering_client(found.shuffler, found.authority)
-        daemon = Daemon(found, task, http)
-        try:
+        async with contextlib.AsyncExitStack() as lines:
+            http, delivered = delivering_client(found.shuffler, found.authority)
+            lines.push_async_callback(http.aclose)
+            issuer_http = None
+            if found.issuer is not None:
+                made = open_client(found.issuer.address, found.issuer.authority)
+                issuer_http = await lines.enter_async_context(made)
+            daemon = Daemon(found, task, http, issuer_http=issuer_http)
+            lines.callback(daemon.close)
             await run_hosts([Host([daemon], Mailbox(doorbell), delivered, timing)])
-        finally:
-            daemon.close()
-            await http.aclose()
 
     asyncio.run(work())
 
@@ -72,6 +79,7 @@ def fleet(
     epsilon_budget: float = typer.Option(
         40.0, parser=number, metavar="NUMBER", help="The analyzer stops before passing it."
     ),
+    issuer: bool = typer.Option(True, "--issuer/--no-issuer", help="Report tokens."),
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:
     """Start shuffler, SuperLink, SuperNodes and agents on this machine, and run a Flower app.
@@ -91,6 +99,7 @@ def fleet(
     need("flwr", "cryptography", "httpx", "starlette", "uvicorn", "torch")
     from dpcheckin.flower.fleet import QUIET_SECONDS, FlowerFleet
     from dpcheckin.flower.timing import round_seconds as needed
+    from dpcheckin.protocols.coalitions import Coalition
 
     check_empty(out)
     if not (app / "pyproject.toml").is_file():
@@ -107,6 +116,7 @@ def fleet(
         absent=0.4,
         minimum_batch=5,
         rotate_every=0,
+        issuer=issuer,
     )
     columns = (TextColumn("{task.description}"), BarColumn())
     with (
@@ -119,7 +129,8 @@ def fleet(
         bar.update(task, description=f"run {run}", total=rounds, completed=0)
         result = started.wait(
             run,
-            patience=60 + 4 * rounds * length,
+            # on a busy machine rounds are void, and become up to eight times as long
+            patience=600 + 16 * rounds * length,
             watch=lambda done: bar.update(task, completed=done),
         )
     if json:
@@ -129,4 +140,5 @@ def fleet(
         accuracy = f"  accuracy {100 * row['accuracy']:.1f} %" if "accuracy" in row else ""
         typer.echo(f"round {row['round']}: {row['state']}, {row['present']} present{accuracy}")
     typer.echo(f"test accuracy {100 * result['metrics']['accuracy']:.1f} %")
+    print_coalitions([Coalition.from_json(one) for one in result["coalitions"]], issuer=issuer)
     typer.echo(result["statement"] or "nothing was released")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from dpcheckin.cli.enrolling import client_id, enroll_clients, show
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def init(
 ) -> None:
     """Prepare a folder: identity, the analyzer's token and, for trials, an own test CA."""
     from dpcheckin.service import tls
-    from dpcheckin.service.analyzer.keys import load_identity
+    from dpcheckin.service.access import TOKEN_FILE, analyzer_token
     from dpcheckin.service.files import make_folder
+    from dpcheckin.service.identity import load_identity
     from dpcheckin.service.issuer import settings
-    from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
     from dpcheckin.service.wire.signing import public_identity
 
     make_folder(folder)
@@ -53,11 +53,7 @@ def init(
             names = (pair.certificate.name, pair.key.name)
             text = '[issuer]\ntls_certificate = "{}"\ntls_key = "{}"\n'.format(*names)
             file.write_text(text, encoding="utf-8")
-    if as_json:
-        typer.echo(json.dumps(made))
-    else:
-        for name, value in made.items():
-            typer.echo(f"{name.replace('_', ' ')}: {value}")
+    show(made, as_json)
 
 
 def serve(
@@ -101,7 +97,7 @@ def serve(
 
 def identity(folder: Path = _FOLDER) -> None:
     """Print the issuer's public identity, for plans and for the configurations of clients."""
-    from dpcheckin.service.analyzer.keys import load_identity
+    from dpcheckin.service.identity import load_identity
     from dpcheckin.service.wire.signing import public_identity
 
     _check(folder)
@@ -118,26 +114,7 @@ def enroll(
     They are shown once; the issuer keeps only their digests. A running issuer knows the new clients
     within a second.
     """
-    from dpcheckin.service.files import write_secret
-    from dpcheckin.service.wire.credentials import new_token, token_digest
-
-    if out is not None and (out.exists() or not out.parent.is_dir()):
-        # found out afterwards, clients would be enrolled whose access tokens nobody knows
-        raise InvalidParameter("out", str(out), "a new file in a folder that exists")
-    tokens = [new_token() for _ in range(count)]
-    opened = _opened(folder)
-    try:
-        clients = opened.enroll([token_digest(token) for token in tokens])
-    finally:
-        opened.close()
-    lines = "".join(
-        json.dumps({"client": client.hex(), "token": token}) + "\n"
-        for client, token in zip(clients, tokens, strict=True)
-    )
-    if out is None:
-        typer.echo(lines, nl=False)
-    else:
-        write_secret(out, lines.encode())
+    enroll_clients(lambda: _opened(folder), count, out)
 
 
 def revoke(
@@ -145,10 +122,7 @@ def revoke(
     folder: Path = _FOLDER,
 ) -> None:
     """Give a client no more report tokens; a running issuer notices within a second."""
-    try:
-        raw = bytes.fromhex(client)
-    except ValueError:
-        raise InvalidParameter("client", client, "an id in hex") from None
+    raw = client_id(client)
     opened = _opened(folder)
     try:
         found = opened.revoke(raw)

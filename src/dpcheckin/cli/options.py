@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcheckin.cli.numbers import number_option
+from dpcheckin.cli.numbers import number_option, whole_option
 from dpcheckin.options import Option, changed, options_of
 
 Command = Callable[..., None]
@@ -59,6 +59,8 @@ def _parameter(one: Option) -> inspect.Parameter:
     about = typer.Option(*names, help=one.help or None, rich_help_panel=one.section or None)
     if one.scalar is float:
         about = number_option(one.help, rich_help_panel=one.section or None)
+    elif one.scalar is int:
+        about = whole_option(one.help, rich_help_panel=one.section or None)
     return inspect.Parameter(
         one.name,
         inspect.Parameter.KEYWORD_ONLY,

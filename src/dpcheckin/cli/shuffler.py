@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dpcheckin.cli.enrolling import client_id, enroll_clients, show
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -73,10 +74,11 @@ def init(
 ) -> None:
     """Prepare a folder: the analyzer's token and, for trials, certificates of an own test CA."""
     from dpcheckin.service import tls
+    from dpcheckin.service.access import TOKEN_FILE, analyzer_token
     from dpcheckin.service.shuffler import settings
 
-    settings.analyzer_token(folder)
-    made = {"folder": str(folder), "analyzer_token_file": str(folder / settings.TOKEN_FILE)}
+    analyzer_token(folder)
+    made = {"folder": str(folder), "analyzer_token_file": str(folder / TOKEN_FILE)}
     if hosts:
         authority = tls.make_authority(folder)
         pair = tls.issue(folder, authority, *hosts)
@@ -91,7 +93,7 @@ def init(
                 f'tls_certificate = "{pair.certificate.name}"\ntls_key = "{pair.key.name}"\n',
                 encoding="utf-8",
             )
-    _show(made, as_json)
+    show(made, as_json)
 
 
 def identity(folder: Path = _FOLDER) -> None:
@@ -117,26 +119,7 @@ def enroll(
     Tokens are shown once; the shuffler keeps only their digests. A running shuffler knows the new
     clients within a second.
     """
-    from dpcheckin.service.files import write_secret
-    from dpcheckin.service.wire.credentials import new_token, token_digest
-
-    if out is not None and (out.exists() or not out.parent.is_dir()):
-        # found out afterwards, clients would be enrolled whose tokens nobody knows
-        raise InvalidParameter("out", str(out), "a new file in a folder that exists")
-    tokens = [new_token() for _ in range(count)]
-    opened = _opened(folder, store)
-    try:
-        clients = opened.enroll([token_digest(token) for token in tokens])
-    finally:
-        opened.close()
-    lines = "".join(
-        json.dumps({"client": client.hex(), "token": token}) + "\n"
-        for client, token in zip(clients, tokens, strict=True)
-    )
-    if out is None:
-        typer.echo(lines, nl=False)
-    else:
-        write_secret(out, lines.encode())
+    enroll_clients(lambda: _opened(folder, store), count, out)
 
 
 def revoke(
@@ -166,9 +149,9 @@ def backup(
 
     May run beside a shuffler. The file is as secret as the folder.
     """
+    from dpcheckin.service.access import TOKEN_FILE
     from dpcheckin.service.identity import IDENTITY
     from dpcheckin.service.shuffler.backup import backup as run
-    from dpcheckin.service.shuffler.settings import TOKEN_FILE
 
     kept = [folder / TOKEN_FILE, folder / IDENTITY]
     opened = _opened(folder, store)
@@ -188,10 +171,10 @@ def restore(
 
     Rounds that had not ended when it was taken come back as done: they are not released again.
     """
+    from dpcheckin.service.access import TOKEN_FILE
     from dpcheckin.service.files import make_folder, write_secret
     from dpcheckin.service.identity import IDENTITY
     from dpcheckin.service.shuffler.backup import restore as run
-    from dpcheckin.service.shuffler.settings import TOKEN_FILE
 
     make_folder(folder)
     opened = _opened(folder, store)
@@ -206,13 +189,9 @@ def restore(
 
 
 def _change(folder: Path, store: str | None, client: str, *, replace: bool) -> None:
-    from dpcheckin.errors import InvalidParameter
     from dpcheckin.service.wire.credentials import new_token, token_digest
 
-    try:
-        raw = bytes.fromhex(client)
-    except ValueError:
-        raise InvalidParameter("client", client, "an id in hex") from None
+    raw = client_id(client)
     opened, token = _opened(folder, store), new_token()
     try:
         found = opened.replace_token(raw, token_digest(token)) if replace else opened.revoke(raw)
@@ -235,11 +214,3 @@ def _opened(folder: Path, store: str | None) -> Store:
         # a misspelt folder would get a database of its own, and clients whom nobody serves
         raise InvalidParameter("folder", str(Path(place).parent), "a folder that exists")
     return open_store(settings.store_address)
-
-
-def _show(made: dict[str, str], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(made))
-    else:
-        for name, value in made.items():
-            typer.echo(f"{name.replace('_', ' ')}: {value}")

@@ -7,6 +7,7 @@ bar and what is printed.
 from __future__ import annotations
 
 import json as json_format
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -116,6 +117,7 @@ def _print_plan(found: SurveyPlan) -> None:
     from rich.table import Table
 
     from dpcheckin.accounting.statements import rounded_up
+    from dpcheckin.survey.planning import WORTH
 
     facts = found.as_document()
     table = Table(show_header=False)
@@ -125,18 +127,25 @@ def _print_plan(found: SurveyPlan) -> None:
     table.add_row("root mean squared error", f"{facts['error']:.4g} {facts['unit']}")
     table.add_row(f"{facts['confidence']:.0%} interval", f"± {facts['half_width']:.4g}")
     table.add_row(
-        "bytes", f"{facts['report_bytes']} a report, {facts['client_bytes']:.3g} a client"
+        "bytes",
+        f"{facts['report_bytes']:,} a report, {math.ceil(facts['client_bytes']):,} a client",
     )
     table.add_row("epsilon (certified)", rounded_up(facts["epsilon"]))
     table.add_row("if the shuffler colludes", rounded_up(facts["colluding_epsilon"]))
     for clients, bound in facts["influence"].items():
         moved = f"move no figure by more than {rounded_up(bound)} {facts['unit']}"
         table.add_row(f"colluding clients: {clients}", moved)
+    unit = "epsilon" if found.for_error else facts["unit"]
     for rival in facts["rivals"][:4]:
         name = f"{rival['mechanism']}, {rival['rounds']} × {facts['rate']:g}"
-        table.add_row(f"  or {name}", f"{rival['score']:.4g}")
+        table.add_row(f"  or {name}", f"{rival['score']:.4g} {unit}")
     console = Console()
     console.print(table)
+    if any(rival["rounds"] > facts["rounds"] for rival in facts["rivals"]):
+        console.print(
+            f"Doubling the rounds is chosen if it saves {1 - WORTH:.0%}; --rounds decides.",
+            highlight=False,
+        )
     console.print(facts["statement"], highlight=False, soft_wrap=True)
 
 

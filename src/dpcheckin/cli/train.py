@@ -58,7 +58,7 @@ def _print(facts: dict[str, Any], out: Path | None) -> None:
     print(f"{facts['protocol']}; {facts['randomizer']}; {rounds_in_words(facts['rounds'])}")
     print(facts["data"])
     spent = rounded_up(facts["epsilon"])
-    print(f"test accuracy {100 * facts['accuracy']:.2f}% at ε ≤ {spent}, δ = {facts['delta']:g}")
+    print(f"{facts['reached']} at ε ≤ {spent}, δ = {facts['delta']:g}")
     print(facts["statement"])
     if out is None:
         print("nothing was kept; --out FOLDER keeps checkpoint, log, model and report")
@@ -69,39 +69,12 @@ def _print(facts: dict[str, Any], out: Path | None) -> None:
 def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, Any]:
     """Run under a progress bar and leave model and report in the run's folder."""
     import torch
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from dpcheckin.accounting.statements import rounded_up
+    from dpcheckin.learning.progress import run_watched
     from dpcheckin.learning.report import summary, write_report
 
-    columns = (
-        TextColumn("round {task.completed}/{task.total}"),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[facts]}"),
-    )
-    # the bar goes to stderr: stdout is for results
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as progress:
-        task = progress.add_task("train", total=trainer.rounds_allowed(), facts="")
-        seen: dict[str, Any] = {}
-
-        def show(row: dict[str, Any]) -> None:
-            seen.update(row)
-            facts = f"{seen['check_ins']} check-ins"
-            if "accuracy" in seen:
-                facts += (
-                    f"  accuracy {100 * seen['accuracy']:.1f}%  ε ≤ {rounded_up(seen['epsilon'])}"
-                )
-            progress.update(task, completed=seen["round"], facts=facts)
-
-        trainer.on_round = show
-        try:
-            outcome = trainer.run()
-        finally:
-            if trainer.backend is not None:
-                trainer.backend.close()
+    outcome = run_watched(trainer)
     if out is None:
-        return summary(trainer, outcome)
+        return summary(trainer, outcome, options)
     torch.save(outcome.module.state_dict(), out / "model.pt")
     return write_report(out, trainer, outcome, options)

@@ -18,6 +18,7 @@ NAMES = (
     "p0-figure4",
     "p0-figure5a",
     "p0-figure5b",
+    "p0-figure6",
     "p1-figure2",
     "p1-figure4",
     "p1-figure6",

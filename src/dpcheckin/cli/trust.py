@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json as json_format
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +19,11 @@ from dpcheckin.cli.account import (
     Rounds,
     needed,
 )
+from dpcheckin.cli.numbers import whole_option
 from dpcheckin.options import DEFAULT_DELTA
+
+if TYPE_CHECKING:
+    from dpcheckin.protocols.coalitions import Coalition
 
 
 def trust(
@@ -27,7 +32,7 @@ def trust(
     local_epsilon: LocalEpsilon = None,
     rounds: Rounds = 1,
     delta: Delta = DEFAULT_DELTA,
-    minimum_batch: Annotated[int, typer.Option(help="Fewest reports of a round that is used.")] = 0,
+    minimum_batch: Annotated[int, whole_option("Fewest reports of a round that is used.")] = 0,
     randomizer: Randomizer = "any",
     colluding: Colluding = 0.0,
     issuer: Annotated[
@@ -36,9 +41,6 @@ def trust(
     json: Json = False,
 ) -> None:
     """Epsilon left against each coalition of shuffler, analyzer and issuer (shuffled check-in)."""
-    from rich.console import Console
-    from rich.table import Table
-
     from dpcheckin.accounting import CheckInRound
     from dpcheckin.protocols.coalitions import coalitions
     from dpcheckin.protocols.questions import RunQuestion
@@ -59,9 +61,23 @@ def trust(
         said = {"delta": delta, "tokens": issuer, "coalitions": [c.to_json() for c in found]}
         print(json_format.dumps(said))
         return
+    print_coalitions(found, issuer=issuer)
+
+
+def print_coalitions(found: Sequence[Coalition], *, issuer: bool) -> None:
+    """The table of who could work with whom; nothing where none is priced.
+
+    Args:
+        found: the weakest first.
+        issuer: whether reports carry tokens.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("who works together", "epsilon left", "what it rests on")
     for coalition in found:
         table.add_row(coalition.parties, coalition.figure, coalition.basis)
-    Console(width=100).print(table)
+    if found:
+        Console(width=100).print(table)
     if not issuer:
         print("Without an issuer the shuffler is trusted to invent no reports.")

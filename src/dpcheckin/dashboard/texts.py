@@ -41,7 +41,7 @@ def shell(form: Form, *, leave_out: str | None = None, target: float | None = No
         value = shown.get(name)
         if value is None or name == leave_out or (name in ("colluding", "dropout") and not value):
             continue
-        words += [f"--{name.replace('_', '-')}", _literal(value)]
+        words += [f"--{name.replace('_', '-')}", _typed(value)]
     if form.is_gaussian:
         if target is None:
             words += ["--noise-multiplier", _literal(form.noise_multiplier)]
@@ -131,6 +131,16 @@ def _literal(value: float) -> str:
         return str(value)
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
+
+
+def _typed(value: float) -> str:
+    """The same for the command line, which reads fractions: 1/30 instead of sixteen digits."""
+    short = _literal(value)
+    if len(short) > 12 and 0.0 < value < 1.0:
+        parts = round(1 / value)
+        if 1 / parts == value:
+            return f"1/{parts}"
+    return short
 
 
 def _grouped(value: int) -> str:

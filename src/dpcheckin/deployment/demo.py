@@ -26,13 +26,14 @@ from dpcheckin.deployment.processes import (
     start_issuer,
     start_shuffler,
 )
+from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 from dpcheckin.service.analyzer.settings import FILE
 from dpcheckin.service.files import make_folder
 from dpcheckin.service.identity import IDENTITY, load_identity
+from dpcheckin.service.issuer.core import DEFAULT_AHEAD
 from dpcheckin.service.issuer.settings import STORE
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.signing import public_identity
 
@@ -93,7 +94,8 @@ class Deployment:
 
     def start_issuer(self, port: int = 0) -> None:
         """Start (or start again, on its old port) the issuer."""
-        self.issuer = start_issuer(self.issuer_folder, port)
+        ahead = min(DEFAULT_AHEAD, self.options.rounds + 2)  # a short run needs no more
+        self.issuer = start_issuer(self.issuer_folder, port, rounds_ahead=ahead)
 
     def start_analyzer(self) -> None:
         """Start (or start again) the analyzer."""

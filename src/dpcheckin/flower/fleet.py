@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +59,7 @@ class FlowerFleet(Deployment):
     def __init__(
         self, folder: Path, options: DemoOptions, *, quiet_seconds: float = QUIET_SECONDS
     ) -> None:
-        # agents behind a doorbell fetch no tokens: the shuffler is trusted to invent no reports
-        super().__init__(folder.absolute(), replace(options, issuer=False))
+        super().__init__(folder.absolute(), options)
         self._quiet = quiet_seconds
         self.superlink: Party | None = None
         self.nodes: list[Party] = []

@@ -1,10 +1,10 @@
 """The agents of a node, waiting for the bell: `python -m dpcheckin.flower.host SPEC BOX …`.
 
 An agent is the one of `dpcheckin.service`: coin, clipping, noise, sealing and ledger are its own.
-It differs in two ways only. It looks for a round when the bell has rung, after a quiet time, so
-that no work of its own falls into the moment in which Flower measures the doorbell; and it takes
-the model from the ring if that is the model its round names, instead of fetching it. Both are the
-same whatever the coin will say.
+It differs in two ways only. It looks for a round (and for tokens, in a plan with an issuer) when
+the bell has rung, after a quiet time, so that no work of its own falls into the moment in which
+Flower measures the doorbell; and it takes the model from the ring if that is the model its round
+names, instead of fetching it. Both are the same whatever the coin will say.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
-from dpcheckin.service.client.acceptance import Refused
+from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.connection import ShufflerUnreachable
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.client.timekeeping import Clock
@@ -159,7 +159,7 @@ class Host:
             try:
                 await agent.once()
                 return True
-            except ShufflerUnreachable as problem:
+            except (ShufflerUnreachable, NotBelieved) as problem:
                 pause = max(0.5, 0.05 * left)
                 if self._clock.now() + pause >= closes:
                     log.warning("shuffler not reached in this round: %s", problem)

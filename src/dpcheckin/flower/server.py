@@ -26,9 +26,10 @@ from dpcheckin.flower.messenger import LATE_SECONDS, Messenger
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
-from dpcheckin.service.analyzer.keys import load_identity
+from dpcheckin.service.analyzer.issuer_client import issuer_client
 from dpcheckin.service.analyzer.settings import FILE, AnalyzerSettings, read_settings
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
+from dpcheckin.service.identity import load_identity
 from dpcheckin.service.tasks import Task
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.credentials import bearer_header
@@ -134,6 +135,7 @@ def check_in(
         raise InvalidParameter("dimension", dimension, "the dimension of the task's reports")
     messenger = Messenger(grid, late_seconds=late_seconds)
     shuffler = RingingClient(messenger, settings.shuffler, settings.token, settings.authority)
+    issuer = issuer_client(settings.issuer)
     analyzer = Analyzer(
         settings.folder,
         settings.plan_document(dimension),
@@ -141,6 +143,7 @@ def check_in(
         task,
         shuffler,
         Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing),
+        issuer=issuer,
         budget=settings.budget,
     )
     try:
@@ -152,3 +155,5 @@ def check_in(
     finally:
         analyzer.close()
         shuffler.close()
+        if issuer is not None:
+            issuer.close()

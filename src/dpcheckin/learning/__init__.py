@@ -15,6 +15,7 @@ from dpcheckin.errors import DatasetMissing
 if TYPE_CHECKING:
     from dpcheckin.learning.data.datasets import Dataset, load_dataset
     from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
+    from dpcheckin.learning.data.own import client_data
     from dpcheckin.learning.gradients.engine import VmapGradients
     from dpcheckin.learning.gradients.layerwise import LayerwiseGradients, client_gradients
     from dpcheckin.learning.models import (
@@ -33,7 +34,9 @@ if TYPE_CHECKING:
         make_backend,
     )
     from dpcheckin.learning.simulation.client_work import ClientWork, Reports
-    from dpcheckin.learning.simulation.training import Outcome, Trainer, accuracy
+    from dpcheckin.learning.simulation.scores import Score, accuracy
+    from dpcheckin.learning.simulation.training import Outcome, Trainer
+    from dpcheckin.learning.training_call import train
 
 __all__ = [
     "Backend",
@@ -51,21 +54,25 @@ __all__ = [
     "RayCluster",
     "Reports",
     "RunOptions",
+    "Score",
     "Settings",
     "Trainer",
     "VmapGradients",
     "accuracy",
     "build_model",
+    "client_data",
     "client_gradients",
     "count_parameters",
     "load_dataset",
     "make_backend",
     "papers_cnn",
     "small_network",
+    "train",
 ]
 
 _HOMES = {
     "data.datasets": ("Dataset", "load_dataset"),
+    "data.own": ("client_data",),
     "data.fleet": ("Bootstrapped", "Fleet", "GroupedByOwner", "OneRecordEach"),
     "gradients.engine": ("VmapGradients",),
     "gradients.layerwise": ("LayerwiseGradients", "client_gradients"),
@@ -74,7 +81,9 @@ _HOMES = {
     "settings": ("Settings",),
     "simulation.backends": ("Backend", "InProcess", "Processes", "RayCluster", "make_backend"),
     "simulation.client_work": ("ClientWork", "Reports"),
-    "simulation.training": ("Outcome", "Trainer", "accuracy"),
+    "simulation.scores": ("Score", "accuracy"),
+    "simulation.training": ("Outcome", "Trainer"),
+    "training_call": ("train",),
 }
 """Which module each name is in; the imports above say the same to type checkers."""
 

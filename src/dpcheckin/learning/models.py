@@ -98,7 +98,7 @@ def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
         classes: number of outputs.
     """
     if name == "auto":
-        name = "papers-cnn" if shape[-1] >= 28 else "small"
+        name = "papers-cnn" if len(shape) == 3 and shape[-1] >= 28 else "small"
     if name in ("papers-cnn", "papers-cnn-relu"):
         if len(shape) != 3 or min(shape[1:]) < 28:
             raise InvalidParameter("model", name, f"images of at least 28×28, not {shape}")

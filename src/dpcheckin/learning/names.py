@@ -13,8 +13,14 @@ DATASETS = ("digits", "mnist", "fashion-mnist", "cifar10", "cifar100")
 MODELS = ("auto", "papers-cnn", "papers-cnn-relu", "small", "linear")
 FEATURES = ("none", "scattering", "efficientnet-lite0")
 PROTOCOLS = spellings(PROTOCOL_TABLE)
-RANDOMIZERS = spellings(RANDOMIZER_TABLE, ("privunit", "hemisphere", "gaussian"))
+RANDOMIZERS = (
+    *spellings(RANDOMIZER_TABLE, ("privunit", "hemisphere", "gaussian", "skellam")),
+    "discrete-gaussian",
+    "l1-bit",
+    "linf-bit",
+)
 REPORTS = ("sum", "each")
 OPTIMIZERS = ("sgd", "adam")
-SCHEDULES = ("constant", "linear", "cosine", "steps")
+SCHEDULES = ("constant", "linear", "cosine", "inverse-sqrt", "steps")
+TASKS = ("auto", "classes", "numbers")
 BACKENDS = ("local", "processes", "ray")

@@ -12,29 +12,35 @@ from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.document import Document, Table, versions
-from dpcheckin.learning.data.fleet import Bootstrapped
+from dpcheckin.learning.data.fleet import Bootstrapped, GroupedByOwner
 from dpcheckin.learning.models import count_parameters
 from dpcheckin.learning.options import RunOptions
+from dpcheckin.learning.simulation.scores import Score
 from dpcheckin.learning.simulation.training import Outcome, Trainer
 from dpcheckin.options import options_of
 
 
-def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
+def summary(
+    trainer: Trainer, outcome: Outcome, options: RunOptions | None = None
+) -> dict[str, Any]:
     """The figures of a finished run as plain data.
 
     Args:
         trainer: the run that was played.
         outcome: what came of it.
+        options: what the run was built from.
     """
-    guarantee = outcome.guarantee
-    best = max(outcome.log, key=lambda row: row["accuracy"])
+    guarantee, score = outcome.guarantee, outcome.scored
+    reached = [row[score.name] for row in outcome.log]
+    best = outcome.log[reached.index(score.better(reached))]
     return {
         "protocol": trainer.plan.describe(),
         "randomizer": trainer.plan.randomizer.describe(),
         "rounds": outcome.rounds,
         "stopped_by_budget": outcome.stopped_by_budget,
-        "accuracy": outcome.accuracy,
-        "best_accuracy": best["accuracy"],
+        score.name: outcome.score,
+        f"best_{score.name}": best[score.name],
+        "reached": f"{score.label} {score.text(outcome.score)}",
         "best_round": best["round"],
         "epsilon": None if guarantee is None else guarantee.epsilon.upper,
         "epsilon_lower": None if guarantee is None else guarantee.epsilon.lower,
@@ -46,12 +52,16 @@ def summary(trainer: Trainer, outcome: Outcome) -> dict[str, Any]:
         "clip": trainer.work.randomizer.clip,
         "per_tensor_clipping": trainer.work.per_tensor,
         "seconds": round(outcome.seconds, 1),
-        **_described(trainer, None),
+        **_described(trainer, options),
     }
 
 
 def write_report(
-    folder: Path, trainer: Trainer, outcome: Outcome, options: RunOptions | None = None
+    folder: Path,
+    trainer: Trainer,
+    outcome: Outcome,
+    options: RunOptions | None = None,
+    data_name: str | None = None,
 ) -> dict[str, Any]:
     """Write all three files and return the summary.
 
@@ -61,16 +71,20 @@ def write_report(
         outcome: what came of it.
         options: what the run was built from; without them the table of settings has the
             analyzer's only.
+        data_name: what the data is called; None for the options' own.
     """
-    facts = {**summary(trainer, outcome), **_described(trainer, options)}
+    facts = summary(trainer, outcome, options) | _described(trainer, options, data_name)
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"
-    _plot(picture, outcome.log)
-    _document(facts, picture, options or trainer.settings).write(folder / "report.html")
+    _plot(picture, outcome.log, outcome.scored)
+    page = _document(facts, outcome.scored, picture, options or trainer.settings)
+    page.write(folder / "report.html")
     return facts
 
 
-def _described(trainer: Trainer, options: RunOptions | None) -> dict[str, Any]:
+def _described(
+    trainer: Trainer, options: RunOptions | None, data_name: str | None = None
+) -> dict[str, Any]:
     """What was trained on what; records that many clients share are said to be shared."""
     fleet, parameters = trainer.work.fleet, count_parameters(trainer.work.module)
     records = len(getattr(fleet, "targets", ()))
@@ -78,10 +92,17 @@ def _described(trainer: Trainer, options: RunOptions | None) -> dict[str, Any]:
     if records == fleet.population:
         dealt = f"{records:,} records, one a client"
     elif isinstance(fleet, Bootstrapped):
-        dealt += " with replacement: a record is held by several"
+        share = fleet.population / records
+        held = f"about {share:,.0f} of them hold" if share >= 2 else "several may hold"
+        dealt += f" with replacement: {held} the same one"
+    elif isinstance(fleet, GroupedByOwner):
+        dealt = f"{records:,} records of {fleet.population:,} clients, their owners"
     model = type(trainer.work.module).__name__
+    name = data_name or (None if options is None else options.data)
+    validated = options is not None and options.validate is not None
     return {
-        "data": dealt if options is None else f"{options.data}: {dealt}",
+        "evaluated_on": "training records held out" if validated else "test records",
+        "data": dealt if name is None else f"{name}: {dealt}",
         "model": f"{model}, {parameters:,} parameters"
         if options is None or options.model == "auto"
         else f"{options.model}, {parameters:,} parameters",
@@ -90,17 +111,18 @@ def _described(trainer: Trainer, options: RunOptions | None) -> dict[str, Any]:
     }
 
 
-def _document(facts: dict[str, Any], picture: Path, options: object) -> Document:
+def _document(facts: dict[str, Any], score: Score, picture: Path, options: object) -> Document:
     epsilon = facts["epsilon"]
     spent = "no guarantee" if epsilon is None else f"ε ≤ {rounded_up(epsilon)}"
-    accuracy = f"{100 * facts['accuracy']:.1f}%"
+    reached, best = score.text(facts[score.name], 1), score.text(facts[f"best_{score.name}"], 1)
     clipping = "per tensor" if facts["per_tensor_clipping"] else "whole gradient"
     rows = {
         "data": facts["data"],
+        "evaluated on": facts["evaluated_on"],
         "model": facts["model"],
         "protocol": facts["protocol"],
         "randomizer": facts["randomizer"],
-        "best accuracy": f"{100 * facts['best_accuracy']:.1f}% after round {facts['best_round']:,}",
+        f"best {score.label}": f"{best} after round {facts['best_round']:,}",
         "clip": f"{facts['clip']:g}, {clipping}",
         "reports": facts["reports"],
         "budget": "none" if (most := facts["epsilon_budget"]) is None else f"ε ≤ {most:g}",
@@ -108,20 +130,23 @@ def _document(facts: dict[str, Any], picture: Path, options: object) -> Document
     }
     settings = [(o.name.replace("_", " "), _told(o.value(options)), o.help) for o in
                 options_of(type(options))]  # fmt: skip
+    title = f"{reached if score.percent else facts['reached']} at {spent}"
     return Document(
         kind="Training report",
-        title=f"{accuracy} at {spent}".replace(" ≤ ", "\u00a0≤\u00a0"),
+        title=title.replace(" ≤ ", "\u00a0≤\u00a0"),
         chip="no guarantee" if epsilon is None else "certified",
         statement=str(facts["statement"]),
         figures={
-            "test accuracy": accuracy,
+            score.label: reached,
             "ε, certified": "–" if epsilon is None else f"≤ {rounded_up(epsilon)}",
             "δ": f"{facts['delta']:g}",
             "rounds": f"{facts['rounds']:,}",
             "clients": f"{facts['population']:,}",
             "seconds": f"{facts['seconds']:,.0f}",
         },
-        pictures={picture: "Test accuracy against the certified ε that was spent for it"},
+        pictures={
+            picture: f"{score.label.capitalize()} against the certified ε that was spent for it"
+        },
         tables=(
             Table("The run", list(rows.items())),
             Table("Settings", settings, ("option", "value", "meaning")),
@@ -141,14 +166,15 @@ def _told(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _plot(path: Path, log: list[dict[str, Any]]) -> None:
+def _plot(path: Path, log: list[dict[str, Any]], score: Score) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
-    epsilons, scores = [r["epsilon"] for r in log], [100 * r["accuracy"] for r in log]
+    unit = 100 if score.percent else 1
+    epsilons, scores = [r["epsilon"] for r in log], [unit * r[score.name] for r in log]
     axes.plot(epsilons, scores, marker="." if len(log) < 60 else None, color="#0b7268")
     axes.set_xlabel(f"certified ε at δ = {log[-1]['delta']:g}")
-    axes.set_ylabel("test accuracy, %")
+    axes.set_ylabel(f"{score.label}, %" if score.percent else score.label)
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=120)

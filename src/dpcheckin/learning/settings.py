@@ -30,7 +30,9 @@ class Settings:
     the same step whatever the clip (when most gradients are clipped, the usual case). `steps` are
     (round, factor) pairs of the step schedule. `averaging` is the decay of the running average of
     the parameters that is evaluated and returned (0: the last parameters themselves).
-    `weight_decay` pulls parameters to zero and so forgets the noise of early rounds.
+    `weight_decay` pulls parameters to zero and so forgets the noise of early rounds. `radius` is
+    that of the ball around zero onto which the parameters are projected after every step, as the
+    papers' theorems about convex losses ask for.
     """
 
     optimizer: str = option("sgd", section=LEARNING, choices=OPTIMIZERS)
@@ -38,7 +40,7 @@ class Settings:
     momentum: float = option(0.0, section=LEARNING)
     schedule: str = option(
         "linear",
-        "constant, linear or cosine, over the rounds.",
+        "constant; linear or cosine, over the rounds; inverse-sqrt: 1/√i at round i.",
         section=LEARNING,
         choices=SCHEDULES,
     )
@@ -56,6 +58,9 @@ class Settings:
     )
     averaging: float = option(0.97, "Decay of the averaged model.", section=LEARNING)
     weight_decay: float = option(0.0, "Pull of the parameters to zero.", section=LEARNING)
+    radius: float | None = option(
+        None, "Project the parameters onto a ball around zero after each step.", section=LEARNING
+    )
     seed: int = option(0, section=LEARNING)
     evaluate_every: int = option(10, "Rounds between log lines.", section=LEARNING)
     checkpoint_every: int = option(50, "Rounds between checkpoints.", section=MACHINE)
@@ -69,6 +74,8 @@ class Settings:
                 raise InvalidParameter(name, getattr(self, name), "in [0, 1)")
         if not 0 <= self.weight_decay < math.inf:
             raise InvalidParameter("weight_decay", self.weight_decay, "a number of at least 0")
+        if self.radius is not None and not 0 < self.radius < math.inf:
+            raise InvalidParameter("radius", self.radius, "a finite number above 0")
         for name in ("evaluate_every", "checkpoint_every"):
             if getattr(self, name) < 1:
                 raise InvalidParameter(name, getattr(self, name), "at least 1")
@@ -82,6 +89,7 @@ class Settings:
             "constant": 1.0,
             "linear": 1 - done,
             "cosine": 0.5 + 0.5 * math.cos(math.pi * done),
+            "inverse-sqrt": 1 / math.sqrt(round_index + 1),
         }
         if self.schedule == "steps":
             reached = [f for start, f in self.steps if start <= round_index]

@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dpcheckin.protocols.comparators import CentralDpSgd, LocalOnly
     from dpcheckin.protocols.distributed import DistributedCheckIn
+    from dpcheckin.protocols.own_windows import ClientWindows, OwnWindows
     from dpcheckin.protocols.plan import Cohort, Plan, Reveals
     from dpcheckin.protocols.random_check_ins import RandomCheckIns, Window
     from dpcheckin.protocols.shuffled import FullShuffle, ShuffledCheckIn, SubsampledShuffle
 
 _HOME = {
     "CentralDpSgd": "comparators",
+    "ClientWindows": "own_windows",
     "Cohort": "plan",
     "DistributedCheckIn": "distributed",
     "FullShuffle": "shuffled",
     "LocalOnly": "comparators",
+    "OwnWindows": "own_windows",
     "Plan": "plan",
     "RandomCheckIns": "random_check_ins",
     "Reveals": "plan",
@@ -30,10 +33,12 @@ _HOME = {
 }
 __all__ = [
     "CentralDpSgd",
+    "ClientWindows",
     "Cohort",
     "DistributedCheckIn",
     "FullShuffle",
     "LocalOnly",
+    "OwnWindows",
     "Plan",
     "RandomCheckIns",
     "Reveals",

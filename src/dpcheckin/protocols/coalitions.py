@@ -12,6 +12,7 @@ subtract them, and only the client's own noise is left.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,16 @@ class Coalition:
     def to_json(self) -> dict[str, Any]:
         finite = self.epsilon if math.isfinite(self.epsilon) else None
         return {"parties": self.parties, "epsilon": finite, "basis": self.basis}
+
+    @staticmethod
+    def from_json(said: Mapping[str, Any]) -> Coalition:
+        """What `to_json` gave.
+
+        Args:
+            said: by name.
+        """
+        epsilon = math.inf if said["epsilon"] is None else float(said["epsilon"])
+        return Coalition(str(said["parties"]), epsilon, str(said["basis"]))
 
     @property
     def figure(self) -> str:

@@ -2,19 +2,19 @@
 
 Secure aggregation reveals the sum and the number of reports. Each client adds its own noise, so the
 noise in the sum grows with the cohort. The noise is normal in simulations; a deployment adds
-integers modulo 2^32, so its noise is Skellam, and the guarantee is the one proved for that.
+integers modulo 2^32, so its noise is Skellam or discrete Gaussian, and the guarantee is the one
+proved for that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpcheckin.accounting import DistributedRound, SkellamRound
+from dpcheckin.accounting import DiscreteGaussianRound, DistributedRound, SkellamRound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Reveals, RoundPlan, distinct_clients, generator_for
-from dpcheckin.randomizers import Gaussian, SkellamVector
+from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, SkellamVector
 from dpcheckin.randomizers.base import at_least
-from dpcheckin.randomizers.skellam_table import TABLE_ERROR
 
 _COIN = 31
 
@@ -26,7 +26,7 @@ class DistributedCheckIn(RoundPlan):
     population: int
     rate: float
     rounds: int
-    randomizer: Gaussian | SkellamVector
+    randomizer: Gaussian | SkellamVector | DiscreteGaussianVector
 
     reveals = Reveals.SUM
 
@@ -35,8 +35,10 @@ class DistributedCheckIn(RoundPlan):
         at_least("rounds", self.rounds, 1)
         if not 0 < self.rate < 1:
             raise InvalidParameter("rate", self.rate, "strictly between 0 and 1")
-        if not isinstance(self.randomizer, Gaussian | SkellamVector):
-            raise InvalidParameter("randomizer", self.randomizer, "Gaussian or SkellamVector")
+        if not isinstance(self.randomizer, Gaussian | SkellamVector | DiscreteGaussianVector):
+            raise InvalidParameter(
+                "randomizer", self.randomizer, "Gaussian, SkellamVector or DiscreteGaussianVector"
+            )
 
     def cohort(self, seed: int, round_index: int) -> Cohort:
         coins = generator_for(seed, round_index, _COIN)
@@ -47,13 +49,14 @@ class DistributedCheckIn(RoundPlan):
         noise = self.randomizer
         if isinstance(noise, Gaussian):
             return DistributedRound(self.population, self.rate, noise.noise_multiplier)
-        return SkellamRound(
+        kind = SkellamRound if isinstance(noise, SkellamVector) else DiscreteGaussianRound
+        return kind(
             self.population,
             self.rate,
             noise.variance,
             l1=noise.l1_sensitivity,
             l2=noise.l2_sensitivity,
-            drawing_error=self.population * noise.dimension * TABLE_ERROR,
+            drawing_error=self.population * noise.dimension * noise.integer_error,
         )
 
     def describe(self) -> str:

@@ -25,6 +25,7 @@ from dpcheckin.accounting import (
     averaged_window,
     compose,
 )
+from dpcheckin.accounting.windows import AVERAGED_ASSUMPTIONS
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
 from dpcheckin.randomizers import Randomizer
@@ -47,7 +48,18 @@ class RandomCheckIns(Plan):
     """One pass over the population: every client reports at most once.
 
     `slots` is the length of the window. A fixed window has slots / minibatch rounds, an averaged
-    one `slots`, a sliding one (population - slots + 1) / minibatch.
+    one `slots`, a sliding one (population - slots + 1) / minibatch. Fixed and averaged windows may
+    be repeated, one after the other, with fresh choices of every client (P2 Corollary 3.3): every
+    client then reports at most once in each of them.
+
+    Args:
+        population: clients.
+        slots: of the window.
+        randomizer: what makes reports.
+        window: which of the three protocols.
+        check_in_probability: with which a client chooses a slot at all; fixed windows only.
+        minibatch: slots to a gradient step.
+        repetitions: windows, one after the other.
     """
 
     population: int
@@ -56,6 +68,7 @@ class RandomCheckIns(Plan):
     window: Window = Window.FIXED
     check_in_probability: float = 1.0
     minibatch: int = 1
+    repetitions: int = 1
 
     reveals = Reveals.NAMED
 
@@ -63,6 +76,9 @@ class RandomCheckIns(Plan):
         at_least("population", self.population, 2)
         at_least("slots", self.slots, 2)
         at_least("minibatch", self.minibatch, 1)
+        at_least("repetitions", self.repetitions, 1)
+        if self.window is Window.SLIDING and self.repetitions != 1:
+            raise InvalidParameter("repetitions", self.repetitions, "1 with the sliding window")
         if not 0 < self.check_in_probability <= 1:
             raise InvalidParameter("check_in_probability", self.check_in_probability, "in (0, 1]")
         if self.window is not Window.FIXED and self.check_in_probability != 1:
@@ -86,38 +102,62 @@ class RandomCheckIns(Plan):
         return self.slots
 
     @property
-    def rounds(self) -> int:  # type: ignore[override]
-        """Gradient steps of the whole run."""
+    def steps(self) -> int:
+        """Gradient steps of one window."""
         return self.used_slots // self.minibatch
 
-    def loads(self, seed: int) -> NDArray[np.int64]:
-        """How many clients checked in to each slot."""
-        _, starts = _assigned(self, seed)
+    @property
+    def rounds(self) -> int:  # type: ignore[override]
+        """Gradient steps of the whole run."""
+        return self.steps * self.repetitions
+
+    def loads(self, seed: int, repetition: int = 0) -> NDArray[np.int64]:
+        """How many clients checked in to each slot of a window."""
+        _, starts = _assigned(self, seed, repetition)
         return np.diff(starts)
 
-    def slot_clients(self, seed: int, slot: int) -> NDArray[np.int64]:
-        """Who checked in to a slot (counted from 0)."""
-        order, starts = _assigned(self, seed)
+    def slot_clients(self, seed: int, slot: int, repetition: int = 0) -> NDArray[np.int64]:
+        """Who checked in to a slot (counted from 0) of a window."""
+        order, starts = _assigned(self, seed, repetition)
         return order[starts[slot] : starts[slot + 1]]
 
     def cohort(self, seed: int, round_index: int) -> Cohort:
+        repetition, step = divmod(round_index, self.steps)
         if self.window is Window.AVERAGED:
-            return Cohort(self.slot_clients(seed, round_index))
-        first = round_index * self.minibatch
+            return Cohort(self.slot_clients(seed, step, repetition))
+        first = step * self.minibatch
         if self.window is Window.SLIDING:
             first += self.slots - 1
         query = generator_for(seed, round_index, _QUERY)
-        there = [self.slot_clients(seed, first + i) for i in range(self.minibatch)]
+        there = [self.slot_clients(seed, first + i, repetition) for i in range(self.minibatch)]
         asked = [clients[query.integers(len(clients))] for clients in there if len(clients)]
         dummies = self.minibatch - len(asked)
         return Cohort(np.array(asked, dtype=np.int64), dummies, self.minibatch)
 
     def spent(self, delta: float, rounds: int) -> Bracket:
         if self.window is not Window.AVERAGED:
-            return compose([(self._window(rounds), 1)]).epsilon(delta)
-        return averaged_guarantee(
-            self.population, self.slots, self.randomizer.pair, 1, delta, elapsed=rounds
-        ).epsilon
+            return compose(self._windows(rounds)).epsilon(delta)
+        return self._averaged(delta, rounds).epsilon
+
+    def _averaged(self, delta: float, rounds: int) -> Guarantee:
+        """Whole windows, and the one that is not over."""
+        pair, (whole, begun) = self.randomizer.pair, divmod(rounds, self.steps)
+        if whole + (begun > 0) <= 1:
+            return averaged_guarantee(
+                self.population, self.slots, pair, 1, delta, elapsed=begun or self.slots
+            )
+        if not begun:
+            return averaged_guarantee(self.population, self.slots, pair, whole, delta)
+        unlucky = LOAD_SHARE * delta / (whole + 1)
+        one = averaged_window(self.population, self.slots, pair, unlucky)
+        last = averaged_window(self.population, self.slots, pair, unlucky, begun)
+        return accounting.guarantee([(one, whole), (last, 1)], delta)
+
+    def _windows(self, rounds: int) -> list[tuple[WindowRound, int]]:
+        """Whole windows, and the one that is not over."""
+        whole, begun = divmod(rounds, self.steps)
+        parts = [(self._window(self.steps), whole)] if whole else []
+        return [*parts, (self._window(begun), 1)] if begun else parts
 
     def _window(self, rounds: int) -> WindowRound:
         """The window as accounting describes it; some client's whole sliding window may be over."""
@@ -135,14 +175,14 @@ class RandomCheckIns(Plan):
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)
         if self.window is not Window.AVERAGED:
-            return accounting.guarantee([(self._window(rounds), 1)], delta=delta)
-        stated = averaged_guarantee(
-            self.population, self.slots, self.randomizer.pair, 1, delta, elapsed=max(rounds, 1)
-        )
+            parts = self._windows(rounds) or [(self._window(1), 0)]
+            return accounting.guarantee(parts, delta=delta)
+        stated = self._averaged(delta, max(rounds, 1))
         return stated if rounds else replace(stated, epsilon=Bracket(0.0, 0.0))
 
     def describe(self) -> str:
-        return f"random check-ins, {self.window.value} window of {self.slots:,} slots"
+        times = "" if self.repetitions == 1 else f"{self.repetitions:,} times a "
+        return f"random check-ins, {times}{self.window.value} window of {self.slots:,} slots"
 
 
 def averaged_guarantee(
@@ -160,11 +200,13 @@ def averaged_guarantee(
     Args:
         population: Clients, each of which picks a slot in every window.
         slots: Of a window.
-        pair: A pure local pair.
+        pair: A local pair; one that is not pure for a single window only.
         windows: How many there are.
         delta: Of the statement.
         elapsed: Slots that have passed; None for all.
     """
+    if not pair.pure and windows == 1:
+        return _averaged_approximate(population, slots, pair, delta)
     unlucky = LOAD_SHARE * delta / max(windows, 1)
     steps = averaged_window(population, slots, pair, unlucky, elapsed)
     stated = accounting.guarantee([(steps, windows)], delta)
@@ -185,10 +227,30 @@ def averaged_guarantee(
     )
 
 
+def _averaged_approximate(population: int, slots: int, pair: LocalPair, delta: float) -> Guarantee:
+    """One averaged window of reports with a delta of their own: all of them are one shuffle."""
+    from dpcheckin.accounting.published import clones
+
+    epsilon = clones.numerical_with_delta(pair, population, delta)
+    named = accounting.guarantee([(WindowRound(slots, pair), 1)], delta)  # for what is left
+    return replace(
+        named,
+        epsilon=Bracket(0.0, epsilon),
+        basis=(
+            "Feldman, McMillan, Talwar (arXiv 2012.12803v3) Theorem 3.8 for adaptive "
+            "sequences: given the slots' loads, all reports are one shuffle "
+            "(docs/random-check-ins.md)",
+        ),
+        assumptions=AVERAGED_ASSUMPTIONS,
+    )
+
+
 @lru_cache(maxsize=4)
-def _assigned(plan: RandomCheckIns, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _assigned(
+    plan: RandomCheckIns, seed: int, repetition: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Clients sorted by slot, and where each slot begins: one pass over the check-ins."""
-    draw = generator_for(seed, 0, _SLOTS)
+    draw = generator_for(seed, repetition, _SLOTS)
     clients = np.arange(plan.population, dtype=np.int64)
     if plan.check_in_probability < 1:
         clients = clients[draw.random(plan.population) < plan.check_in_probability]

@@ -14,12 +14,13 @@ from dpcheckin.randomizers.base import (
 )
 from dpcheckin.randomizers.caps import LdpSgd, PrivUnit
 from dpcheckin.randomizers.codes import HadamardResponse, LocalHashing
+from dpcheckin.randomizers.discrete_gaussian import DiscreteGaussianVector
 from dpcheckin.randomizers.frequency import FrequencyRandomizer
 from dpcheckin.randomizers.levels import DitheredLevels
 from dpcheckin.randomizers.one_bit import L1Bit, LInfinityBit, lp_randomizer
 from dpcheckin.randomizers.response import BinaryResponse, DaryResponse
 from dpcheckin.randomizers.skellam import SkellamInteger, stochastic_round
-from dpcheckin.randomizers.skellam_vector import SkellamVector
+from dpcheckin.randomizers.skellam_vector import IntegerVector, SkellamVector
 from dpcheckin.randomizers.source import RandomSource, SecureSource, SeededSource
 from dpcheckin.randomizers.subsets import SubsetSelection, UnaryEncoding
 from dpcheckin.randomizers.tree import TreeResponse
@@ -29,10 +30,12 @@ __all__ = [
     "CategoryRandomizer",
     "ClipOnly",
     "DaryResponse",
+    "DiscreteGaussianVector",
     "DitheredLevels",
     "FrequencyRandomizer",
     "Gaussian",
     "HadamardResponse",
+    "IntegerVector",
     "L1Bit",
     "LInfinityBit",
     "Laplace",

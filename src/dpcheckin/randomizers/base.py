@@ -121,6 +121,8 @@ class VectorRandomizer(Randomizer):
     """Randomizes a vector of norm at most `clip` (longer ones are scaled down first)."""
 
     clip: float
+    norm: float = 2
+    """Which lp norm it is that the clip bounds."""
 
     @abstractmethod
     def randomize(self, values: Array, source: RandomSource) -> Array:

@@ -70,6 +70,8 @@ class LInfinityBit(_OneBit):
         clip: largest absolute value of an entry.
     """
 
+    norm = math.inf
+
     def describe(self) -> str:
         return f"R_∞ (one coordinate, one bit), local epsilon {self.local_epsilon:g}"
 
@@ -103,6 +105,8 @@ class L1Bit(_OneBit):
         dimension: entries of a vector.
         clip: largest l1 norm of a vector.
     """
+
+    norm = 1
 
     @property
     def order(self) -> int:

@@ -20,6 +20,8 @@ from dpcheckin.randomizers.source import RandomSource
 TABLE_ERROR = 2.0**-98
 LARGEST_VARIANCE = 2.0**30
 
+Table = tuple[NDArray[np.int64], NDArray[np.int64], int]
+
 _HALF = 62  # random bits are taken in halves: what every source can give at once
 _BITS = 2 * _HALF
 _GUARD = 64  # further digits of the recurrence; its terms are positive, so errors do not grow
@@ -33,7 +35,7 @@ def reach(variance: float) -> int:
 
 
 @lru_cache(maxsize=8)
-def _cumulative(variance: float) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _cumulative(variance: float) -> Table:
     """High and low halves of 2^124 · P(noise ≤ j), j = -reach, …, reach - 1, and the reach.
 
     The masses obey P(j-1) = P(j+1) + (2j/variance) P(j): run downwards from far out, all terms are
@@ -55,10 +57,19 @@ def _cumulative(variance: float) -> tuple[NDArray[np.int64], NDArray[np.int64], 
             above, here = above >> cut, here >> cut
             masses = [mass >> cut for mass in masses]
     masses[0] = here
+    return table_of(masses, last)
+
+
+def table_of(masses: list[int], last: int) -> Table:
+    """The table of a symmetric law on integers.
+
+    Args:
+        masses: of 0, 1, 2, … in any common unit; those beyond `last` go to the outermost entries.
+        last: where the table ends.
+    """
     total = masses[0] + 2 * sum(masses[1:])
-    running, cumulative = 0, []
-    outside = (total - masses[0] - 2 * sum(masses[1 : last + 1])) // 2
-    running = outside  # the cut tails go to the outermost entries
+    cumulative = []
+    running = (total - masses[0] - 2 * sum(masses[1 : last + 1])) // 2
     for j in range(-last, last):
         running += masses[abs(j)]
         cumulative.append((running << _BITS) // total)
@@ -79,7 +90,18 @@ def skellam_noise(variance: float, size: int, source: RandomSource) -> NDArray[n
     >>> len(skellam_noise(100.0, 5, SecureSource()))
     5
     """
-    high, low, last = _cumulative(float(variance))
+    return drawn_from(_cumulative(float(variance)), size, source)
+
+
+def drawn_from(table: Table, size: int, source: RandomSource) -> NDArray[np.int64]:
+    """Independent integers with the law of a table of 2^124 times the cumulative distribution.
+
+    Args:
+        table: high and low halves for -last, …, last - 1, and last.
+        size: how many integers.
+        source: where chance comes from.
+    """
+    high, low, last = table
     drawn = source.integers(1 << _HALF, size)
     index = np.searchsorted(high, drawn, side="right")
     # equal high halves leave it to the low ones: one draw in 2^62 per entry of the table

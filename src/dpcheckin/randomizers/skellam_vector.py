@@ -1,15 +1,16 @@
-"""Vectors in fixed point with Skellam noise: the reports of distributed check-in.
+"""Vectors in fixed point with noise on integers: the reports of distributed check-in.
 
 A client clips its vector, multiplies it so that the clip becomes `steps`, rounds every coordinate
-at random to an integer and adds Skellam noise; sums are taken modulo 2^32. Rounding may lengthen a
-vector, so it is repeated until the integers' norm is within a bound that is checked exactly
-(conditional rounding; Kairouz, Liu, Steinke, arXiv 2102.06387v4, section 4.1). Everything that
-accounting needs follows from that bound: how far one client can move the sum in l2 and in l1.
+at random to an integer and adds noise, Skellam here; sums are taken modulo 2^32. Rounding may
+lengthen a vector, so it is repeated until the integers' norm is within a bound that is checked
+exactly (conditional rounding; Kairouz, Liu, Steinke, arXiv 2102.06387v4, section 4.1). Everything
+that accounting needs follows from that bound: how far one client can move the sum in l2 and in l1.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from dpcheckin.randomizers.base import (
     positive,
 )
 from dpcheckin.randomizers.skellam import stochastic_round
-from dpcheckin.randomizers.skellam_table import LARGEST_VARIANCE, skellam_noise
+from dpcheckin.randomizers.skellam_table import LARGEST_VARIANCE, TABLE_ERROR, skellam_noise
 from dpcheckin.randomizers.source import Array, RandomSource
 
 if TYPE_CHECKING:
@@ -38,20 +39,11 @@ _MISS = 1e-9  # about how often a rounding is drawn again
 
 
 @dataclass(frozen=True)
-class SkellamVector(SummableRandomizer):
-    """Clip to l2 norm `clip`, fixed point with `steps` to the clip, Skellam noise.
+class IntegerVector(SummableRandomizer):
+    """Clip to l2 norm `clip`, fixed point with `steps` to the clip, and noise on integers.
 
-    The noise has standard deviation noise_multiplier · clip, that is noise_multiplier · steps in
-    the integers of a report.
-
-    Args:
-        noise_multiplier: standard deviation of the noise, in clips.
-        dimension: entries of a vector.
-        clip: largest l2 norm of a vector.
-        steps: integers to the clip, at most 2^24.
-
-    >>> SkellamVector(2.0, dimension=100).describe()
-    'Skellam vector, noise multiplier 2 in 1,024 steps'
+    Subclasses say which noise; it has standard deviation noise_multiplier · clip, that is
+    noise_multiplier · steps in the integers of a report.
     """
 
     noise_multiplier: float
@@ -94,15 +86,17 @@ class SkellamVector(SummableRandomizer):
         """The same in l1: at most √d times l2, and no more than its square, as for all integers."""
         return min(math.sqrt(self.dimension) * self.l2_sensitivity, self.l2_sensitivity**2)
 
-    @property
-    def pair(self) -> LocalPair:
-        raise OutsideTheorem(
-            "Skellam vectors are accounted by their Rényi divergences, not by a local pair; "
-            "use them with distributed check-in"
-        )
+    @abstractmethod
+    def noise(self, size: int, source: RandomSource) -> NDArray[np.int64]:
+        """Independent noise for so many integers."""
 
-    def describe(self) -> str:
-        return f"Skellam vector, noise multiplier {self.noise_multiplier:g} in {self.steps:,} steps"
+    @property
+    @abstractmethod
+    def integer_error(self) -> float:
+        """Distance of one integer's noise from the law that accounting speaks of.
+
+        In total variation, its share in a sum of many reports included.
+        """
 
     def rounded(self, values: Array, source: RandomSource) -> NDArray[np.int64]:
         """Clipped and rounded at random, every row within the bound."""
@@ -122,8 +116,7 @@ class SkellamVector(SummableRandomizer):
     def randomize(self, values: Array, source: RandomSource) -> Array:
         """Integers modulo 2^32, one row a client."""
         rows = self.rounded(values, source)
-        noise = skellam_noise(self.variance, rows.size, source).reshape(rows.shape)
-        return (rows + noise) % MODULUS
+        return (rows + self.noise(rows.size, source).reshape(rows.shape)) % MODULUS
 
     def estimate(self, reports: Array) -> Array:
         """A client's vector from its integers, whichever way they are written modulo 2^32."""
@@ -160,3 +153,35 @@ class SkellamVector(SummableRandomizer):
         weights = self.clip / np.maximum(norms, self.clip)
         each = math.sqrt(self.variance + 1 / 6) * self.clip / self.steps
         return SummedReports(weights, each * math.sqrt(norms.size))
+
+
+@dataclass(frozen=True)
+class SkellamVector(IntegerVector):
+    """Integers with Skellam noise, whose sums carry exactly Skellam noise.
+
+    Args:
+        noise_multiplier: standard deviation of the noise, in clips.
+        dimension: entries of a vector.
+        clip: largest l2 norm of a vector.
+        steps: integers to the clip, at most 2^24.
+
+    >>> SkellamVector(2.0, dimension=100).describe()
+    'Skellam vector, noise multiplier 2 in 1,024 steps'
+    """
+
+    @property
+    def pair(self) -> LocalPair:
+        raise OutsideTheorem(
+            "Skellam vectors are accounted by their Rényi divergences, not by a local pair; "
+            "use them with distributed check-in"
+        )
+
+    def describe(self) -> str:
+        return f"Skellam vector, noise multiplier {self.noise_multiplier:g} in {self.steps:,} steps"
+
+    def noise(self, size: int, source: RandomSource) -> NDArray[np.int64]:
+        return skellam_noise(self.variance, size, source)
+
+    @property
+    def integer_error(self) -> float:
+        return TABLE_ERROR

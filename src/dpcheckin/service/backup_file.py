@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.service.files import open_fresh
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.problems import Malformed
 
@@ -34,7 +35,7 @@ def write_backup(file: Path, kind: str, records: Iterable[dict[str, Any]]) -> in
         raise InvalidParameter("out", str(file), "a new file in a folder that exists")
     fresh = file.with_name(file.name + ".new")
     count, running = 0, hashlib.sha256()
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    descriptor = open_fresh(fresh)
     try:
         with os.fdopen(descriptor, "wb") as out:
             for record in ({"backup": kind, "format": FORMAT}, *records):

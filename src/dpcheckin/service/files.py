@@ -100,6 +100,18 @@ def write_secret(file: Path, content: bytes) -> None:
         os.fsync(out.fileno())
 
 
+def open_fresh(file: Path) -> int:
+    """A descriptor of a new file that only its owner may read; what had its name is gone.
+
+    Not one that somebody else has put there, who could read what is written to it.
+
+    Args:
+        file: will hold only what is written from now on.
+    """
+    file.unlink(missing_ok=True)
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
 def take_lock(file: Path) -> int:
     """Lock a file that is only there to be locked; the descriptor that holds the lock.
 

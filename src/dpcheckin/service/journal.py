@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.files import InUse, make_folder, take_lock
+from dpcheckin.service.files import InUse, make_folder, open_fresh, take_lock
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.problems import Malformed
 
@@ -133,7 +133,7 @@ def replace_file(path: Path, content: bytes) -> None:
         content: all of the new file.
     """
     fresh = path.with_name(path.name + ".new")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    handle = open_fresh(fresh)
     try:
         _write_all(handle, content)
         os.fsync(handle)

@@ -1,7 +1,8 @@
-"""Listening sockets for the web servers of shuffler and analyzer."""
+"""Where parties listen: sockets, and which addresses only this machine reaches."""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 
 from dpcheckin.errors import InvalidParameter
@@ -25,3 +26,13 @@ def listen(host: str, port: int) -> socket.socket:
     opened.listen(2048)
     opened.setblocking(False)
     return opened
+
+
+def is_loopback(host: str) -> bool:
+    """Does only this machine reach it?"""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

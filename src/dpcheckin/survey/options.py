@@ -59,7 +59,7 @@ class SurveyOptions:
     )
     low: float | None = option(None, "Smallest number.", section=_QUESTION)
     high: float | None = option(None, "Largest number.", section=_QUESTION)
-    bins: int = option(64, "Equal parts of [low, high].", section=_QUESTION)
+    bins: int = option(64, "Equal parts between --low and --high.", section=_QUESTION)
     quantiles: str = option("0.25,0.5,0.75", "Probabilities with commas.", section=_QUESTION)
     dimension: int | None = option(None, "Entries of a vector.", section=_QUESTION)
     clip: float = option(1.0, "Largest length of a vector.", section=_QUESTION)

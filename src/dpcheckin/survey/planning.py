@@ -42,6 +42,7 @@ class SurveyPlan(Tabular):
         confidence: of the intervals.
         rivals: what else was certified, each with its error (or epsilon, if an error was wanted).
         colluding_clients: numbers of them whose influence is stated.
+        for_error: an error was wanted, so that rivals are told by their epsilon.
     """
 
     survey: Survey
@@ -51,6 +52,7 @@ class SurveyPlan(Tabular):
     confidence: float
     rivals: tuple[tuple[Survey, float], ...] = ()
     colluding_clients: tuple[int, ...] = ()
+    for_error: bool = False
 
     def records(self) -> list[dict[str, Any]]:
         """One row: what was chosen, its error, and what is certified of it."""
@@ -332,4 +334,5 @@ def _planned(scores: dict[Survey, float], wish: Wish) -> SurveyPlan:
         wish.confidence,
         tuple((one, score) for one, score in scores.items() if one != chosen),
         wish.liars,
+        wish.error is not None,
     )

@@ -11,10 +11,14 @@ import torch
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import RunOptions, Settings
-from dpcheckin.learning.data.datasets import Dataset, load_dataset
-from dpcheckin.learning.features import extraction
+from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
+from dpcheckin.learning.features import extraction, imagenet
 from dpcheckin.learning.features.extraction import FeatureRecipe, featured
-from dpcheckin.learning.features.reduction import principal_components, random_projection
+from dpcheckin.learning.features.reduction import (
+    principal_components,
+    random_projection,
+    whitened,
+)
 from dpcheckin.learning.features.scattering import scattering
 from dpcheckin.learning.simulation.runs import build, make_data
 
@@ -154,8 +158,103 @@ def test_features_serve_a_run_and_its_linear_head() -> None:
         ({"components": 5}, "components"),
         ({"features": "scattering", "components": 0}, "components"),
         ({"features": "scattering", "public": "digits"}, "components"),
+        ({"whitening": 0.5}, "whitening"),
+        ({"features": "scattering", "components": 5, "whitening": 0.5}, "without public data"),
+        (
+            {"features": "scattering", "components": 5, "public": "digits", "whitening": 1.5},
+            "whitening",
+        ),
+        ({"validate": 0.0}, "validate"),
+        ({"validate": 1.0}, "validate"),
+        ({"validate": 1e-9}, "validate"),
     ],
 )
 def test_what_makes_no_sense_is_refused(wrong: dict[str, object], match: str) -> None:
     with pytest.raises(InvalidParameter, match=match):
         make_data(RunOptions(**wrong))  # type: ignore[arg-type]
+
+
+def test_whitening_gives_public_rows_equal_variance() -> None:
+    """Power 1 makes all directions alike, power 0 changes nothing, every row keeps length one."""
+    draw = np.random.Generator(np.random.PCG64(2))
+    rows = torch.tensor(draw.standard_normal((4000, 5)) * np.array([9.0, 5.0, 2.0, 1.0, 0.5]))
+    found = principal_components(rows, 4)
+    assert found.deviations.tolist() == pytest.approx([9, 5, 2, 1], rel=0.06)
+    before = found(rows.float())
+    assert whitened(before, found.deviations, 0.0) is before
+    alike = whitened(before, found.deviations, 1.0)
+    assert torch.allclose(alike.norm(dim=1), torch.ones(4000))
+    assert alike.square().mean(0).tolist() == pytest.approx([0.25] * 4, rel=0.1)
+    half = whitened(before, found.deviations, 0.5).square().mean(0)
+    assert before.square().mean(0)[0] > half[0] > 0.25 > half[3] > before.square().mean(0)[3]
+
+
+def test_whitening_is_read_from_the_same_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = FeatureRecipe("scattering", 30, small(1))
+    plain = featured(small(), recipe)
+    (kept,) = extraction.cache_folder().glob("*.npz")
+    monkeypatch.setattr(FeatureRecipe, "transform", None)
+    white = featured(small(), replace(recipe, whitening=0.7))
+    with np.load(kept) as arrays:
+        expected = plain.test_inputs / torch.from_numpy(arrays["deviations"]) ** 0.7
+    assert torch.allclose(
+        white.test_inputs, torch.nn.functional.normalize(expected, dim=1), atol=1e-6
+    )
+
+
+def test_costly_features_are_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other numbers of components do not compute them again."""
+    calls: list[int] = []
+
+    def transform(self: FeatureRecipe) -> extraction.Transform:
+        calls.append(1)
+        return lambda images: scattering(images)
+
+    monkeypatch.setattr(FeatureRecipe, "transform", transform)
+    ten = featured(small(), FeatureRecipe("efficientnet-lite0", 10))
+    twenty = featured(small(), FeatureRecipe("efficientnet-lite0", 20))
+    assert ten.shape == (10,) and twenty.shape == (20,) and len(calls) == 1
+    assert torch.allclose(twenty.train_inputs.norm(dim=1), torch.ones(100))
+    public = FeatureRecipe("efficientnet-lite0", 20, small(1), whitening=1.0)
+    assert featured(small(), public).shape == (20,) and len(calls) == 2
+
+
+def test_held_out_records_are_training_records_nobody_trains_on() -> None:
+    data = load_dataset("digits")
+    data = replace(data, owners=np.arange(len(data.train_targets)))
+    parts = held_out(data, 0.25)
+    assert len(parts.test_targets) == 359 and len(parts.train_targets) == 1078
+    everybody = {tuple(row.tolist()) for row in data.train_inputs.flatten(1)}
+    trained = {tuple(row.tolist()) for row in parts.train_inputs.flatten(1)}
+    watched = {tuple(row.tolist()) for row in parts.test_inputs.flatten(1)}
+    assert trained | watched == everybody
+    assert parts.owners is not None
+    assert torch.equal(data.train_inputs[torch.from_numpy(parts.owners)], parts.train_inputs)
+    again = held_out(data, 0.25)
+    assert torch.equal(again.test_inputs, parts.test_inputs)
+    options = RunOptions(validate=0.25)
+    assert len(make_data(options).test_targets) == 359
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_a_networks_features_do_not_depend_on_contrast(kind: torch.dtype) -> None:
+    """One row an image in full precision, whatever the network computes with."""
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Conv2d(3, 5, 3)
+
+        def extract_features(self, images: torch.Tensor) -> torch.Tensor:
+            found: torch.Tensor = self.layer(images)
+            return found
+
+    assert imagenet.working_type() in (torch.float32, torch.bfloat16)
+    torch.manual_seed(0)
+    network, pictures = Network().to(kind), images(3)
+    rows = imagenet.imagenet_features(network, pictures)
+    assert rows.shape == (3, 5) and rows.dtype is torch.float32
+    again = imagenet.imagenet_features(network, 7 * pictures + 2)
+    assert torch.allclose(rows, again, atol=1e-5 if kind is torch.float32 else 2e-2)
+    with pytest.raises(InvalidParameter, match="one or three channels"):
+        imagenet.imagenet_features(network, torch.zeros(2, 2, 4, 4))

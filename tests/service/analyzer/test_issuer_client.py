@@ -8,11 +8,14 @@ import httpx
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.analyzer.daemon import Analyzer
-from dpcheckin.service.analyzer.issuer_client import IssuerClient
+from dpcheckin.service.analyzer.core import Status
+from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
+from dpcheckin.service.analyzer.issuer_client import NO_TOKENS, IssuerClient
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped
-from dpcheckin.service.wire.problems import Malformed, Problem, Refusal
+from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.problems import Malformed, Problem, Refusal, refuse
 from dpcheckin.service.wire.signing import identity_from_seed
+from service.analyzer_world import Adding, World
 from service.issuer_world import issued_plan
 from service.minimal_parties import Toy
 from service.plans import plan
@@ -87,3 +90,54 @@ def test_plan_and_settings_name_an_issuer_or_neither_does(tmp_path: Path) -> Non
     with pytest.raises(InvalidParameter, match="issuer"):
         Analyzer(tmp_path / "b", plan(), identity, Toy(), shuffler, issuer=issuer)
     shuffler.close()
+
+
+class PastIssuer:
+    """Has seen the analyzer open round `first`; what lies before is destroyed."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+        self.asked: list[int] = []
+
+    def put_plan(self, signed: bytes) -> None:
+        pass
+
+    def open_round(self, plan: bytes, number: int) -> str:
+        self.asked.append(number)
+        return refuse(Problem.NOT_FOUND) if number < self.first else ODD[:-2] + "f1"
+
+
+def test_an_analyzer_that_was_put_back_goes_on_past_rounds_that_the_issuer_has_left(
+    tmp_path: Path,
+) -> None:
+    """Round 0 was released before, 1 was never opened, 2 is the first with tokens."""
+    world = World(
+        tmp_path,
+        issued_plan(rounds=2, epsilon_budget=50.0),
+        {1: Status("void", 0, None, "population"), 2: Status("void", 120, 1, "batch")},
+    )
+    world.shuffler.status_of[0] = Status("done", 120, 3)
+    issuer = PastIssuer(2)
+    made = Analyzer(
+        tmp_path,
+        world.document,
+        world.identity,
+        Adding(),
+        world.shuffler,  # type: ignore[arg-type]
+        Schedule(now=world._now),
+        world.stop,
+        issuer,  # type: ignore[arg-type]
+    )
+    try:
+        assert made.run() == "all 2 rounds of the plan have been charged"
+    finally:
+        made.close()
+    assert issuer.asked == [0, 1, 2]
+    assert [row["state"] for row in world.kept.log] == [
+        "lost",
+        "void by population",
+        "void by batch",
+    ]
+    keys = {n: parse(said)["document"]["token_key"] for n, said in world.shuffler.rounds.items()}
+    assert keys == {1: NO_TOKENS, 2: ODD[:-2] + "f1"}
+    assert [charge["round"] for charge in world.charges()] == [0, 2]

@@ -121,7 +121,7 @@ def browser() -> Iterator[Any]:
     if chromium is None:
         pytest.skip("no chromium on this machine")
     with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=chromium, args=FLAGS)
+        found = started.chromium.launch(executable_path=chromium, args=FLAGS, timeout=180_000)
         yield found
         found.close()
 
@@ -138,7 +138,7 @@ def test_the_page_shows_the_run(
     page.on("pageerror", lambda problem: problems.append(str(problem)))
     page.on("request", lambda request: asked.append(request.url))
     page.goto(address)
-    page.wait_for_selector("body[data-rounds='20']", timeout=30_000)
+    page.wait_for_selector("body[data-rounds='20']", timeout=180_000)
     shot = board.snapshot()
     assert page.inner_text("#charged") == f"19 of {shot['spent']['allowed']}"
     shown = float(page.inner_text("#epsilon"))

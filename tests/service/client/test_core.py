@@ -305,7 +305,8 @@ def test_a_window_gets_one_report_in_a_uniform_slot_that_survives_a_restart(
         slots.append(all_rounds.index(True))
         again.ledger.close()
     counts = np.bincount(slots, minlength=12)
-    assert float(((counts - 8.0) ** 2 / 8.0).sum()) < 36  # chi-square, 11 degrees: p < 2e-4
+    # chi-square, 11 degrees: an honest draw fails with probability below 1e-7
+    assert float(((counts - 8.0) ** 2 / 8.0).sum()) < 60
 
 
 def test_some_stay_away_from_a_window_with_a_probability(tmp_path: Path) -> None:

@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.client import daemon as daemon_module
-from dpcheckin.service.client.acceptance import Refused
+from dpcheckin.service.client import running
+from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.connection import ShufflerUnreachable
 from dpcheckin.service.client.core import Part
-from dpcheckin.service.client.daemon import LEDGER, Clock, Counts, Daemon, http_client, run_agent
+from dpcheckin.service.client.daemon import LEDGER, Clock, Counts, Daemon
 from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.client.running import http_client, run_agent
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument
@@ -104,6 +105,7 @@ class Scene:
         self.failing: Exception | None = None
         self.draws = list(draws)
         self.counts = Counts()
+        self.counts_now: Callable[[], Counts] = Counts
 
     def value(self, model: bytes) -> Any:
         assert model == MODEL
@@ -129,6 +131,7 @@ class Scene:
                 clock = Clock(lambda: self.time, self._sleep, self._work)
                 made = Daemon(self.config, self, http, clock, price=price_of)
                 made._source.uniform = Coin(self.draws).uniform  # type: ignore[method-assign]
+                self.counts_now = lambda: made.counts
                 try:
                     return await work(made)
                 finally:
@@ -286,6 +289,44 @@ def test_pauses_of_an_unknown_token_grow_to_an_hour(tmp_path: Path) -> None:
     scene.play(lambda made: made.run(stop))
     assert 30.0 <= pauses[0] <= 90.0
     assert 1800.0 <= pauses[-1] <= 5400.0
+
+
+@pytest.mark.parametrize("path", ["/v1/round", "/v1/model"])
+@pytest.mark.parametrize("body", [b"<html>", b"", b"{}", b"9" * 5000])
+def test_what_nobody_signed_is_not_believed_and_ends_nothing(
+    tmp_path: Path, path: str, body: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A login page of some network, or a shuffler that makes things up: asked again, later."""
+    scene, stop = Scene(tmp_path), asyncio.Event()
+    scene.script.answers[path].insert(0, httpx.Response(200, content=body))
+    real = scene._sleep
+
+    async def sleep(seconds: float) -> None:
+        await real(seconds)
+        if scene.counts_now().rounds:
+            stop.set()
+
+    scene._sleep = sleep  # type: ignore[method-assign]
+    scene.play(lambda made: made.run(stop))
+    assert "shuffler not believed, trying again: " in caplog.text
+    assert scene.counts.rounds == len(scene.script.sent) == 1
+
+
+def test_a_round_that_is_shown_again_later_ends_nothing(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 0.5, TAILS, 0.5, TAILS)
+
+    async def work(made: Daemon) -> None:
+        later = scene.world.round(3, opens=100.0, closes=200.0)
+        scene.script.answers["/v1/round"] = [httpx.Response(200, content=later)]
+        scene.script.answers["/v1/rounds/3/report"] = [httpx.Response(202, content=b"{}")]
+        await made.once()
+        old = httpx.Response(200, content=scene.world.round(1, opens=100.0, closes=200.0))
+        scene.script.answers["/v1/round"] = [old]
+        with pytest.raises(NotBelieved, match="round 1 after round 3"):
+            await made.once()
+
+    scene.play(work)
+    assert scene.counts.rounds == 1
 
 
 def test_another_model_than_the_rounds_is_refused_before_any_coin(tmp_path: Path) -> None:
@@ -508,7 +549,7 @@ def agent_with(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., Any]
 ) -> Callable[[], Counts]:
     made = lambda config: httpx.AsyncClient(transport=httpx.MockTransport(handler))  # noqa: E731
-    monkeypatch.setattr(daemon_module, "http_client", made)
+    monkeypatch.setattr(running, "http_client", made)
     return lambda: run_agent(scene.config, scene)
 
 

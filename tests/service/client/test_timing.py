@@ -16,9 +16,9 @@ import pytest
 from scipy.stats import norm
 
 from dpcheckin.deployment.processes import start_shuffler
+from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 from dpcheckin.service.client.core import Agent
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import TOKEN_FILE, analyzer_token
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.credentials import bearer_header, new_token, token_digest
 from service.client.timing_world import Seen, Watched, auc, deviation

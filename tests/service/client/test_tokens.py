@@ -12,15 +12,22 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.analyzer.batches import BatchReader
 from dpcheckin.service.client.core import Action, Refused
 from dpcheckin.service.client.daemon import Clock, Daemon
-from dpcheckin.service.client.token_fetching import IssuerUnreachable, TokenFetcher
+from dpcheckin.service.client.timekeeping import Timekeeper
+from dpcheckin.service.client.token_fetching import (
+    IssuerUnreachable,
+    TokenFetcher,
+    TokenKeeper,
+)
 from dpcheckin.service.client.tokens import SECRET_FILE, TOKENS_FILE, TokenWallet
 from dpcheckin.service.issuer.http import Front, issuer_app
 from dpcheckin.service.settings_file import IssuerAccess
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import RoundDocument
+from dpcheckin.service.wire.problems import Problem
 from dpcheckin.service.wire.signing import identity_from_seed, signed_bytes
 from dpcheckin.service.wire.tokens import Token, TokenKeysDocument
 from service.client_world import Coin, World
@@ -208,7 +215,7 @@ def test_a_damaged_secret_is_an_error(fetching: Fetching, content: str) -> None:
 
 def test_an_issuer_that_refuses_is_asked_later(fetching: Fetching) -> None:
     plan_id = fetching.plan.id.hex()
-    with pytest.raises(IssuerUnreachable, match="unauthorized"):
+    with pytest.raises(IssuerUnreachable, match="does not know this client"):
         fetching.run(lambda fetcher: fetcher.fetch(plan_id), token=new_token())
     with pytest.raises(IssuerUnreachable, match="not-found"):
         fetching.run(lambda fetcher: fetcher.fetch("00" * 32))
@@ -242,6 +249,63 @@ def test_answers_that_are_none_are_not_believed(fetching: Fetching) -> None:
     ):
         with pytest.raises(IssuerUnreachable, match=said):
             fetching.run(lambda fetcher: fetcher.fetch(plan_id), transport=transport)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "pauses"),
+    [
+        (
+            httpx.Response(401, content=Problem.UNAUTHORIZED.body()),
+            "the issuer does not know this client's access token; asking again in about 60 seconds",
+            (60.0, 3600.0),
+        ),
+        (httpx.ConnectError("refused"), "trying again in about 1.0 seconds: ConnectError", (1, 30)),
+        (httpx.Response(502, content=b"<html>"), "trying again in about 1.0 seconds: 502", (1, 30)),
+    ],
+    ids=["unknown", "away", "another"],
+)
+def test_an_issuer_that_has_no_tokens_for_us_is_asked_later_and_later(
+    fetching: Fetching,
+    answer: httpx.Response | Exception,
+    said: str,
+    pauses: tuple[float, float],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A day of looks, one a second: few requests, and the first good answer ends the pauses."""
+    now, real = [0.0], fetching.transport()
+    asked: list[float] = []
+
+    class Issuer(httpx.AsyncBaseTransport):
+        away = True
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            if not self.away:
+                return await real.handle_async_request(request)
+            asked.append(now[0])
+            if isinstance(answer, Exception):
+                raise answer
+            return httpx.Response(answer.status_code, content=answer.content)
+
+    issuer, found = Issuer(), fetching.round(0)
+
+    async def work(fetcher: TokenFetcher) -> None:
+        time = Timekeeper(Clock(lambda: now[0]), SecureSource())
+        keeper = TokenKeeper(fetcher, time, 1.0)
+        for second in range(86_400):
+            now[0] = float(second)
+            await keeper.refill(fetching.plan, 0)
+            await keeper.look_for(found)
+        issuer.away, now[0] = False, now[0] + 2 * pauses[1]
+        await keeper.refill(fetching.plan, 0)
+        assert fetcher.wallet.count_from(fetching.plan.id.hex(), 0) == 4
+
+    fetching.run(work, transport=issuer)
+    between = np.diff(asked)
+    assert said in caplog.text
+    assert between[0] <= 1.5 * pauses[0] + 2
+    assert np.all(between[20:] >= pauses[1] / 2), "never more often than that"
+    assert len(asked) <= 86_400 / (pauses[1] / 2) + 12
+    assert ACCESS not in caplog.text
 
 
 # --- the agent --------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The issuer's HTTP interface: who may ask for what, and what strangers and failures look like."""
 
 import asyncio
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 
 from dpcheckin.service.issuer.core import Issuer
 from dpcheckin.service.issuer.http import Front, admin_app, issuer_app
-from dpcheckin.service.shuffler.http.limits import Limits
-from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
+from dpcheckin.service.storage import StorageBusy, StorageFailure
+from dpcheckin.service.web.limits import Limits
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.problems import Problem, Refusal, problem_in
@@ -24,10 +25,12 @@ CLIENT, OWNER = new_token(), new_token()
 class Service:
     """The application over a real issuer."""
 
-    def __init__(self, folder: Path, **limits: Any) -> None:
+    def __init__(
+        self, folder: Path, monotonic: Callable[[], float] = time.monotonic, **limits: Any
+    ) -> None:
         self.world = IssuerWorld(folder)
         self.world.store.enroll([token_digest(CLIENT)])
-        self.front = Front(self.world.issuer, token_digest(OWNER), Limits(**limits))
+        self.front = Front(self.world.issuer, token_digest(OWNER), Limits(**limits), monotonic)
         self.front.refresh()
         self.app, self.admin = issuer_app(self.front), admin_app(self.front)
         self.plan = f"/v1/plans/{self.world.plan.id.hex()}"
@@ -163,6 +166,38 @@ def test_failures_have_an_answer_and_show(
         monkeypatch.setattr(service.world.store, "clients_version", fail)
         service.front.refresh()
     assert service.look("/healthz").status_code == healthy
+
+
+def test_health_tells_the_truth_while_tokens_get_507(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that takes nothing can still be read: only something written ends a failure."""
+    now = [0.0]
+    service = Service(tmp_path, monotonic=lambda: now[0])
+    store, path = service.world.store, f"{service.plan}/tokens"
+    healthy = "dpcheckin_issuer_storage_ok"
+
+    def full(*_: object) -> Any:
+        raise StorageFailure("SQLite: database or disk is full")
+
+    with monkeypatch.context() as patched:
+        for name in ("issue", "probe"):
+            patched.setattr(store, name, full)
+        assert service.ask("POST", path, content=service.request()).status_code == 507
+        for seconds in (0.0, 1.0, 10.0, 20.0):  # looks at the store, and attempts to write
+            now[0] = seconds
+            service.front.refresh()
+            assert service.look("/healthz").status_code == 503
+            assert f"{healthy} 0\n" in service.look("/metrics").text
+    service.front.refresh()
+    assert service.look("/healthz").status_code == 503  # too soon after the last failure
+    now[0] = 30.0
+    service.front.refresh()
+    assert service.look("/healthz").status_code == 200
+    service.front.failed(StorageFailure("again"))
+    assert service.ask("POST", path, content=service.request()).status_code == 200
+    assert f"{healthy} 1\n" in service.look("/metrics").text
+    store.close()
 
 
 def test_a_running_issuer_looks_for_new_clients_itself(service: Service) -> None:

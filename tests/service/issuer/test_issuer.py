@@ -10,7 +10,7 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.issuer.core import Issuer
 from dpcheckin.service.issuer.store import Asked, IssuerStore
-from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
+from dpcheckin.service.storage import StorageBusy, StorageFailure
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.problems import Malformed, Problem, Refusal
 from dpcheckin.service.wire.signing import identity_from_seed, signed_bytes

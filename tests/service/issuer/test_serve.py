@@ -122,7 +122,7 @@ def test_an_issuer_speaks_tls(tmp_path: Path, cli: Cli) -> None:
         admin = httpx.get(f"{party.listening['admin']}/healthz", trust_env=False)
         assert admin.text == "ok\n"
     finally:
-        assert party.stop() == 0
+        assert party.stop(120.0) == 0
 
 
 def test_folders_clients_and_keys_on_the_command_line(tmp_path: Path, cli: Cli) -> None:

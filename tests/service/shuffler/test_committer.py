@@ -9,8 +9,8 @@ from typing import Any
 from dpcheckin.service.shuffler.committer import GroupCommitter
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Submission
-from dpcheckin.service.shuffler.stores.base import StorageFailure
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.storage import StorageFailure
 from dpcheckin.service.wire.problems import Problem
 from service.shuffler_world import Clock, SeededChance
 
@@ -21,18 +21,19 @@ class Recording(Shuffler):
     def __init__(self) -> None:
         super().__init__(MemoryStore(), clock=Clock(), chance=SeededChance())
         self.groups: list[int] = []
-        self.gate = threading.Event()
+        self.entered, self.gate = threading.Event(), threading.Event()
         self.problem: Exception | None = None
 
     def accept(self, submissions: Any) -> list[Problem | None]:
-        self.gate.wait(10)
+        self.entered.set()
+        self.gate.wait(120)
         self.groups.append(len(submissions))
         if self.problem is not None:
             raise self.problem
         return [None if s.body else Problem.DUPLICATE for s in submissions]
 
     def mark_present(self, serial: int, clients: Any) -> bool:
-        self.gate.wait(10)
+        self.gate.wait(120)
         if self.problem is not None:
             raise self.problem
         return serial == 1
@@ -49,7 +50,7 @@ def test_what_arrives_during_a_commit_is_committed_together() -> None:
         committer = GroupCommitter(core)
         committer.start()
         first = asyncio.ensure_future(committer.submit(submission()))
-        await asyncio.sleep(0.05)  # the writer has taken the first and waits
+        await asyncio.to_thread(core.entered.wait, 120)  # the writer has the first, and waits
         rest = [asyncio.ensure_future(committer.submit(submission(b""))) for _ in range(20)]
         there = [asyncio.ensure_future(committer.present(s, b"c")) for s in (1, 2, 1)]
         await asyncio.sleep(0.05)

@@ -10,7 +10,8 @@ import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.rounds import CHUNK_BYTES
-from dpcheckin.service.shuffler.stores.base import StorageFailure, Store
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.storage import StorageFailure
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.problems import Problem

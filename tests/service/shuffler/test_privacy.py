@@ -18,10 +18,11 @@ from scipy import stats
 
 from dpcheckin.service.shuffler.chance import SecureChance, sorted_by_keys
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.stores.base import StorageBusy, Store
+from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.postgres import PostgresStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.storage import StorageBusy
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.documents import RoundDocument

@@ -14,8 +14,9 @@ import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import tls
+from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.shuffler import server
-from dpcheckin.service.shuffler.settings import Settings, analyzer_token
+from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
 from dpcheckin.service.wire.problems import Problem, problem_in

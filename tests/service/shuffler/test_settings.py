@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service import access
 from dpcheckin.service.shuffler import settings
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.wire.credentials import token_digest
@@ -101,11 +102,11 @@ def test_loopback_is_what_only_this_machine_reaches(host: str, expected: bool) -
 
 def test_the_analyzers_token_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    stored = settings.analyzer_token(folder)
-    file = folder / settings.TOKEN_FILE
+    stored = access.analyzer_token(folder)
+    file = folder / access.TOKEN_FILE
     assert file.stat().st_mode & 0o077 == 0
     assert token_digest(file.read_text().strip()) == stored
-    assert settings.analyzer_token(folder) == stored
+    assert access.analyzer_token(folder) == stored
 
 
 def test_enroll_writes_tokens_to_a_new_file_and_the_store_keeps_digests(

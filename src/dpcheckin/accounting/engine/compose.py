@@ -8,7 +8,8 @@ stays meaningful at delta = 1e-15.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -279,7 +280,27 @@ def untilted(
     return Tail(losses, np.maximum(deltas, 0.0), errors, infinite)
 
 
-def gridded(curves: Curves, tolerance: float, total: int) -> tuple[Parts, Parts]:
+class Sides:
+    """Loss distributions from above and from below, each made when it is first asked for.
+
+    Args:
+        above: Makes those from above.
+        below: Makes those from below.
+    """
+
+    def __init__(self, above: Callable[[], Parts], below: Callable[[], Parts]) -> None:
+        self._make_above, self._make_below = above, below
+
+    @cached_property
+    def above(self) -> Parts:
+        return self._make_above()
+
+    @cached_property
+    def below(self) -> Parts:
+        return self._make_below()
+
+
+def gridded(curves: Curves, tolerance: float, total: int) -> Sides:
     """One-round curves on one grid, from above and from below, for so many rounds in all.
 
     Args:
@@ -296,18 +317,26 @@ def gridded(curves: Curves, tolerance: float, total: int) -> tuple[Parts, Parts]
             for (c, _), reach in zip(curves, reaches, strict=True)
         ),
     )
-    above: list[tuple[LossDistribution, int]] = []
-    below: list[tuple[LossDistribution, int]] = []
-    for (curve, n), reach in zip(curves, reaches, strict=True):
-        points = math.ceil(reach / step) + 3
-        other = None if curve.symmetric else curve.swapped()
-        backward = None if other is None else other.upper(step, points)
-        above.append((dominating(step, curve.upper(step, points), backward), n))
-        fine = 2 * math.ceil((points / factor + 1) / 2) + 1
-        lower = curve.lower(factor * step, fine)
-        backward = curve.lower_backward(factor * step, fine)
-        below.append((dominated(2 * factor * step, lower, backward), n))
-    return above, below
+    sizes = [math.ceil(reach / step) + 3 for reach in reaches]
+
+    def above() -> Parts:
+        found = []
+        for (curve, n), points in zip(curves, sizes, strict=True):
+            other = None if curve.symmetric else curve.swapped()
+            backward = None if other is None else other.upper(step, points)
+            found.append((dominating(step, curve.upper(step, points), backward), n))
+        return found
+
+    def below() -> Parts:
+        found = []
+        for (curve, n), points in zip(curves, sizes, strict=True):
+            fine = 2 * math.ceil((points / factor + 1) / 2) + 1
+            lower = curve.lower(factor * step, fine)
+            backward = curve.lower_backward(factor * step, fine)
+            found.append((dominated(2 * factor * step, lower, backward), n))
+        return found
+
+    return Sides(above, below)
 
 
 def _step(curves: Curves, tolerance: float, total: int) -> tuple[float, list[float]]:

@@ -20,7 +20,8 @@ from dpcheckin.accounting.engine.seats import Law, Seats
 from dpcheckin.errors import NumericalFailure
 
 LONGEST = 1 << 22
-MOST_KEPT = 1 << 18  # roots of unity that are worth keeping
+# roots of unity that are worth keeping, of several sizes and of the last one (32 MB)
+MOST_KEPT, MANY_KEPT = 1 << 18, 1 << 21
 
 Integers = NDArray[np.int64]
 
@@ -276,6 +277,7 @@ def _half_turns(size: int) -> tuple[Array, Array]:
 
 
 _kept_half_turns = lru_cache(maxsize=4)(_half_turns)
+_kept_many_half_turns = lru_cache(maxsize=1)(_half_turns)
 
 
 def _versed(turns: Integers, size: int) -> tuple[Array, Array, Array]:
@@ -284,7 +286,8 @@ def _versed(turns: Integers, size: int) -> tuple[Array, Array, Array]:
     Phases are reduced as integers: as products of floats they would lose digits where they are
     large. Neighbouring questions ask for the same roots of unity, which are looked up.
     """
-    sines, cosines = _kept_half_turns(size) if size <= MOST_KEPT else _half_turns(size)
+    kept = _kept_half_turns if size <= MOST_KEPT else _kept_many_half_turns
+    sines, cosines = kept(size) if size <= MANY_KEPT else _half_turns(size)
     reduced = turns % size
     sine = sines[reduced]
     versed = 2.0 * sine * sine

@@ -17,9 +17,11 @@ from scipy.special import betainc, gammaln, xlog1py, xlogy
 from scipy.stats import binom
 
 from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.published import strong_composition
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
+_LARGEST_CLONED = 40.0  # beyond this local epsilon there are no clones to speak of
 _TAIL = 18.0 * math.log(10.0)
 
 
@@ -134,6 +136,40 @@ def approximate_delta(
     """Theorem 3.8: the delta of (eps0, delta0) randomizers, given the pure pair's (eps, delta)."""
     extra = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local_epsilon) / 2.0)
     return delta + extra * reports * local_delta
+
+
+def numerical_with_delta(pair: LocalPair, reports: int, delta: float) -> float:
+    """The least epsilon that Theorem 3.8 gives for reports with a delta of their own.
+
+    Half of delta pays for the pure pair, the rest for the distance from it; the report's own
+    (eps0, delta0) is chosen on a grid. It holds for adaptive sequences as Theorem 3.2 does: the
+    proof is in docs/random-check-ins.md.
+
+    Args:
+        pair: What one report gives away.
+        reports: In random order.
+        delta: Of the statement.
+
+    >>> from dpcheckin.accounting import gaussian
+    >>> numerical_with_delta(gaussian(4.0), 10_000, 1e-5) < 1.0
+    True
+    """
+    best = math.inf
+    for local_delta in np.geomspace(1e-5, 0.2, 24) * delta / reports:
+        local_epsilon = pair.epsilon_within(float(local_delta))
+        if not 0.0 < local_epsilon < min(best, _LARGEST_CLONED):
+            continue
+        epsilon = numerical(local_epsilon, reports, delta / 2.0)
+        total = approximate_delta(local_epsilon, float(local_delta), reports, epsilon, delta / 2.0)
+        if total <= delta:
+            best = min(best, epsilon)
+        # a smaller delta0 is cheaper but its epsilon is larger: the grid decides
+    if math.isinf(best):
+        raise OutsideTheorem(
+            f"Theorem 3.8 of arXiv 2012.12803v3 covers no part of {pair.label} among {reports:,} "
+            f"reports at delta = {delta:g}; more noise or a fixed window will do"
+        )
+    return best
 
 
 def subsampled(epsilon: float, delta: float, fraction: float) -> tuple[float, float]:

@@ -61,12 +61,6 @@ def skellam_rdp(orders: FloatArray, variance: float, l1: float, l2: float) -> Fl
     return np.asarray(orders * l2**2 / (2.0 * variance) + extra)
 
 
-def skellam_report(variance: float, l1: float, l2: float) -> RenyiCurve:
-    """The Rényi curve of one report of integers with Skellam noise."""
-    orders = np.arange(2.0, MAX_ORDER + 1.0)
-    return RenyiCurve(orders, skellam_rdp(orders, variance, l1, l2))
-
-
 @dataclass(frozen=True)
 class SkellamSide:
     """Distributed check-in of integer vectors with Skellam noise, composed by Rényi curves.
@@ -88,13 +82,22 @@ class SkellamSide:
     l2: float
     drawing_error: float = 0.0
 
+    def of_noise(self, orders: FloatArray, variance: float) -> FloatArray:
+        """Rényi bound of one replaced report under noise of this variance.
+
+        Args:
+            orders: whole numbers from 2 on.
+            variance: of the noise in the sum.
+        """
+        return skellam_rdp(orders, variance, self.l1, self.l2)
+
     @cached_property
     def renyi_curve(self) -> RenyiCurve:
         """Of one round."""
         return summed_rdp(
             self.population,
             self.rate,
-            lambda reports, orders: skellam_rdp(orders, reports * self.variance, self.l1, self.l2),
+            lambda reports, orders: self.of_noise(orders, reports * self.variance),
         )
 
     def epsilon(self, rounds: int, delta: float) -> Bracket:
@@ -121,7 +124,7 @@ class SkellamSide:
     def exposed_epsilon(self, rate: float, rounds: int, delta: float) -> float:
         """Epsilon of rounds in which the client reports at this rate and each report is seen."""
         orders = np.arange(2.0, MAX_ORDER + 1.0)
-        moments = (orders - 1.0) * skellam_rdp(orders, self.variance, self.l1, self.l2)
+        moments = (orders - 1.0) * self.of_noise(orders, self.variance)
         absent = math.log1p(-rate) if rate < 1.0 else -math.inf
         seen = np.logaddexp(absent, math.log(rate) + moments)
         curve = RenyiCurve(orders, np.maximum(seen, 0.0) / (orders - 1.0))

@@ -146,7 +146,7 @@ export class Runs {
     const spent = rows.filter((r) => r.epsilon !== null);
     this.accuracy.show({
       x: { from: 0, to: most(spent.map((r) => r.epsilon)), log: false, title: `certified ε at δ = ${tick(run.delta)}` },
-      y: { from: 0, to: 100, log: false, title: "test accuracy, %" },
+      y: { from: 0, to: 100, log: false, title: "accuracy, %" },
       lines: line(spent.map((r) => ({ ...r, x: r.epsilon, y: 100 * r.accuracy }))),
     });
     this.checkIns.show({

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +44,11 @@ class Dataset:
     Args:
         name: what it is called.
         train_inputs: records, one row each.
-        train_targets: their classes.
+        train_targets: their classes, or numbers in one row each.
         test_inputs: records to evaluate on.
-        test_targets: their classes.
+        test_targets: their classes or numbers.
         owners: the user of each training record, None if unknown.
+        labels: what the classes are called, () if nobody said.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Dataset:
     test_inputs: Tensor
     test_targets: Tensor
     owners: NDArray[np.int64] | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,7 +67,42 @@ class Dataset:
     @property
     def classes(self) -> int:
         """Number of classes."""
+        if self.labels:
+            return len(self.labels)
         return int(max(self.train_targets.max(), self.test_targets.max())) + 1
+
+    @property
+    def outputs(self) -> int:
+        """Numbers that a model has to give for a record: a score per class, or the targets."""
+        if self.train_targets.is_floating_point():
+            return int(self.train_targets[0].numel())
+        return self.classes
+
+
+def held_out(data: Dataset, share: float) -> Dataset:
+    """The training records alone: a fixed random share of them takes the place of the test records.
+
+    Settings that are chosen this way are chosen without the test records.
+
+    Args:
+        data: whose training records are divided.
+        share: of the training records that is held out.
+    """
+    count = len(data.train_targets)
+    held = round(share * count)
+    if not 1 <= held < count:
+        raise InvalidParameter("validate", share, f"a share of {count} records, not all or none")
+    order = np.random.Generator(np.random.PCG64(0)).permutation(count)
+    kept, out = np.sort(order[held:]), np.sort(order[:held])
+    rows, watched = torch.from_numpy(kept), torch.from_numpy(out)
+    return replace(
+        data,
+        train_inputs=data.train_inputs[rows],
+        train_targets=data.train_targets[rows],
+        test_inputs=data.train_inputs[watched],
+        test_targets=data.train_targets[watched],
+        owners=None if data.owners is None else data.owners[kept],
+    )
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
@@ -84,7 +121,9 @@ def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     path = Path(name).expanduser()
     if path.exists():
         return _npz(path)
-    raise InvalidParameter("data", name, f"{', '.join(DATASETS)} or the path of an .npz file")
+    raise InvalidParameter(
+        "data", name, f"{', '.join(DATASETS)} or the path of an .npz, .csv or .parquet file"
+    )
 
 
 def _digits() -> Dataset:

@@ -7,9 +7,11 @@ take the memory of the records.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,6 +38,18 @@ def client_hash(clients: Clients, seed: int) -> NDArray[np.uint64]:
     return word ^ (word >> np.uint64(31))
 
 
+def tensor_digest(values: Tensor | NDArray[Any]) -> str:
+    """A fingerprint of an array's shape and bytes; bytes, because sums depend on threads.
+
+    Args:
+        values: the array.
+    """
+    array = np.ascontiguousarray(values.numpy() if isinstance(values, Tensor) else values)
+    found = hashlib.blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
+    found.update(array.data if array.size else b"")
+    return found.hexdigest()
+
+
 class Fleet(ABC):
     """A population of clients and the records they hold."""
 
@@ -45,6 +59,11 @@ class Fleet(ABC):
     @abstractmethod
     def records(self, clients: Clients) -> Records:
         """The data of these clients, one row each."""
+
+    def digest(self) -> str:
+        """A fingerprint of all records, for runs that are taken up again."""
+        held = [getattr(self, name, None) for name in ("inputs", "targets", "owners")]
+        return " ".join(tensor_digest(part) for part in held if part is not None)
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,7 @@ class OneRecordEach(Fleet):
 
     def records(self, clients: Clients) -> Records:
         where = torch.tensor(clients)  # a copy: arrays that came from another process are read-only
-        return self.inputs[where], self.targets[where], None
+        return self.inputs.index_select(0, where), self.targets[where], None
 
 
 @dataclass(frozen=True)

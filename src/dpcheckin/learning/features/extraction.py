@@ -26,12 +26,19 @@ from dpcheckin.learning.features.reduction import (
     principal_components,
     random_projection,
     unit_rows,
+    whitened,
 )
 from dpcheckin.learning.names import FEATURES
 from dpcheckin.options import listed
 
-_VERSION = 1  # raised when a transform changes: what was kept by an older one is not taken
+_VERSIONS = {"scattering": 1, "efficientnet-lite0": 2}
+"""Raised when a transform changes: what was kept by an older one is not taken."""
+_COSTLY = ("efficientnet-lite0",)
+"""Features kept whole before they are reduced: another number of components then costs seconds."""
 _BATCH = 25  # what a batch makes stays in the processor's cache
+_PARTS = ("train", "test", "deviations")
+Rows = tuple[Tensor, Tensor, Tensor]
+"""Training rows, test rows, and the public deviation of each of their numbers."""
 Transform = Callable[[Tensor], Tensor]
 Progress = Callable[[str], None]
 
@@ -48,11 +55,13 @@ class FeatureRecipe:
         name: 'scattering' or 'efficientnet-lite0'.
         components: numbers a record is reduced to; None keeps all.
         public: data whose principal components are used; None reduces by a random projection.
+        whitening: power of the public deviation by which each component is divided, 0 to 1.
     """
 
     name: str
     components: int | None = None
     public: Dataset | None = None
+    whitening: float = 0.0
 
     def __post_init__(self) -> None:
         if self.name not in FEATURES or self.name == "none":
@@ -62,6 +71,10 @@ class FeatureRecipe:
             raise InvalidParameter("components", self.components, "at least 1")
         if self.public is not None and self.components is None:
             raise InvalidParameter("components", None, "a number when public data is given")
+        if not 0 <= self.whitening <= 1:
+            raise InvalidParameter("whitening", self.whitening, "from 0 to 1")
+        if self.whitening and self.public is None:
+            raise InvalidParameter("whitening", self.whitening, "0 without public data")
 
     def transform(self) -> Transform:
         """The map from images to rows, before any reduction."""
@@ -76,7 +89,7 @@ class FeatureRecipe:
 
     def key(self, data: Dataset) -> str:
         """A digest of the records and of all that is done to them."""
-        digest = hashlib.sha256(f"{_VERSION} {self.name} {self.components}".encode())
+        digest = hashlib.sha256(f"{_VERSIONS[self.name]} {self.name} {self.components}".encode())
         parts = [data.train_inputs, data.test_inputs]
         parts += [self.public.train_inputs] if self.public is not None else []
         for part in parts:
@@ -99,42 +112,71 @@ def featured(data: Dataset, recipe: FeatureRecipe, progress: Progress = silent) 
         recipe: which features.
         progress: told in a line what is going on, and what it cost.
     """
+    if recipe.name in _COSTLY and recipe.components is not None:
+        train, test, deviations = _reduced(data, recipe, progress)
+    else:
+        train, test, deviations = _kept_or_made(data, recipe, progress)
+    return replace(
+        data,
+        train_inputs=whitened(train, deviations, recipe.whitening),
+        test_inputs=whitened(test, deviations, recipe.whitening),
+    )
+
+
+def _kept_or_made(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
+    """Rows before whitening, which costs nothing and is not kept."""
     file = cache_folder() / f"{data.name}-{recipe.name}-{recipe.key(data)}.npz"
     if file.is_file():
         try:
             with open(file, "rb") as stream, np.load(stream, allow_pickle=False) as kept:
-                train, test = torch.from_numpy(kept["train"]), torch.from_numpy(kept["test"])
+                train, test, deviations = (torch.from_numpy(kept[name]) for name in _PARTS)
             progress(f"features of {data.name} read from {file}")
-            return replace(data, train_inputs=train, test_inputs=test)
+            return train, test, deviations
         except (OSError, ValueError, KeyError, BadZipFile):
             progress(f"{file} cannot be read; features are computed again")
     began = time.perf_counter()
     transform = recipe.transform()
-    reduce = _reduction(recipe, transform, data, progress)
+    reduce, deviations = _reduction(recipe, transform, data, progress)
     train = _rows(data.train_inputs, transform, reduce, f"{data.name}, training", progress)
     test = _rows(data.test_inputs, transform, reduce, f"{data.name}, test", progress)
-    _keep(file, train, test)
+    _keep(file, train, test, deviations)
     seconds = time.perf_counter() - began
     progress(
         f"{len(train) + len(test):,} records became {train.shape[1]} features each in "
         f"{seconds:.0f} s; kept in {file}"
     )
-    return replace(data, train_inputs=train, test_inputs=test)
+    return train, test, deviations
+
+
+def _reduced(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
+    """Fewer numbers of features that are kept whole, each record's scaled to length one before."""
+    assert recipe.components is not None
+    whole = FeatureRecipe(recipe.name)
+    train, test, _ = _kept_or_made(data, whole, progress)
+    if recipe.public is None:
+        reduce = random_projection(train.shape[1], recipe.components)
+    else:
+        public, _, _ = _kept_or_made(recipe.public, whole, progress)
+        reduce = principal_components(public, recipe.components)
+    return reduce(train), reduce(test), reduce.deviations
 
 
 def _reduction(
     recipe: FeatureRecipe, transform: Transform, data: Dataset, progress: Progress
-) -> Callable[[Tensor], Tensor]:
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """What is done to the rows of a transform, and the public deviations of what comes of it."""
     if recipe.components is None:
-        return unit_rows
+        return unit_rows, torch.ones(1)
+    projection: Projection
     if recipe.public is None:
         width = transform(data.train_inputs[:1]).shape[1]
-        projection: Projection = random_projection(width, recipe.components)
-        return projection
+        projection = random_projection(width, recipe.components)
+        return projection, projection.deviations
     sample = recipe.public.train_inputs[:20_000]
     public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
     progress(f"principal components of {recipe.public.name}: {recipe.components}")
-    return principal_components(public, recipe.components)
+    projection = principal_components(public, recipe.components)
+    return projection, projection.deviations
 
 
 def _rows(
@@ -154,10 +196,11 @@ def _rows(
     return torch.cat(found).contiguous()
 
 
-def _keep(file: Path, train: Tensor, test: Tensor) -> None:
+def _keep(file: Path, *parts: Tensor) -> None:
     """Written beside and renamed: a file that is there is whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
     fresh = file.with_suffix(f".{os.getpid()}.new")
     with open(fresh, "wb") as stream:
-        np.savez(stream, train=train.numpy(), test=test.numpy())
+        arrays = dict(zip(_PARTS, (part.numpy() for part in parts), strict=True))
+        np.savez(stream, allow_pickle=False, **arrays)
     os.replace(fresh, file)

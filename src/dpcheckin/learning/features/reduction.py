@@ -24,14 +24,32 @@ class Projection:
     Args:
         centre: subtracted from each row.
         axes: columns are the directions kept.
+        deviations: of the public rows along each of them; ones without public rows.
     """
 
     centre: Tensor
     axes: Tensor
+    deviations: Tensor
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Project rows and scale each to length one (a row at the centre stays zero)."""
         return unit_rows((rows - self.centre) @ self.axes)
+
+
+def whitened(rows: Tensor, deviations: Tensor, power: float) -> Tensor:
+    """Rows with each number divided by a power of its public deviation, then of length one.
+
+    Directions of small variance tell classes apart as well as others do; left small, they need
+    steps so large that the noise of all directions grows with them.
+
+    Args:
+        rows: what a `Projection` gives; their lengths make no difference.
+        deviations: those of the projection.
+        power: 0 leaves the rows as they are, 1 gives public rows equal variance in all directions.
+    """
+    if power == 0:
+        return rows
+    return unit_rows(rows / deviations.clamp(min=1e-6 * float(deviations.max())) ** power)
 
 
 def unit_rows(rows: Tensor) -> Tensor:
@@ -52,11 +70,12 @@ def principal_components(public: Tensor, count: int) -> Projection:
         raise InvalidParameter("components", count, f"from 1 to {most}")
     centre = rows.mean(dim=0)
     centred = rows - centre
-    _, vectors = torch.linalg.eigh(centred.T @ centred)
+    values, vectors = torch.linalg.eigh(centred.T @ centred)
+    deviations = (values[-count:].flip(0).clamp(min=0) / len(rows)).sqrt()
     axes = vectors[:, -count:].flip(1)
     # the sign of a direction is the solver's whim: let its largest entry be positive
     largest = axes.gather(0, axes.abs().argmax(dim=0, keepdim=True))
-    return Projection(centre.float(), (axes * largest.sign()).float())
+    return Projection(centre.float(), (axes * largest.sign()).float(), deviations.float())
 
 
 def random_projection(dimension: int, count: int, seed: int = 0) -> Projection:
@@ -72,4 +91,4 @@ def random_projection(dimension: int, count: int, seed: int = 0) -> Projection:
     chance = torch.Generator().manual_seed(seed)
     gaussian = torch.randn(dimension, count, generator=chance, dtype=torch.float64)
     axes, _ = torch.linalg.qr(gaussian)
-    return Projection(torch.zeros(dimension), axes.float())
+    return Projection(torch.zeros(dimension), axes.float(), torch.ones(count))

@@ -51,8 +51,14 @@ class GradientEngine(ABC):
 
 
 def refuse_batch_coupling(module: nn.Module) -> None:
-    """A layer that mixes records of a batch has no per-client gradient: say so at once."""
+    """What has no gradient of one client, or none that can be computed again: say so at once."""
     for name, layer in module.named_modules():
+        if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
+            raise InvalidParameter(
+                "model",
+                f"{type(layer).__name__} at {name!r}",
+                "layers without chance of their own (the reports' noise is enough)",
+            )
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             raise InvalidParameter(
                 "model",
@@ -67,7 +73,14 @@ def squared_lengths(rows: Tensor) -> Tensor:
     return lengths.square()
 
 
-class _DenseChunk(ChunkGradients):
+class DenseChunk(ChunkGradients):
+    """Gradients as they are: one row a client and parameter tensor.
+
+    Args:
+        gradients: for each parameter tensor, (clients, its shape).
+        losses: of the clients.
+    """
+
     def __init__(self, gradients: list[Tensor], losses: Tensor) -> None:
         self._rows = [g.flatten(1) for g in gradients]
         self.losses = losses
@@ -109,4 +122,4 @@ class VmapGradients(GradientEngine):
             mask = torch.ones(len(targets), 1, dtype=inputs.dtype)
         parameters = {n: p.detach() for n, p in self._module.named_parameters()}
         gradients, losses = self._gradient(parameters, inputs, targets, mask)
-        return _DenseChunk([gradients[n] for n in self._names], losses.detach())
+        return DenseChunk([gradients[n] for n in self._names], losses.detach())

@@ -22,6 +22,7 @@ from dpcheckin.learning.gradients.engine import (
     refuse_batch_coupling,
     squared_lengths,
 )
+from dpcheckin.learning.gradients.linear_head import LinearHeadGradients
 
 _BLOCK_NUMBERS = 400_000
 """Receptive fields are formed for as many clients as hold about this many numbers (1.6 MB)."""
@@ -239,7 +240,9 @@ def client_gradients(
     general = VmapGradients(module, loss)
     if many_records or not LayerwiseGradients.supports(module):
         return general
-    fast = LayerwiseGradients(module, loss)
+    fast: GradientEngine = LayerwiseGradients(module, loss)
+    if LinearHeadGradients.supports(module, loss):
+        fast = LinearHeadGradients(module)
     slow_chunk = general.chunk(inputs[:2], targets[:2], None)
     ones = torch.ones_like(slow_chunk.squared_norms)
     try:

@@ -19,11 +19,17 @@ from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.learning.data.fleet import Clients, Fleet
 from dpcheckin.learning.gradients.engine import ChunkGradients, GradientEngine, Loss
 from dpcheckin.learning.gradients.layerwise import client_gradients
+from dpcheckin.learning.gradients.linear_head import LinearHeadGradients
+from dpcheckin.learning.gradients.local_steps import LocalDifferences, LocalSteps
 from dpcheckin.learning.models import count_parameters
 from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
 
 CLIENT_CHUNK = 500
 """Clients whose gradients are held at once; also the unit of seeding, so it is not a setting."""
+
+HEAD_CHUNK = 2000
+"""The same for a linear head, whose gradients are never formed: a few megabytes of records, and
+little else to do for a chunk beside its arithmetic."""
 
 REPORT_BLOCK_NUMBERS = 250_000
 """Reports are formed for as many clients as hold about this many numbers: a megabyte, which stays
@@ -80,6 +86,7 @@ class ClientWork:
         randomizer: what makes reports; its `clip` bounds a gradient's l2 norm.
         reports: draw every report, or only their sum.
         per_tensor: clip each parameter tensor to an equal share of the norm.
+        local: steps that a client takes on its own; None reports the gradient itself.
     """
 
     module: nn.Module
@@ -88,8 +95,13 @@ class ClientWork:
     randomizer: VectorRandomizer
     reports: Reports = Reports.SUM
     per_tensor: bool = False
+    local: LocalSteps | None = None
 
     def __post_init__(self) -> None:
+        if self.per_tensor and self.randomizer.norm != 2:
+            raise InvalidParameter(
+                "per_tensor", True, f"left out: {self.randomizer.describe()} clips another norm"
+            )
         if self.reports is Reports.SUM and not isinstance(self.randomizer, SummableRandomizer):
             raise InvalidParameter(
                 "reports", "sum", f"'each': a sum of {self.randomizer.describe()} has no short cut"
@@ -102,6 +114,10 @@ class ClientWork:
     def chunks(self, cohort: Clients, seed: tuple[int, ...]) -> list[Chunk]:
         """Cut a cohort; an empty cohort gives no chunk."""
         size = CLIENT_CHUNK
+        plain = self.local is None and not self.fleet.many_records
+        if plain and LinearHeadGradients.supports(self.module, self.loss):
+            # a sum has no order, and neighbours in memory are read faster
+            size, cohort = HEAD_CHUNK, np.sort(cohort)
         starts = range(0, len(cohort), size)
         return [Chunk(cohort[s : s + size], (*seed, i)) for i, s in enumerate(starts)]
 
@@ -109,10 +125,7 @@ class ClientWork:
         """Run one chunk at the module's present parameters."""
         inputs, targets, mask = self.fleet.records(chunk.clients)
         if self._engine is None:
-            first = (inputs[:, 0], targets[:, 0]) if mask is not None else (inputs, targets)
-            self._engine = client_gradients(
-                self.module, self.loss, *first, many_records=self.fleet.many_records
-            )
+            self._engine = self._make_engine(inputs, targets, mask)
         gradients = self._engine.chunk(inputs, targets, mask)
         source = SeededSource(chunk.seed, arrays="torch")
         scale, norms = self._per_tensor_scale(gradients)
@@ -120,13 +133,14 @@ class ClientWork:
             raise NumericalFailure("a client's gradient is not finite; lower learning_rate")
         if self.reports is Reports.SUM:
             total = self._sum(gradients, scale, norms, source)
+            clipped = int((norms > self.randomizer.clip).sum())
         else:
-            total = self._reported(gradients, scale, source)
+            total, clipped = self._reported(gradients, scale, source)
         return ChunkResult(
             estimate_sum=total,
             clients=len(chunk.clients),
             loss_sum=float(gradients.losses.sum()),
-            clipped=int((norms > self.randomizer.clip).sum()),
+            clipped=clipped,
         )
 
     def dummy(self, count: int, seed: tuple[int, ...]) -> ChunkResult:
@@ -140,12 +154,26 @@ class ClientWork:
         summed = self.randomizer.sum_estimates(self.randomizer.randomize(rows, source))
         return torch.as_tensor(summed, dtype=torch.float32)
 
-    def _reported(self, gradients: ChunkGradients, scale: Tensor, source: SeededSource) -> Tensor:
-        size, clients = count_parameters(self.module), len(scale)
+    def _make_engine(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> GradientEngine:
+        if self.local is not None:
+            return LocalDifferences(self.module, self.loss, self.local)
+        first = (inputs[:, 0], targets[:, 0]) if mask is not None else (inputs, targets)
+        return client_gradients(
+            self.module, self.loss, *first, many_records=self.fleet.many_records
+        )
+
+    def _reported(
+        self, gradients: ChunkGradients, scale: Tensor, source: SeededSource
+    ) -> tuple[Tensor, int]:
+        """The sum of the reports' estimates, and how many vectors were longer than the clip."""
+        size, clients, clipped = count_parameters(self.module), len(scale), 0
         block, total = max(1, REPORT_BLOCK_NUMBERS // size), torch.zeros(size)
         for start in range(0, clients, block):
-            total += self._estimates(gradients.matrix(scale, start, start + block), source)
-        return total
+            rows = gradients.matrix(scale, start, start + block)
+            lengths = torch.linalg.vector_norm(rows, ord=self.randomizer.norm, dim=1)
+            clipped += int((lengths > self.randomizer.clip).sum())
+            total += self._estimates(rows, source)
+        return total, clipped
 
     def _per_tensor_scale(self, gradients: ChunkGradients) -> tuple[Tensor, Tensor]:
         """Weights (clients, tensors) before the randomizer's own clip, and the norms they leave.

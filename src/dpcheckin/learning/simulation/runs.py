@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data.datasets import Dataset, load_dataset
+from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
+from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
+from dpcheckin.learning.data.tables import is_table_file
+from dpcheckin.learning.data.windows import read_windows
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
-from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning.gradients.engine import Loss
+from dpcheckin.learning.gradients.local_steps import LocalSteps
+from dpcheckin.learning.losses import cross_entropy, squared_error
 from dpcheckin.learning.models import build_model, count_parameters
+from dpcheckin.learning.names import DATASETS
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.pretraining import private_head
 from dpcheckin.learning.simulation.backends import Backend, make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
+from dpcheckin.learning.simulation.scores import ACCURACY, Score, mean_loss
 from dpcheckin.learning.simulation.training import OnRound, Trainer
 from dpcheckin.protocols import (
     CentralDpSgd,
     DistributedCheckIn,
     FullShuffle,
     LocalOnly,
+    OwnWindows,
     Plan,
     RandomCheckIns,
     ShuffledCheckIn,
@@ -31,8 +40,22 @@ from dpcheckin.protocols import (
     Window,
 )
 from dpcheckin.protocols.names import protocol_name, spelling
-from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit, VectorRandomizer
+from dpcheckin.randomizers import (
+    DiscreteGaussianVector,
+    Gaussian,
+    L1Bit,
+    LdpSgd,
+    LInfinityBit,
+    PrivUnit,
+    SkellamVector,
+    SummableRandomizer,
+    VectorRandomizer,
+)
 
+_ON_INTEGERS: Mapping[str, type[SkellamVector | DiscreteGaussianVector]] = {
+    "skellam": SkellamVector,
+    "discrete-gaussian": DiscreteGaussianVector,
+}
 _MakePlan = Callable[[RunOptions, int, VectorRandomizer], Plan]
 
 
@@ -40,13 +63,23 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
     """The randomizer by name, for a model with so many parameters (`dimension`)."""
     if options.randomizer == "gaussian":
         return Gaussian(options.noise_multiplier, options.clip)
-    kinds = {"privunit": PrivUnit, "hemisphere": LdpSgd}
+    if options.randomizer in _ON_INTEGERS:
+        integers = _ON_INTEGERS[options.randomizer]
+        return integers(options.noise_multiplier, dimension, options.clip)
+    kinds: dict[str, type[PrivUnit | LdpSgd | L1Bit | LInfinityBit]] = {
+        "privunit": PrivUnit,
+        "hemisphere": LdpSgd,
+        "l1-bit": L1Bit,
+        "linf-bit": LInfinityBit,
+    }
     return kinds[spelling(options.randomizer)](options.local_epsilon, dimension, options.clip)
 
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
     """One record a client, owners' records together, or a bootstrapped population."""
-    if options.by_owner:
+    if options.by_owner or (data.owners is not None and is_own(options.data)):
+        if options.population is not None:
+            raise InvalidParameter("population", options.population, "left out: owners are clients")
         if data.owners is None:
             raise InvalidParameter("by_owner", True, f"data with owners; {data.name} has none")
         return GroupedByOwner(data.train_inputs, data.train_targets, data.owners)
@@ -58,8 +91,29 @@ def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
 
 def _window(kind: Window) -> _MakePlan:
     return lambda options, population, randomizer: RandomCheckIns(
-        population, options.slots or population, randomizer, kind, minibatch=options.minibatch
+        population,
+        options.slots or population,
+        randomizer,
+        kind,
+        options.check_in_probability,
+        options.minibatch,
+        options.repetitions,
     )
+
+
+def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
+    """Random check-ins in the windows of a file; the slots end with the last window."""
+    assert options.windows is not None
+    windows = read_windows(options.windows)
+    if windows.population != population:
+        raise InvalidParameter(
+            "windows", f"{windows.population} rows", f"{population}, one for each client"
+        )
+    if options.check_in_probability != 1 or options.repetitions != 1:
+        raise InvalidParameter("windows", str(options.windows), "the only word on probabilities")
+    batch = options.minibatch
+    slots = options.slots or -(-(windows.last + 1) // batch) * batch
+    return OwnWindows(slots, randomizer, windows, batch)
 
 
 def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
@@ -68,8 +122,9 @@ def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomiz
 
 
 def _distributed(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    if not isinstance(randomizer, Gaussian):
-        raise InvalidParameter("randomizer", options.randomizer, "gaussian with this protocol")
+    if not isinstance(randomizer, Gaussian | SkellamVector | DiscreteGaussianVector):
+        allowed = "gaussian, skellam or discrete-gaussian with this protocol"
+        raise InvalidParameter("randomizer", options.randomizer, allowed)
     return DistributedCheckIn(population, options.rate, options.rounds, randomizer)
 
 
@@ -94,16 +149,26 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
     spread = options.lowest_rate is not None or options.dropout
     if spread and options.protocol != "shuffled-check-in":
         raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
-    return PLANS[protocol_name(options.protocol)](options, population, randomizer)
+    name = protocol_name(options.protocol)
+    if options.randomizer in _ON_INTEGERS and name != "distributed-check-in":
+        raise InvalidParameter("randomizer", options.randomizer, "used with distributed-check-in")
+    slotted = options.check_in_probability != 1 or options.repetitions != 1
+    if slotted and not name.startswith("random-check-in"):
+        raise InvalidParameter("protocol", options.protocol, "random-check-in-… with these options")
+    if options.windows is None:
+        return PLANS[name](options, population, randomizer)
+    if name != "random-check-in-fixed":
+        raise InvalidParameter("protocol", options.protocol, "random-check-in-fixed with --windows")
+    return _own_windows(options, population, randomizer)
 
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:
     """The model by name, or a private head on features learned from public data."""
     if options.features != "none":
         name = "linear" if options.model == "auto" else options.model
-        return build_model(name, data.shape, data.classes)
+        return build_model(name, data.shape, data.outputs)
     if options.public is None:
-        return build_model(options.model, data.shape, data.classes)
+        return build_model(options.model, data.shape, data.outputs)
     if options.model != "auto":
         raise InvalidParameter("model", options.model, "left out when --public is given")
     public = load_dataset(options.public, options.data_dir)
@@ -117,11 +182,39 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
         options: of the run.
         progress: told in a line what is computed, and what it cost.
     """
-    data = load_dataset(options.data, options.data_dir)
-    if options.features == "none":
-        return data
-    public = None if options.public is None else load_dataset(options.public, options.data_dir)
-    return featured(data, FeatureRecipe(options.features, options.components, public), progress)
+    data = own_data(options)
+    if data is None:
+        data = load_dataset(options.data, options.data_dir)
+    if options.features != "none":
+        public = None if options.public is None else load_dataset(options.public, options.data_dir)
+        recipe = FeatureRecipe(options.features, options.components, public, options.whitening)
+        data = featured(data, recipe, progress)
+    return data if options.validate is None else held_out(data, options.validate)
+
+
+def is_own(name: str) -> bool:
+    """Is this the path of somebody's table, or data handed over by a program?"""
+    return name not in DATASETS and (name == OWN or is_table_file(name))
+
+
+def own_data(options: RunOptions) -> Dataset | None:
+    """Somebody's own table as the options describe it, None if the data is no table."""
+    table = options.table
+    if not is_own(options.data):
+        for parameter in ("target", "owner", "columns", "bounds"):
+            if (value := getattr(table, parameter)) is not None:
+                raise InvalidParameter(parameter, value, "left out: --data is no table")
+        return None
+    return client_data(
+        options.data,
+        table.target,
+        table.owner,
+        columns=None if table.columns is None else [c.strip() for c in table.columns.split(",")],
+        bounds=parse_bounds(table.bounds),
+        task=table.task,
+        test_share=table.test_share,
+        seed=options.settings.seed,
+    )
 
 
 def build(
@@ -130,6 +223,9 @@ def build(
     on_round: OnRound | None = None,
     data: Dataset | None = None,
     progress: Progress = silent,
+    module: nn.Module | None = None,
+    loss: Loss | None = None,
+    score: Score | None = None,
 ) -> Trainer:
     """A trainer ready to run; everything that can be wrong with the options is raised here.
 
@@ -139,19 +235,37 @@ def build(
         on_round: called with the figures of every round as it ends.
         data: what `make_data` gives for these options, when somebody holds it already.
         progress: told in a line what is computed before the first round.
+        module: the model, None for the options' one.
+        loss: one loss per record, None for the one that fits the targets.
+        score: what is measured on held-out records, None for the one that fits the targets.
     """
     data = data or make_data(options, progress)
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     torch.manual_seed(options.settings.seed)
-    module = make_model(options, data)
+    module = make_model(options, data) if module is None else module
+    numbers = data.train_targets.is_floating_point()
+    loss = loss or (squared_error if numbers else cross_entropy)
+    score = score or (mean_loss(loss) if numbers else ACCURACY)
+    if options.validate is not None:
+        score = replace(score, label=score.label.replace("test ", "held-out "))
     fleet = make_fleet(options, data)
     randomizer = make_randomizer(options, count_parameters(module))
     plan = make_plan(options, fleet.population, randomizer)
     reported = plan.randomizer
     assert isinstance(reported, VectorRandomizer)
+    summable = isinstance(reported, SummableRandomizer)
+    local = None
+    if options.local_steps != 1:
+        local = LocalSteps(options.local_steps, options.local_learning_rate)
     work = ClientWork(
-        module, cross_entropy, fleet, reported, Reports(options.reports), options.per_tensor
+        module,
+        loss,
+        fleet,
+        reported,
+        Reports(options.reports) if summable else Reports.EACH,
+        options.per_tensor,
+        local,
     )
     backend: Backend | None = None
     if options.backend != "local":
@@ -167,4 +281,5 @@ def build(
         out=out,
         backend=backend,
         on_round=on_round,
+        score=score,
     )

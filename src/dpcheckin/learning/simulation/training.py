@@ -25,11 +25,14 @@ from dpcheckin.accounting import Guarantee
 from dpcheckin.accounting.statements import rounded_up, rounds_in_words
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
+from dpcheckin.learning.data.fleet import tensor_digest
+from dpcheckin.learning.losses import named_loss
 from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.simulation import checkpoint
 from dpcheckin.learning.simulation.backends import Backend, InProcess
 from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, set_parameters
+from dpcheckin.learning.simulation.scores import ACCURACY, Score
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import SeededSource
@@ -45,10 +48,18 @@ class Outcome(Tabular):
     module: nn.Module
     log: list[dict[str, Any]]
     rounds: int
-    accuracy: float
+    score: float
     guarantee: Guarantee | None
     seconds: float
     stopped_by_budget: bool
+    scored: Score = ACCURACY
+
+    @property
+    def accuracy(self) -> float:
+        """Share of held-out records classified rightly; `score` where targets are no classes."""
+        if self.scored.name != "accuracy":
+            raise InvalidParameter("accuracy", self.scored.label, "a run on classes; see score")
+        return self.score
 
     def records(self) -> list[dict[str, Any]]:
         """One row for every round."""
@@ -56,8 +67,12 @@ class Outcome(Tabular):
 
     @property
     def caption(self) -> str:
-        found = f"test accuracy {100 * self.accuracy:.2f}% after {rounds_in_words(self.rounds)}"
+        reached = f"{self.scored.label} {self.scored.text(self.score)}"
+        found = f"{reached} after {rounds_in_words(self.rounds)}"
         return found if self.guarantee is None else f"{found}. {self.guarantee}"
+
+    def __str__(self) -> str:
+        return self.caption
 
     def shown(self) -> list[dict[str, str]]:
         """The last ten rounds."""
@@ -73,12 +88,13 @@ class Trainer:
         work: what clients do.
         settings: how the analyzer learns.
         test_inputs: records to evaluate on.
-        test_targets: their classes.
+        test_targets: their classes or numbers.
         delta: of the guarantee.
         epsilon_budget: epsilon that must not be passed, None for no limit.
         out: folder for checkpoint and log, None to keep nothing.
         backend: who computes the clients' work, None for this process.
         on_round: called with the figures of every round.
+        score: what is measured on the test records.
     """
 
     plan: Plan
@@ -91,6 +107,7 @@ class Trainer:
     out: Path | None = None
     backend: Backend | None = None
     on_round: OnRound | None = None
+    score: Score = ACCURACY
     stop_after: int | None = None
     """Stop at this round although the plan goes on; a later run with the same folder continues."""
     _started: float = field(default=0.0, init=False)
@@ -123,8 +140,9 @@ class Trainer:
         sizes = [tuple(p.shape) for p in self.work.module.parameters()]
         parts: list[object] = [self.plan, self.settings, self.work.reports, self.work.per_tensor]
         parts += [sizes, self.delta, self.epsilon_budget, type(self.work.fleet).__name__]
-        test = self.test_inputs.contiguous().numpy().tobytes()  # bytes: sums depend on threads
-        parts.append(hashlib.sha256(test).hexdigest())
+        parts += [repr(self.work.module), named_loss(self.work.loss), self.score.name]
+        parts.append(self.work.local)
+        parts += [self.work.fleet.digest(), tensor_digest(self.test_inputs)]
         if isinstance(self.work.module, FrozenFeatures):
             parts.append(self.work.module.digest())
         return hashlib.sha256(repr(parts).encode()).hexdigest()
@@ -135,7 +153,8 @@ class Trainer:
         allowed = self.rounds_allowed()
         module, backend = self.work.module, self.backend or InProcess(self.work)
         optimizer = self.settings.make_optimizer(module)
-        state, mark = self._start(optimizer), self.fingerprint()
+        mark = self.fingerprint() if self.out else ""
+        state = self._start(optimizer, mark)
         end = allowed if self.stop_after is None else min(allowed, self.stop_after)
         while state.rounds < end:
             figures = self._round(state, optimizer, backend, allowed)
@@ -151,14 +170,15 @@ class Trainer:
             module=module,
             log=[self._priced(row) for row in state.log],
             rounds=state.rounds,
-            accuracy=float(state.log[-1]["accuracy"]),
+            score=float(state.log[-1][self.score.name]),
             guarantee=guarantee,
             seconds=time.perf_counter() - self._started,
             stopped_by_budget=allowed < self.plan.rounds,
+            scored=self.score,
         )
 
-    def _start(self, optimizer: torch.optim.Optimizer) -> checkpoint.State:
-        found = checkpoint.load(self.out, self.fingerprint()) if self.out else None
+    def _start(self, optimizer: torch.optim.Optimizer, mark: str) -> checkpoint.State:
+        found = checkpoint.load(self.out, mark) if self.out else None
         if found is None:
             start = get_parameters(self.work.module)
             return checkpoint.State(parameters=start, average=start.clone())
@@ -205,12 +225,12 @@ class Trainer:
         }
 
     def _evaluate(self, state: checkpoint.State, figures: dict[str, Any]) -> None:
-        """Log the averaged model's accuracy beside the figures of the latest round."""
+        """Log the averaged model's score beside the figures of the latest round."""
         set_parameters(self.work.module, state.average)
         row = {
             "round": state.rounds,
             **figures,
-            "accuracy": accuracy(self.work.module, self.test_inputs, self.test_targets),
+            self.score.name: self.score.of(self.work.module, self.test_inputs, self.test_targets),
         }
         set_parameters(self.work.module, state.parameters)
         state.log.append(row)
@@ -249,7 +269,7 @@ def optimiser_step(
     for group in optimizer.param_groups:
         group["lr"] = settings.rate_at(state.rounds, rounds)
     optimizer.step()
-    state.parameters = get_parameters(module)
+    state.parameters = _projected(get_parameters(module), settings.radius)
     if not bool(torch.isfinite(state.parameters).all()):
         raise NumericalFailure(
             f"parameters are not finite after round {state.rounds + 1}; lower learning_rate"
@@ -260,20 +280,12 @@ def optimiser_step(
     state.optimizer = optimizer.state_dict()
 
 
-def accuracy(module: nn.Module, inputs: Tensor, targets: Tensor) -> float:
-    """Share of records classified rightly.
-
-    Args:
-        module: the model.
-        inputs: records.
-        targets: their classes.
-    """
-    right = 0
-    with torch.no_grad():
-        for start in range(0, len(targets), 1000):
-            outputs = module(inputs[start : start + 1000])
-            right += int((outputs.argmax(dim=1) == targets[start : start + 1000]).sum())
-    return right / len(targets)
+def _projected(parameters: Tensor, radius: float | None) -> Tensor:
+    """The nearest point of the ball around zero with this radius."""
+    if radius is None:
+        return parameters
+    length = float(torch.linalg.vector_norm(parameters))
+    return parameters if length <= radius else parameters * (radius / length)
 
 
 def write_log(folder: Path, log: list[dict[str, Any]]) -> None:

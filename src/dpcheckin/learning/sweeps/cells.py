@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.errors import DpCheckinError
+from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.learning.report import summary
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
@@ -34,10 +34,13 @@ def play_cell(cell: Cell, folder: Path | None) -> Result:
 
 def _trained(cell: Cell, folder: Path | None) -> Result:
     trainer = build(cell.options, None if folder is None else folder / cell.key)
+    if trainer.score.name != "accuracy":
+        raise InvalidParameter("data", cell.options.data, "data with classes in a sweep")
     outcome = trainer.run()
     weights = get_parameters(outcome.module).numpy().tobytes()
-    facts = summary(trainer, outcome)
+    facts = summary(trainer, outcome, cell.options)
     return {
+        "evaluated_on": facts["evaluated_on"],
         "accuracy": facts["accuracy"],
         "best_accuracy": facts["best_accuracy"],
         "epsilon": facts["epsilon"],

@@ -151,7 +151,7 @@ def _draw_training(axes: Any, results: list[Result]) -> int:
             axes.fill_between(epsilon, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
     deltas = {result["delta"] for result in results if "failed" not in result}
     axes.set_xlabel(f"certified ε at δ = {', '.join(f'{d:g}' for d in sorted(deltas))}")
-    axes.set_ylabel("test accuracy, % (mean and range over seeds)")
+    axes.set_ylabel("accuracy, % (mean and range over seeds)")
     _widen(axes, [row["epsilon"] for r in results if "failed" not in r for row in r["log"]])
     return len(points)
 

@@ -21,7 +21,7 @@ from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.core import Status, Step
-from dpcheckin.service.analyzer.issuer_client import IssuerClient
+from dpcheckin.service.analyzer.issuer_client import NO_TOKENS, IssuerClient
 from dpcheckin.service.analyzer.keys import KeyRing
 from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
 from dpcheckin.service.analyzer.pacing import VOID, Pacing, TooManyVoidRounds
@@ -169,8 +169,7 @@ class Analyzer:
             self._announce_key(number)
             log.info("new opening key from round %d", number)
         key = self._ring.for_round(number).key
-        factor, issuer = pacing.factor(rows), self._issuer
-        token_key = None if issuer is None else issuer.open_round(self.plan.id, number)
+        factor, token_key = pacing.factor(rows), self._token_key(number)
         document = core.round_document(
             self.plan, self._state, key.key_id, self._schedule.now(), token_key, factor
         )
@@ -178,6 +177,22 @@ class Analyzer:
             log.info("round %d takes %g times as long as planned", number, factor)
         # written down before it is sent: after a crash the same bytes are sent again
         self._keep(replace(self._state, pending=signed(document, self._identity)))
+
+    def _token_key(self, number: int) -> str | None:
+        """The issuer's key of a round; of one that it has left behind, a key without tokens.
+
+        Then this folder is an older copy. The round was opened before, and the shuffler says what
+        became of it; or it was not, and is void, since nobody has a token for it.
+        """
+        if self._issuer is None:
+            return None
+        try:
+            return self._issuer.open_round(self.plan.id, number)
+        except Refusal as refusal:
+            if refusal.problem is not Problem.NOT_FOUND:
+                raise
+            log.error("the issuer is past round %d; this folder is an older copy", number)
+            return NO_TOKENS
 
     # --- one round ----------------------------------------------------------------------------
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+
 from dpcheckin.service.analyzer.shuffler_client import PatientClient
+from dpcheckin.service.settings_file import IssuerAccess
 from dpcheckin.service.wire.blind_signatures import PublicKey
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import MODULUS_BYTES
 from dpcheckin.service.wire.fields import hex_bytes
 from dpcheckin.service.wire.problems import Malformed
+
+NO_TOKENS = "ff" * MODULUS_BYTES
+"""In the place of a token key: nobody has the other half, or a token under it."""
 
 
 class IssuerClient(PatientClient):
@@ -32,3 +38,17 @@ class IssuerClient(PatientClient):
         key: str = hex_bytes(MODULUS_BYTES)("issuer.key", answer.get("key"))
         PublicKey.from_bytes(bytes.fromhex(key))
         return key
+
+
+def issuer_client(
+    access: IssuerAccess | None, stop: threading.Event | None = None
+) -> IssuerClient | None:
+    """The connection to the issuer that an analyzer's settings name, if they name one.
+
+    Args:
+        access: as in the settings.
+        stop: set by whoever wants waiting to end.
+    """
+    if access is None:
+        return None
+    return IssuerClient(access.address, access.token, access.authority, stop)

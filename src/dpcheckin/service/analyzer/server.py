@@ -20,7 +20,7 @@ import uvicorn
 from dpcheckin.service import json_logs
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
-from dpcheckin.service.analyzer.issuer_client import IssuerClient
+from dpcheckin.service.analyzer.issuer_client import issuer_client
 from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.page import page_app
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
@@ -87,7 +87,7 @@ def serve(settings: AnalyzerSettings, task: Task, dimension: int, *, stay: bool 
     shuffler = ShufflerClient(settings.shuffler, settings.token, settings.authority, stop)
     schedule = Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing)
     plan = settings.plan_document(dimension)
-    issuer = _issuer_client(settings, stop)
+    issuer = issuer_client(settings.issuer, stop)
     analyzer = Analyzer(
         settings.folder, plan, identity, task, shuffler, schedule, stop, issuer, settings.budget
     )
@@ -104,13 +104,6 @@ def serve(settings: AnalyzerSettings, task: Task, dimension: int, *, stay: bool 
         shuffler.close()
         if issuer is not None:
             issuer.close()
-
-
-def _issuer_client(settings: AnalyzerSettings, stop: threading.Event) -> IssuerClient | None:
-    found = settings.issuer
-    if found is None:
-        return None
-    return IssuerClient(found.address, found.token, found.authority, stop)
 
 
 class _Run:

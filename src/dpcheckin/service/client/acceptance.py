@@ -1,18 +1,52 @@
-"""Whether a plan is within what an owner allows; the first limit that it passes is named."""
+"""Whether a plan is what an owner allows: tokens, limits, price; the first that fails is named."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.errors import ServiceError
-from dpcheckin.service.client.config import Limits
+from dpcheckin.errors import DpCheckinError, ServiceError
+from dpcheckin.randomizers import Randomizer
+from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.wire.documents import PlanDocument
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
 
 class Refused(ServiceError):
     """This client does not take part, and why."""
+
+
+class NotBelieved(Refused):
+    """What was shown is not what the analyzer signed, or is out of date: nothing comes of it.
+
+    Whoever stands between can show anything, so that this is no reason to stop for good.
+    """
+
+
+@dataclass(frozen=True)
+class AcceptedPlan:
+    """A plan that was found acceptable."""
+
+    plan: PlanDocument
+    price: Price
+    randomizer: Randomizer
+    keys: dict[bytes, KeyDocument]
+
+    @cached_property
+    def id(self) -> str:
+        """The plan's, in hex."""
+        return self.plan.id.hex()
+
+    def key_of(self, found: RoundDocument) -> KeyDocument | None:
+        """The opening key that a round names, if it was announced for it.
+
+        Args:
+            found: the round.
+        """
+        key = self.keys.get(found.key_id)
+        return key if key is not None and key.from_round <= found.round else None
 
 
 def report_probability(plan: PlanDocument) -> float:
@@ -21,6 +55,53 @@ def report_probability(plan: PlanDocument) -> float:
     if plan.numbered_slots:
         return float(share["check_in_probability"] / share["slots"])
     return float(share["rate"])
+
+
+def accepted(
+    plan: PlanDocument,
+    keys: Iterable[KeyDocument],
+    config: ClientConfig,
+    price: Callable[[PlanDocument], Price],
+) -> AcceptedPlan:
+    """The plan with its price and keys, if it is within what the owner allows; else `Refused`.
+
+    Args:
+        plan: as announced.
+        keys: as announced; those of other plans are passed over.
+        config: the owner's.
+        price: how plans are priced.
+    """
+    if config.plan is not None and plan.id != config.plan:
+        raise Refused("another plan than the one in this client's configuration")
+    _check_issuer(plan, config)
+    try:
+        found = price(plan)
+        check_limits(plan, found, config.limits)
+    except Refused:
+        raise
+    except DpCheckinError as problem:
+        raise Refused(f"the plan cannot be priced: {problem}") from None
+    return AcceptedPlan(plan, found, found.plan.randomizer, keys_of(plan, keys))
+
+
+def keys_of(plan: PlanDocument, keys: Iterable[KeyDocument]) -> dict[bytes, KeyDocument]:
+    """The keys that belong to a plan, by their ids.
+
+    Args:
+        plan: as announced.
+        keys: as announced.
+    """
+    own = plan.id.hex()
+    return {key.key_id: key for key in keys if key.plan == own and key.suite == plan.suite}
+
+
+def _check_issuer(plan: PlanDocument, config: ClientConfig) -> None:
+    """Tokens are the owner's decision: no plan may do without them, or bring its own issuer."""
+    wanted = None if config.issuer is None else config.issuer.identity.hex()
+    if plan.issuer != wanted:
+        said = "no issuer" if plan.issuer is None else f"issuer {plan.issuer[:16]}…"
+        own = "none" if wanted is None else f"{wanted[:16]}…"
+        raise Refused(f"the plan has {said}, this client's configuration {own}")
 
 
 def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:

@@ -9,16 +9,22 @@ client's own, and is written to the client's ledger before anything that depends
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.errors import DpCheckinError, ServiceError
-from dpcheckin.randomizers import Randomizer, SecureSource
-from dpcheckin.service.client.acceptance import Refused, check_limits, report_probability
+from dpcheckin.errors import ServiceError
+from dpcheckin.randomizers import SecureSource
+from dpcheckin.service.client.acceptance import (
+    AcceptedPlan,
+    NotBelieved,
+    Refused,
+    accepted,
+    keys_of,
+    report_probability,
+)
 from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.client.parts import Action, Entered, Part
@@ -37,21 +43,6 @@ _SLACK = 1 + 1e-12
 
 class PlanReplaced(ServiceError):
     """The round belongs to another plan than the one this client joined: look at the plan page."""
-
-
-@dataclass(frozen=True)
-class AcceptedPlan:
-    """A plan that was found acceptable."""
-
-    plan: PlanDocument
-    price: Price
-    randomizer: Randomizer
-    keys: dict[bytes, KeyDocument]
-
-    @cached_property
-    def id(self) -> str:
-        """The plan's, in hex."""
-        return self.plan.id.hex()
 
 
 class Agent:
@@ -95,17 +86,16 @@ class Agent:
         try:
             plan, keys = read_plan_page(body, self.config.identity)
         except Malformed as problem:
-            raise Refused(str(problem)) from None
-        if self.config.plan is not None and plan.id != self.config.plan:
-            raise Refused("another plan than the one in this client's configuration")
-        self._check_issuer(plan)
-        same = self.joined is not None and plan.id == self.joined.plan.id
-        price = self.joined.price if same and self.joined is not None else self._priced(plan)
-        own = {key.key_id: key for key in keys if self._fits(key, plan)}
-        if not same:
-            self._last_round = -1
-        self.joined = AcceptedPlan(plan, price, price.plan.randomizer, own)
-        return self.joined
+            raise NotBelieved(str(problem)) from None
+        before = self.joined
+        if before is not None and plan.id == before.plan.id:
+            self.joined = replace(before, keys=keys_of(plan, keys))
+            return self.joined
+        found = accepted(plan, keys, self.config, self._price)
+        if plan.issuer is not None and self.wallet is None:
+            raise Refused("a plan with an issuer, and no wallet for its tokens")
+        self.joined, self._last_round = found, -1
+        return found
 
     def read_round(self, body: bytes) -> RoundDocument:
         """The round, checked; `PlanReplaced` if it is of another plan."""
@@ -113,13 +103,13 @@ class Agent:
         try:
             found = read_signed_bytes(RoundDocument, body, self.config.identity)
         except Malformed as problem:
-            raise Refused(str(problem)) from None
+            raise NotBelieved(str(problem)) from None
         if found.plan != joined.id:
             raise PlanReplaced("a round of another plan")
         if (found.token_key is None) != (joined.plan.issuer is None):
             raise Refused("a round names a token key exactly when its plan has an issuer")
         if found.round < self._last_round:
-            raise Refused(f"round {found.round} after round {self._last_round}")
+            raise NotBelieved(f"round {found.round} after round {self._last_round}")
         return found
 
     def read_void(self, body: bytes) -> int:
@@ -133,7 +123,7 @@ class Agent:
         try:
             said = read_signed_bytes(VoidDocument, body, self.config.shuffler_identity)
         except Malformed as problem:
-            raise Refused(str(problem)) from None
+            raise NotBelieved(str(problem)) from None
         if said.plan != joined.id:
             return 0
         return self.ledger.settle(joined.id, joined.price, said.rounds)
@@ -144,7 +134,7 @@ class Agent:
 
     def knows_key(self, found: RoundDocument) -> bool:
         """Whether the round's key has been announced; if not, the plan page is read again."""
-        return self._usable_key(found) is not None
+        return self._accepted().key_of(found) is not None
 
     def has_token(self, found: RoundDocument) -> bool:
         """Whether this client can report in a round; if not, it must not count as present.
@@ -157,7 +147,7 @@ class Agent:
     def check_model(self, found: RoundDocument, model: bytes) -> None:
         """The model must be the one the round names: reports are bound to its digest."""
         if digest(model) != found.model_digest:
-            raise Refused("the model is not the one that the round names")
+            raise NotBelieved("the model is not the one that the round names")
 
     # --- what it decides ----------------------------------------------------------------------
 
@@ -210,7 +200,7 @@ class Agent:
         joined = self._accepted()
         if self.is_done(found):
             raise Refused(f"round {found.round} has been dealt with already")
-        key = self._usable_key(found)
+        key = joined.key_of(found)
         if key is None:
             raise Refused("the round names a key that the analyzer has not announced")
         if not self.has_token(found):
@@ -296,37 +286,10 @@ class Agent:
 
     # --- inside -------------------------------------------------------------------------------
 
-    def _check_issuer(self, plan: PlanDocument) -> None:
-        """Tokens are the owner's decision: no plan may do without them, or bring its own issuer."""
-        wanted = None if self.config.issuer is None else self.config.issuer.identity.hex()
-        if plan.issuer != wanted:
-            said = "no issuer" if plan.issuer is None else f"issuer {plan.issuer[:16]}…"
-            own = "none" if wanted is None else f"{wanted[:16]}…"
-            raise Refused(f"the plan has {said}, this client's configuration {own}")
-        if plan.issuer is not None and self.wallet is None:
-            raise Refused("a plan with an issuer, and no wallet for its tokens")
-
     def _accepted(self) -> AcceptedPlan:
         if self.joined is None:
             raise Refused("no plan has been accepted yet")
         return self.joined
-
-    def _priced(self, plan: PlanDocument) -> Price:
-        try:
-            price = self._price(plan)
-            check_limits(plan, price, self.config.limits)
-        except Refused:
-            raise
-        except DpCheckinError as problem:
-            raise Refused(f"the plan cannot be priced: {problem}") from None
-        return price
-
-    def _fits(self, key: KeyDocument, plan: PlanDocument) -> bool:
-        return key.plan == plan.id.hex() and key.suite == plan.suite
-
-    def _usable_key(self, found: RoundDocument) -> KeyDocument | None:
-        key = self._accepted().keys.get(found.key_id)
-        return key if key is not None and key.from_round <= found.round else None
 
     def _slot(self) -> int | None:
         """This client's slot, drawn once for a plan and remembered."""

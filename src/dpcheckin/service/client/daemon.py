@@ -11,30 +11,27 @@ logged: neither token, nor coin, nor data.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import signal
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.acceptance import Refused
+from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.config import ClientConfig
-from dpcheckin.service.client.connection import (
-    Connection,
-    ShufflerUnreachable,
-    Unauthorized,
-    open_client,
-)
+from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, Unauthorized
 from dpcheckin.service.client.core import Agent, PlanReplaced
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.client.parts import Action, Entered, Part
-from dpcheckin.service.client.timekeeping import Clock, Timekeeper
-from dpcheckin.service.client.token_fetching import IssuerUnreachable, TokenFetcher
+from dpcheckin.service.client.timekeeping import (
+    LARGEST_PAUSE,
+    UNKNOWN_PAUSES,
+    Clock,
+    Timekeeper,
+)
+from dpcheckin.service.client.token_fetching import TokenFetcher, TokenKeeper
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.tasks import ClientTask, JoiningTask
 from dpcheckin.service.wire.documents import RoundDocument
@@ -43,9 +40,6 @@ from dpcheckin.service.wire.problems import TRANSIENT, Problem
 log = logging.getLogger("dpcheckin.client")
 
 LEDGER = "client.ledger"
-_LARGEST_PAUSE = 30.0
-_UNKNOWN_PAUSES = (60.0, 3600.0)
-"""Seconds between requests of a client whose token nobody knows: the first and the largest."""
 _MARGIN_SHARE = 0.15  # of the window, kept free for retries before it closes
 _LOOKS = 5  # for statements of void rounds before a budget that they may free is called spent
 
@@ -69,18 +63,13 @@ class Counts:
     seen: set[int] = field(default_factory=set)
 
 
-def http_client(config: ClientConfig, **options: Any) -> httpx.AsyncClient:
-    """A connection to the shuffler; certificates are always checked."""
-    return open_client(config.shuffler, config.authority, **options)
-
-
 class Daemon:
     """One agent and its connection. Several may share a connection in one process.
 
     Args:
         config: the owner's file.
         task: the owner's data and what is computed from it.
-        http: the connection; see `http_client`.
+        http: the connection; see `running.http_client`.
         clock: time, sleeping and working.
         issuer_http: the connection to the issuer; None: the same.
         agent: further arguments of `Agent`.
@@ -105,10 +94,11 @@ class Daemon:
         self.counts = Counts()
         self._most_reports: int | None = None
         self.ledger = ClientLedger(config.state / LEDGER)
-        self._tokens: TokenFetcher | None = None
+        self._tokens: TokenKeeper | None = None
         if config.issuer is not None:
             wallet = TokenWallet(config.state)
-            self._tokens = TokenFetcher(config.issuer, wallet, issuer_http or http)
+            fetcher = TokenFetcher(config.issuer, wallet, issuer_http or http)
+            self._tokens = TokenKeeper(fetcher, self._time, config.poll_seconds)
             agent["wallet"] = wallet
         self.agent = Agent(config, self.ledger, self._source, **agent)
 
@@ -120,11 +110,11 @@ class Daemon:
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Take part until `stop` is set; raises `Refused` when this client will not go on."""
-        pause, unknown = self.config.poll_seconds, _UNKNOWN_PAUSES[0]
+        pause, unknown = self.config.poll_seconds, UNKNOWN_PAUSES[0]
         while stop is None or not stop.is_set():
             try:
                 until = await self.once()
-                pause, unknown = self.config.poll_seconds, _UNKNOWN_PAUSES[0]
+                pause, unknown = self.config.poll_seconds, UNKNOWN_PAUSES[0]
                 if until is None:
                     await self._time.sleep_about(pause)
                 else:
@@ -133,11 +123,15 @@ class Daemon:
             except Unauthorized as problem:
                 log.error("%s; asking again in about %d seconds", problem, unknown)
                 await self._time.sleep_about(unknown)
-                unknown = min(2 * unknown, _UNKNOWN_PAUSES[1])
-            except ShufflerUnreachable as problem:
-                log.warning("shuffler not reached, trying again: %s", problem)
+                unknown = min(2 * unknown, UNKNOWN_PAUSES[1])
+            except (ShufflerUnreachable, NotBelieved) as problem:
+                believed = not isinstance(problem, NotBelieved)
+                if not believed and self.agent.joined is None:
+                    raise  # never heard of its analyzer: rather the owner's file that is wrong
+                said = "not reached" if believed else "not believed"
+                log.warning("shuffler %s, trying again: %s", said, problem)
                 await self._time.sleep_about(pause)
-                pause = min(2 * pause, _LARGEST_PAUSE)
+                pause = min(2 * pause, LARGEST_PAUSE)
 
     # --- one round ----------------------------------------------------------------------------
 
@@ -149,7 +143,8 @@ class Daemon:
         await self._look_for_void_rounds()
         if not self._may_go_on():
             return None
-        await self._refill_tokens()
+        if self._tokens is not None and agent.joined is not None:
+            await self._tokens.refill(agent.joined.plan, agent.last_round + 1)
         found = await self._current()
         if found is None or agent.is_done(found):
             return None if found is None else found.closes
@@ -207,20 +202,9 @@ class Daemon:
         joined, most = self.agent.joined, self._most_reports
         return joined is not None and most is not None and self.ledger.reports_of(joined.id) >= most
 
-    async def _refill_tokens(self) -> None:
-        """Before a round is looked at, and whatever coins will say: who asks when says nothing."""
-        if self._tokens is not None and self.agent.joined is not None:
-            try:
-                await self._tokens.refill(self.agent.joined.plan, self.agent.last_round + 1)
-            except IssuerUnreachable as problem:
-                log.warning("no tokens fetched, trying again: %s", problem)
-
     async def _has_token(self, found: RoundDocument) -> bool:
         if self._tokens is not None:
-            try:
-                await self._tokens.token_for(found)
-            except IssuerUnreachable as problem:
-                log.warning("no token fetched: %s", problem)
+            await self._tokens.look_for(found)
         if self.agent.has_token(found):
             return True
         self.counts.without_token += 1
@@ -325,33 +309,3 @@ class Daemon:
                 return False
             await self._time.sleep(wait)
             pause *= 2
-
-
-def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
-    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed.
-
-    Args:
-        config: the owner's file.
-        task: the owner's data and what is computed from it.
-    """
-    Path(config.state).mkdir(parents=True, exist_ok=True)
-
-    async def work() -> Counts:
-        async with contextlib.AsyncExitStack() as lines:
-            http = await lines.enter_async_context(http_client(config))
-            issuer_http = None
-            if config.issuer is not None:
-                made = open_client(config.issuer.address, config.issuer.authority)
-                issuer_http = await lines.enter_async_context(made)
-            daemon = Daemon(config, task, http, issuer_http=issuer_http)
-            held.callback(daemon.close)
-            working = asyncio.create_task(daemon.run())
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)
-            await asyncio.wait([working])
-            if not working.cancelled():
-                working.result()  # raises why this client will not go on
-            return daemon.counts
-
-    # the ledger is given back last: a thread may still be writing down the round
-    with contextlib.ExitStack() as held:
-        return asyncio.run(work())

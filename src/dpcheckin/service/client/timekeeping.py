@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from dpcheckin.service.client.parts import Part
 
 log = logging.getLogger("dpcheckin.client")
 
+LARGEST_PAUSE = 30.0
+"""Seconds between two attempts to reach somebody who does not answer."""
+UNKNOWN_PAUSES = (60.0, 3600.0)
+"""Seconds between requests of a client whose token nobody knows: the first and the largest."""
 _WRONG_CLOCK = 30.0
 """Seconds between this clock and the shuffler's from which on the shuffler's is used."""
 
@@ -83,3 +88,33 @@ class Timekeeper:
     def about(self, seconds: float) -> float:
         """Between half and one and a half times as many."""
         return seconds * (0.5 + float(self._source.uniform(1)[0]))
+
+
+class Backoff:
+    """Pauses between attempts that fail: each twice as long as the one before, up to a limit.
+
+    Args:
+        time: by which they are kept.
+        first: seconds.
+        largest: seconds.
+    """
+
+    def __init__(self, time: Timekeeper, first: float, largest: float) -> None:
+        self._time, self._first, self._largest = time, first, largest
+        self._next, self._until = first, -math.inf
+
+    @property
+    def over(self) -> bool:
+        """May be tried now."""
+        return self._time.now() >= self._until
+
+    def failed(self) -> float:
+        """Begin a pause; about so many seconds."""
+        pause = min(self._next, self._largest)
+        self._until = self._time.now() + self._time.about(pause)
+        self._next = 2 * pause
+        return pause
+
+    def reset(self) -> None:
+        """It went well."""
+        self._next, self._until = self._first, -math.inf

@@ -1,29 +1,44 @@
 """How a client fetches its tokens: whenever few are left, whatever its coin will say.
 
 What the issuer sees is who asks and when, and neither depends on the client's coin or data. The
-issuer's answers are believed only under the signature of the identity in the owner's file.
+issuer's answers are believed only under the signature of the identity in the owner's file. An
+issuer that does not answer, or does not know this client, is asked again later and later.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable
 from typing import Any
 
 import httpx
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.service.client.connection import Connection, ShufflerUnreachable
+from dpcheckin.service.client.timekeeping import (
+    LARGEST_PAUSE,
+    UNKNOWN_PAUSES,
+    Backoff,
+    Timekeeper,
+)
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.settings_file import IssuerAccess
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.documents import MODULUS_BYTES, PlanDocument, RoundDocument
 from dpcheckin.service.wire.fields import hex_bytes
-from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.problems import Malformed, Problem
 from dpcheckin.service.wire.signing import read_signed_bytes
 from dpcheckin.service.wire.tokens import TokenKeysDocument
+
+log = logging.getLogger("dpcheckin.client")
 
 
 class IssuerUnreachable(ServiceError):
     """No tokens could be fetched; the agent tries again."""
+
+
+class UnknownToIssuer(IssuerUnreachable):
+    """The issuer does not know this client's access token: revoked, or another issuer."""
 
 
 class TokenFetcher:
@@ -98,6 +113,8 @@ class TokenFetcher:
         if answer.status == 200:
             return answer.body
         said = answer.problem
+        if said is Problem.UNAUTHORIZED:
+            raise UnknownToIssuer("the issuer does not know this client's access token")
         raise IssuerUnreachable(said.slug if said else str(answer.status))
 
 
@@ -111,3 +128,52 @@ def _signatures(body: bytes, count: int) -> list[bytes | None]:
         return [None if one is None else bytes.fromhex(check("signature", one)) for one in found]
     except Malformed as problem:
         raise IssuerUnreachable(str(problem)) from None
+
+
+class TokenKeeper:
+    """Sees to it that there are tokens, says what goes wrong, and does not ask again too soon.
+
+    Args:
+        fetcher: asks the issuer.
+        time: by which pauses are kept.
+        poll_seconds: the first pause after a failure.
+    """
+
+    def __init__(self, fetcher: TokenFetcher, time: Timekeeper, poll_seconds: float) -> None:
+        self._fetcher, self._time = fetcher, time
+        self._away = Backoff(time, poll_seconds, LARGEST_PAUSE)
+        self._unknown = Backoff(time, *UNKNOWN_PAUSES)
+
+    async def refill(self, plan: PlanDocument, from_round: int) -> None:
+        """Before a round is looked at, and whatever coins will say: who asks when says nothing.
+
+        Args:
+            plan: has an issuer.
+            from_round: the round after the last one that this client has seen.
+        """
+        if self._may_ask():
+            await self._try(self._fetcher.refill(plan, from_round))
+
+    async def look_for(self, found: RoundDocument) -> None:
+        """Fetch the token of a round that is open, if it is missing.
+
+        Args:
+            found: the round, which names its token key.
+        """
+        if self._may_ask():
+            await self._try(self._fetcher.token_for(found))
+
+    def _may_ask(self) -> bool:
+        return self._away.over and self._unknown.over
+
+    async def _try(self, asking: Awaitable[Any]) -> None:
+        try:
+            await asking
+        except UnknownToIssuer as problem:
+            log.error("%s; asking again in about %d seconds", problem, self._unknown.failed())
+        except IssuerUnreachable as problem:
+            pause = self._away.failed()
+            log.warning("no tokens fetched, trying again in about %.1f seconds: %s", pause, problem)
+        else:
+            self._away.reset()
+            self._unknown.reset()

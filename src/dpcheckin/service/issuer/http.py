@@ -1,7 +1,7 @@
 """The issuer's HTTP shell: who asks, how often, how much; everything else is the core's.
 
-Connections are guarded by what guards the shuffler's (`shuffler.http.guard`), answers have its
-form, and refusals are of its closed list. The log names no client.
+Connections, bodies and answers are those of every party (`service.web`), refusals are of the same
+closed list. The log names no client.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any, NoReturn
 
 from starlette.applications import Starlette
@@ -21,23 +21,32 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from dpcheckin.service.issuer.core import Issuer
-from dpcheckin.service.shuffler.http.app import (
-    ClientDisconnected,
-    declared_length,
+from dpcheckin.service.storage import Health, StorageBusy, StorageFailure
+from dpcheckin.service.web.limits import Buckets, Limits
+from dpcheckin.service.web.replies import empty, json_reply, reply
+from dpcheckin.service.web.requests import (
+    Endpoint,
+    answering,
+    body_of,
     header,
-    read_body,
+    hex_in,
+    not_found,
+    number_in,
 )
-from dpcheckin.service.shuffler.http.limits import Buckets, Limits
-from dpcheckin.service.shuffler.http.replies import empty, json_reply, problem_response, reply
-from dpcheckin.service.shuffler.http.routes import hex_in, number_in
-from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
-from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT
 from dpcheckin.service.wire.credentials import bearer_digest, equal_digests
 from dpcheckin.service.wire.problems import Problem, Refusal, refuse
 
 LOGGER = logging.getLogger("dpcheckin.issuer")
 _TICK_SECONDS = 0.5
-Endpoint = Callable[[Request], Awaitable[Response]]
+_COUNTED = (
+    "issued",
+    "refused",
+    "storage_failures",
+    "errors",
+    "timeouts",
+    "slow_readers",
+    "connections_refused",
+)
 
 
 class Front:
@@ -59,8 +68,8 @@ class Front:
     ) -> None:
         self.core, self._analyzer = core, analyzer
         self.limits = limits or Limits()
-        self.counts: Counter[str] = Counter(issued=0, refused=0, storage_failures=0, errors=0)
-        self.storage_ok = True
+        self.counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
+        self.health = Health(monotonic)
         self._clients: dict[bytes, bytes] = {}
         self._version: int | None = None
         self._per_client = Buckets(self.limits.requests_per_second, self.limits.burst, monotonic)
@@ -69,16 +78,22 @@ class Front:
         )
 
     def refresh(self) -> None:
-        """Read the list of clients again if it has changed."""
+        """Read the list of clients again if it has changed; after a failure, try to write."""
+        store = self.core.store
         try:
-            version = self.core.store.clients_version()
+            version = store.clients_version()
             if version != self._version:
-                self._clients = self.core.store.clients()
+                self._clients = store.clients()
                 self._version = version
-            self.storage_ok = True
+            if self.health.worth_a_probe:
+                store.probe()
+                self.health.stored()
         except (StorageBusy, StorageFailure) as problem:
-            self.storage_ok = isinstance(problem, StorageBusy)
             self.failed(problem)
+
+    def count(self, name: str) -> None:
+        """One more of something; names may end with `_total`."""
+        self.counts[name.removesuffix("_total")] += 1
 
     def client(self, request: Request) -> bytes:
         """The client who asks, if it may."""
@@ -105,10 +120,14 @@ class Front:
         if isinstance(problem, Refusal):
             self.counts["refused"] += 1
             return problem.problem
-        if isinstance(problem, StorageBusy | StorageFailure):
+        if isinstance(problem, StorageBusy):
+            LOGGER.warning("storage busy: %s", problem)
+            return Problem.BUSY
+        if isinstance(problem, StorageFailure):
+            self.health.failed()
             self.counts["storage_failures"] += 1
             LOGGER.error("storage: %s", problem)
-            return Problem.BUSY if isinstance(problem, StorageBusy) else Problem.STORAGE
+            return Problem.STORAGE
         self.counts["errors"] += 1
         LOGGER.error("internal error", exc_info=problem)
         return Problem.BUSY
@@ -116,7 +135,7 @@ class Front:
     def metrics(self) -> str:
         """In the Prometheus text format; no identities."""
         figures = {f"{name}_total": value for name, value in self.counts.items()}
-        figures |= {"clients": len(self._clients), "storage_ok": int(self.storage_ok)}
+        figures |= {"clients": len(self._clients), "storage_ok": int(self.health.ok)}
         return "".join(f"dpcheckin_issuer_{name} {value}\n" for name, value in figures.items())
 
 
@@ -128,7 +147,7 @@ class Routes:
 
     async def put_plan(self, request: Request) -> Response:
         self._front.analyzer(request)
-        await asyncio.to_thread(self._core.register, await _body(request))
+        await asyncio.to_thread(self._core.register, await body_of(request))
         return empty(201)
 
     async def open_round(self, request: Request) -> Response:
@@ -144,25 +163,11 @@ class Routes:
 
     async def post_tokens(self, request: Request) -> Response:
         client, plan = self._front.client(request), hex_in(request, "plan", 32)
-        body = await _body(request)
+        body = await body_of(request)
         answer = await asyncio.to_thread(self._core.issue, client, plan, body)
-        self._front.counts["issued"] += 1
+        self._front.health.stored()
+        self._front.count("issued")
         return reply(answer)
-
-    def answering(self, endpoint: Endpoint) -> Endpoint:
-        """The endpoint, with every failure turned into one of the known problems."""
-
-        async def answer(request: Request) -> Response:
-            request.state.read = request.method == "GET"
-            try:
-                return await endpoint(request)
-            except ClientDisconnected:
-                return problem_response(Problem.MALFORMED, hang_up=True)
-            except Exception as problem:
-                found = self._front.failed(problem)
-                return problem_response(found, hang_up=not request.state.read)
-
-        return answer
 
     def table(self) -> list[Route]:
         """Path, method and endpoint."""
@@ -172,20 +177,10 @@ class Routes:
             ("GET", "/v1/plans/{plan}/keys", self.get_keys),
             ("POST", "/v1/plans/{plan}/tokens", self.post_tokens),
         ]
-        return [Route(path, self.answering(made), methods=[method]) for method, path, made in lines]
-
-
-async def _body(request: Request) -> bytes:
-    length = declared_length(request.scope)
-    if length is not None and length > LARGEST_DOCUMENT:
-        refuse(Problem.TOO_LARGE)
-    body = await read_body(request.receive, LARGEST_DOCUMENT)
-    request.state.read = True
-    return body
-
-
-async def _not_found(request: Request, problem: Exception) -> Response:
-    return problem_response(Problem.NOT_FOUND, hang_up=request.method not in ("GET", "HEAD"))
+        return [
+            Route(path, answering(made, self._front.failed), methods=[method])
+            for method, path, made in lines
+        ]
 
 
 def issuer_app(front: Front, tick_seconds: float = _TICK_SECONDS) -> Starlette:
@@ -212,7 +207,7 @@ def issuer_app(front: Front, tick_seconds: float = _TICK_SECONDS) -> Starlette:
 
     app = Starlette(
         routes=Routes(front).table(),
-        exception_handlers={HTTPException: _not_found},
+        exception_handlers={HTTPException: not_found},
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
@@ -223,7 +218,7 @@ def admin_app(front: Front) -> Starlette:
     """Health and metrics, for the operator, on a port of their own."""
 
     async def health(request: Request) -> Response:
-        ok = front.storage_ok
+        ok = front.health.ok
         return PlainTextResponse("ok\n" if ok else "storage\n", 200 if ok else 503)
 
     async def metrics(request: Request) -> Response:

@@ -90,6 +90,12 @@ class PrivateKey:
             raise SigningFailure("a signature did not verify")
         return signature.to_bytes(public.size, "big")
 
+    def check(self) -> None:
+        """Raise unless it signs: of a key that was changed no signature holds."""
+        if not (self.first > 2 and self.second > 2):
+            raise Malformed("a key is not the one that was written")
+        self.blind_sign((2).to_bytes(self.public.size, "big"))
+
     def _mask(self) -> tuple[int, int]:
         """A random number and its inverse; a divisor of the modulus never turns up."""
         mask = 1 + secrets.randbelow(self.public.modulus - 1)

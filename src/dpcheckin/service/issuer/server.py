@@ -16,19 +16,18 @@ import uvicorn
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import json_logs
-from dpcheckin.service.analyzer.keys import load_identity
+from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.files import check_folder, take_lock
+from dpcheckin.service.identity import load_identity
 from dpcheckin.service.issuer.core import Issuer
 from dpcheckin.service.issuer.http import LOGGER, Front, admin_app, issuer_app
 from dpcheckin.service.issuer.modular_power import OpenSslPower, best_power
 from dpcheckin.service.issuer.settings import LOCK, STORE, IssuerSettings
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.listening import listen
-from dpcheckin.service.shuffler.http.guard import Guard
-from dpcheckin.service.shuffler.http.limits import Limits
-from dpcheckin.service.shuffler.http.metrics import Metrics
-from dpcheckin.service.shuffler.settings import analyzer_token
 from dpcheckin.service.tls import Pair, server_context
+from dpcheckin.service.web.guard import Guard
+from dpcheckin.service.web.limits import Limits
 
 
 def build(settings: IssuerSettings, store: IssuerStore) -> Front:
@@ -74,7 +73,7 @@ def _configuration(app: Any, http: Any, keep_alive: int) -> uvicorn.Config:
 async def _run(
     settings: IssuerSettings, front: Front, public: socket.socket, admin: socket.socket
 ) -> None:
-    guard, inner_guard = (Guard(front.limits, Metrics()) for _ in range(2))
+    guard, inner_guard = (Guard(front.limits, front.count) for _ in range(2))
     keep_alive = front.limits.keep_alive_seconds
     outer = _configuration(issuer_app(front), guard.protocol(), keep_alive)
     outer.load()
@@ -124,6 +123,7 @@ def serve(settings: IssuerSettings) -> None:
     with contextlib.ExitStack() as stack:
         stack.callback(os.close, take_lock(settings.folder / LOCK))
         store = stack.enter_context(contextlib.closing(IssuerStore(settings.folder / STORE)))
+        store.verify()
         public = stack.enter_context(listen(settings.host, settings.port))
         admin = stack.enter_context(listen(settings.admin_host, settings.admin_port))
         asyncio.run(_run(settings, build(settings, store), public, admin))

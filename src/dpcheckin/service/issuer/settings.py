@@ -23,9 +23,9 @@ from typing import Any
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.issuer.core import DEFAULT_AHEAD
+from dpcheckin.service.listening import is_loopback
 from dpcheckin.service.settings_file import SettingsFile
-from dpcheckin.service.shuffler.http.limits import Limits
-from dpcheckin.service.shuffler.settings import is_loopback
+from dpcheckin.service.web.limits import Limits
 from dpcheckin.service.wire.fields import hex_bytes
 from dpcheckin.service.wire.problems import Malformed
 from dpcheckin.service.wire.tokens import MOST_KEYS

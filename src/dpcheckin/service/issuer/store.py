@@ -18,8 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.service.issuer.private_keys import PrivateKey
-from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
+from dpcheckin.service.issuer.private_keys import PrivateKey, SigningFailure
+from dpcheckin.service.storage import StorageFailure, damaged, translated
+from dpcheckin.service.wire.canonical import parse
+from dpcheckin.service.wire.documents import PlanDocument
+from dpcheckin.service.wire.fields import integer
+from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.signing import read_signed
 
 SCHEMA_VERSION = "1"
 _CLIENT_BYTES = 16
@@ -45,18 +50,6 @@ class Asked:
     """Digest of the blinded message."""
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as problem:
-        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-        kind = StorageBusy if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) else None
-        raise (kind or StorageFailure)(f"SQLite: {problem}") from problem
-    except sqlite3.DatabaseError as problem:
-        raise StorageFailure(f"SQLite: {problem}") from problem
-
-
 class IssuerStore:
     """One file; several processes may have it open.
 
@@ -70,13 +63,20 @@ class IssuerStore:
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as problem:
             raise StorageFailure(f"cannot open {file}: {problem.strerror}") from problem
-        with _translated():
+        with translated():
             self._connection = sqlite3.connect(
                 file, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
-                self._connection.execute(f"PRAGMA {pragma}")
-            self._check_sound(file)
+            try:
+                self._prepare(file)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self, file: Path) -> None:
+        """Set the file up; one that a newer release has written is not touched."""
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON"):
+            self._connection.execute(f"PRAGMA {pragma}")
         with self._writing() as run:
             for statement in _SCHEMA:
                 run(statement)
@@ -87,13 +87,35 @@ class IssuerStore:
             (version,) = run("SELECT value FROM about WHERE name = 'version'").fetchone()
             if version != SCHEMA_VERSION:
                 raise StorageFailure(
-                    f"{file} is of version {version}, this program knows {SCHEMA_VERSION}"
+                    f"{file} is of version {str(version)[:20]}, this program knows "
+                    f"{SCHEMA_VERSION}: run the release that wrote it, or a newer one "
+                    "(docs/upgrading.md)"
                 )
 
-    def _check_sound(self, file: Path) -> None:
-        found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != ("ok",):
-            raise StorageFailure(f"{file} is damaged: {found[0]}")
+    def verify(self) -> None:
+        """Read everything that is served; raises `StorageFailure` if it makes no sense.
+
+        Every page and index, every plan against its id, every key by a signature. A client's
+        changed digest is not found, and locks that client out.
+        """
+        said = self._read("PRAGMA integrity_check(1)")
+        if said != [("ok",)]:
+            raise damaged(str(said[0][0]).replace("*** in database main ***", ""))
+        try:
+            self.clients_version()
+            for plan, document, first in self._read("SELECT id, document, next_round FROM plans"):
+                integer(0)("next_round", first)
+                if read_signed(PlanDocument, parse(document), None).id != plan:
+                    raise Malformed("a plan is not the one that was written")
+            for (primes,) in self._read("SELECT primes FROM keys"):
+                PrivateKey.from_bytes(primes).check()
+        except (Malformed, SigningFailure, ValueError, TypeError, IndexError) as problem:
+            raise damaged(str(problem) or "a value of the wrong type") from None
+
+    def probe(self) -> None:
+        """Write something that means nothing: raises `StorageFailure` when tokens would fail."""
+        with self._writing() as run:
+            run("INSERT OR REPLACE INTO about VALUES ('probe', ?)", (secrets.token_hex(8),))
 
     def close(self) -> None:
         """Give the file back."""
@@ -102,7 +124,7 @@ class IssuerStore:
 
     @contextmanager
     def _writing(self) -> Iterator[Any]:
-        with self._lock, _translated():
+        with self._lock, translated():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection.execute
@@ -113,7 +135,7 @@ class IssuerStore:
                 raise
 
     def _read(self, statement: str, *values: Any) -> list[Any]:
-        with self._lock, _translated():
+        with self._lock, translated():
             return self._connection.execute(statement, values).fetchall()
 
     # --- clients ------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from dpcheckin.service.shuffler.records import (
     Submission,
 )
 from dpcheckin.service.shuffler.releasing import Releasing
-from dpcheckin.service.shuffler.stores.base import IdCollision, StorageFailure, Taken
+from dpcheckin.service.shuffler.stores.base import IdCollision, Taken
+from dpcheckin.service.storage import StorageFailure
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.problems import Problem, refuse
 from dpcheckin.service.wire.signing import signed_bytes

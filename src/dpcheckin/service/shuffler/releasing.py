@@ -15,7 +15,7 @@ import numpy as np
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.rounds import CHUNK_BYTES, Release, Rounds
-from dpcheckin.service.shuffler.stores.base import StorageFailure
+from dpcheckin.service.storage import StorageFailure
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import SHARES, KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.wire.envelope import Sizes

@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpcheckin.service.shuffler.chance import Chance
 from dpcheckin.service.shuffler.records import BY_BATCH, BY_POPULATION, RoundRecord, State
-from dpcheckin.service.shuffler.stores.base import StorageBusy, Store, Transaction
+from dpcheckin.service.shuffler.stores.base import Store, Transaction
+from dpcheckin.service.storage import StorageBusy
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument

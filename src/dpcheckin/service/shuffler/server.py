@@ -14,6 +14,7 @@ from pathlib import Path
 import uvicorn
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.files import without_password
 from dpcheckin.service.identity import load_identity
 from dpcheckin.service.listening import listen
@@ -21,14 +22,14 @@ from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import logs
 from dpcheckin.service.shuffler.http.app import Front
-from dpcheckin.service.shuffler.http.guard import Guard
 from dpcheckin.service.shuffler.http.routes import admin_app, shuffler_app
 from dpcheckin.service.shuffler.rounds import Settled
-from dpcheckin.service.shuffler.settings import Settings, analyzer_token
+from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
 from dpcheckin.service.tls import Pair, server_context
+from dpcheckin.service.web.guard import Guard
 
 
 def open_store(address: str) -> Store:
@@ -98,8 +99,8 @@ def _configuration(app: object, settings: Settings, http: object) -> uvicorn.Con
 async def _run(
     settings: Settings, front: Front, public: socket.socket, admin: socket.socket
 ) -> None:
-    guard = Guard(settings.limits, front.metrics, budget=front.budget)
-    inner_guard = Guard(settings.limits, front.metrics)
+    guard = Guard(settings.limits, front.metrics.add, budget=front.budget)
+    inner_guard = Guard(settings.limits, front.metrics.add)
     outer = _configuration(shuffler_app(front), settings, guard.protocol())
     outer.load()
     if not settings.dev:

@@ -8,7 +8,6 @@ enough to begin with.
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import os
 import re
 import tomllib
@@ -18,12 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.files import check_secret, make_folder, write_secret
-from dpcheckin.service.shuffler.http.limits import Limits
-from dpcheckin.service.wire.credentials import new_token, token_digest
+from dpcheckin.service.listening import is_loopback
+from dpcheckin.service.web.limits import Limits
 
 SETTINGS_FILE = "shuffler.toml"
-TOKEN_FILE = "analyzer.token"
 ENVIRONMENT = "DPCHECKIN_SHUFFLER_"
 
 
@@ -86,16 +83,6 @@ class Settings:
     def resolved(self, path: str) -> Path:
         """A path in the settings file is relative to the folder."""
         return self.folder / path
-
-
-def is_loopback(host: str) -> bool:
-    """Does only this machine reach it?"""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 _KINDS: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
@@ -165,13 +152,3 @@ def _converted(name: str, text: str, kind: type) -> Any:
         return kind(text)
     except ValueError:
         raise InvalidParameter(name, text, f"of type {kind.__name__}") from None
-
-
-def analyzer_token(folder: Path) -> bytes:
-    """Digest of the analyzer's token; the token is made on first use."""
-    file = folder / TOKEN_FILE
-    if not file.is_file():
-        make_folder(folder)
-        write_secret(file, new_token().encode() + b"\n")
-    check_secret("analyzer_token", file)
-    return token_digest(file.read_bytes().strip())

@@ -1,19 +1,17 @@
 """Plan, key and round documents: what the analyzer announces, under its signature.
 
-A document is a frozen value with an id (the digest of its canonical bytes). Reading one checks
-every field; an unknown or missing field is an error, so that two parties never disagree about what
-they have agreed to. What a plan *costs* is not decided here.
+What a document is stands in `document_kinds`. What a plan *costs* is not decided here.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from dpcheckin.service.wire.canonical import canonical, digest
+from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.crowd import check_crowd, honest_clients
+from dpcheckin.service.wire.document_kinds import Document, FlatDocument, given_fields
 from dpcheckin.service.wire.fields import (
     Check,
     hex_bytes,
@@ -133,11 +131,6 @@ def _check_encoding(protocol: str, randomizer: Mapping[str, Any]) -> None:
         )
 
 
-def _given(value: Mapping[str, Any], optional: Mapping[str, Check]) -> dict[str, Check]:
-    """Of the fields that may be missing, those that are there."""
-    return {name: check for name, check in optional.items() if name in value}
-
-
 def _check_issuer(found: Mapping[str, Any]) -> None:
     """What a plan with an issuer cannot have."""
     if "issuer" not in found:
@@ -152,38 +145,6 @@ def _check_issuer(found: Mapping[str, Any]) -> None:
         raise not_allowed(
             "plan.cover", False, "true with an issuer: who has no token must not count as present"
         )
-
-
-class Document(ABC):
-    """What the kinds of document have in common."""
-
-    type: ClassVar[str]
-
-    @classmethod
-    @abstractmethod
-    def from_object(cls, value: Any) -> Self:
-        """Read a JSON value and check it; `from_object(document.to_object()) == document`.
-
-        Args:
-            value: what `canonical.parse` gave.
-        """
-
-    @abstractmethod
-    def fields(self) -> dict[str, Any]:
-        """Everything but the type."""
-
-    def to_object(self) -> dict[str, Any]:
-        """As it stands in JSON."""
-        return {"type": self.type, **self.fields()}
-
-    def to_bytes(self) -> bytes:
-        """Canonical bytes."""
-        return canonical(self.to_object())
-
-    @property
-    def id(self) -> bytes:
-        """Digest of the canonical bytes."""
-        return digest(self.to_bytes())
 
 
 @dataclass(frozen=True)
@@ -233,7 +194,7 @@ class PlanDocument(Document):
         given = mapping("plan", value)
         protocol = one_of(*PROTOCOLS)("plan.protocol", given.get("protocol"))
         participation = _participation(protocol)
-        optional = _given(given, _PLAN_ISSUER)
+        optional = given_fields(given, _PLAN_ISSUER)
         found = read_fields("plan", given, _PLAN_FIELDS | participation | optional)
         _check_encoding(protocol, found["randomizer"])
         check_crowd(found)
@@ -275,31 +236,6 @@ class PlanDocument(Document):
     def keeps_one(self) -> bool:
         """Of each round only one uniformly chosen report reaches the analyzer."""
         return self.protocol in _KEEP_ONE
-
-
-class FlatDocument(Document):
-    """A document whose fields stand in JSON as they stand in the value."""
-
-    checks: ClassVar[Mapping[str, Check]]
-    optional: ClassVar[Mapping[str, Check]] = {}
-    """Fields that may be missing; they are None then."""
-
-    @classmethod
-    def from_object(cls, value: Any) -> Self:
-        given = _given(mapping(cls.type, value), cls.optional)
-        found = read_fields(cls.type, value, {**cls.checks, **given})
-        cls.check_together(found)
-        del found["type"]
-        return cls(**found)
-
-    @classmethod
-    @abstractmethod
-    def check_together(cls, found: Mapping[str, Any]) -> None:
-        """What no field shows alone."""
-
-    def fields(self) -> dict[str, Any]:
-        there = [name for name in self.optional if getattr(self, name) is not None]
-        return {name: getattr(self, name) for name in (*self.checks, *there) if name != "type"}
 
 
 @dataclass(frozen=True)

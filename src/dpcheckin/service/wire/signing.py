@@ -14,7 +14,8 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT, canonical, parse
-from dpcheckin.service.wire.documents import Document, KeyDocument, PlanDocument
+from dpcheckin.service.wire.document_kinds import Document
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
 D = TypeVar("D", bound=Document)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
-from dpcheckin.service.wire.documents import Document
+from dpcheckin.service.wire.document_kinds import Document
 from dpcheckin.service.wire.fields import (
     Check,
     hex_bytes,

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpcheckin.service.wire.blind_signatures import PublicKey
-from dpcheckin.service.wire.documents import MODULUS_BYTES, TOKEN_BYTES, FlatDocument
+from dpcheckin.service.wire.document_kinds import FlatDocument
+from dpcheckin.service.wire.documents import MODULUS_BYTES, TOKEN_BYTES
 from dpcheckin.service.wire.fields import Check, hex_bytes, integer, not_allowed, one_of
 from dpcheckin.service.wire.problems import Malformed
 

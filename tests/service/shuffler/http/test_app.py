@@ -9,11 +9,11 @@ import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http.app import Front, ModelCache, upkeep
-from dpcheckin.service.shuffler.http.limits import Limits
 from dpcheckin.service.shuffler.http.routes import admin_app, shuffler_app
-from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.storage import StorageBusy, StorageFailure
+from dpcheckin.service.web.limits import Limits
 from dpcheckin.service.wire.credentials import token_digest
 from dpcheckin.service.wire.problems import Problem, Refusal, problem_in
 from service.asgi import ask

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http.app import Front
-from dpcheckin.service.shuffler.http.limits import Limits
 from dpcheckin.service.shuffler.http.routes import shuffler_app
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.web.limits import Limits
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import digest, parse
 from dpcheckin.service.wire.credentials import token_digest
@@ -348,7 +348,7 @@ def test_garbage_on_the_line_breaks_nothing(tmp_path: Path, count: int) -> None:
             for _ in range(chance.randrange(1, 6)):
                 place = chance.randrange(len(data))
                 data[place : place + chance.randrange(3)] = chance.randbytes(chance.randrange(3))
-            with socket.create_connection(("127.0.0.1", shuffler.port), timeout=10) as line:
+            with socket.create_connection(("127.0.0.1", shuffler.port), timeout=120) as line:
                 try:
                     line.sendall(data)
                     line.shutdown(socket.SHUT_WR)

@@ -20,6 +20,7 @@ from service.cli_runner import Cli
 from service.shuffler_process import (
     COMMAND,
     Caller,
+    MovedClock,
     ShufflerProcess,
     free_port,
     open_round,
@@ -35,27 +36,19 @@ CLIENTS = 6
 class Scene:
     """A running shuffler with an open round and enrolled clients."""
 
-    def __init__(self, folder: Path) -> None:
-        self.shuffler = ShufflerProcess(folder, HEADER_SECONDS="1", BODY_SECONDS="2").start()
+    def __init__(self, folder: Path, **limits: str) -> None:
+        self.shuffler = ShufflerProcess(folder, **limits).start()
         self.tokens = self.shuffler.enroll(CLIENTS)
         self.shuffler.wait_for_clients(CLIENTS)
         self.call = self.shuffler.analyzer()
         self.analyzer = Analyzer.of(population=2, minimum_batch=1, rounds=1000)
         publish(self.call, self.analyzer)
-        self.number = -1
-        self.next_round()
-
-    def next_round(self, seconds: float = 300.0) -> int:
-        """Waits for the end of the last one."""
-        if self.number >= 0:
-            wait_until(lambda: state(self.call, self.number)["state"] != "open")
-        self.number += 1
-        open_round(self.call, self.analyzer, self.number, seconds)
-        return self.number
+        self.number = 0
+        open_round(self.call, self.analyzer, self.number, 7200.0)
 
     def raw(self, request: bytes) -> bytes:
         """What the shuffler sends on a connection of its own, until it hangs up."""
-        with socket.create_connection(("127.0.0.1", self.shuffler.port), timeout=20) as line:
+        with socket.create_connection(("127.0.0.1", self.shuffler.port), timeout=120) as line:
             line.sendall(request)
             found = b""
             while part := line.recv(65536):
@@ -68,6 +61,15 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     made = Scene(tmp_path_factory.mktemp("shuffler"))
     yield made
     assert made.shuffler.metrics()["internal_errors_total"] == 0
+    assert made.shuffler.stop() == 0
+
+
+@pytest.fixture
+def impatient(tmp_path: Path) -> Iterator[Scene]:
+    """One that drops slow requests soon; nothing else is asked of it, as any request may be slow
+    on a busy machine."""
+    made = Scene(tmp_path, HEADER_SECONDS="1", BODY_SECONDS="2")
+    yield made
     assert made.shuffler.stop() == 0
 
 
@@ -269,26 +271,27 @@ def test_a_chunked_report_of_the_right_size_is_taken(scene: Scene) -> None:
     assert answer.startswith(b"HTTP/1.1 202")
 
 
-def test_half_sent_headers_and_bodies_are_dropped_and_nothing_is_kept(scene: Scene) -> None:
+def test_half_sent_headers_and_bodies_are_dropped_and_nothing_is_kept(impatient: Scene) -> None:
     """Slowloris: a header without end, a body without end, silence; each ends by itself."""
+    scene = impatient
     body = scene.analyzer.report(scene.number, 4)
     whole = request("PUT", f"/v1/rounds/{scene.number}/report", scene.tokens[4], body)
     before = scene.shuffler.metrics()["timeouts_total"]
     for part in (b"", whole[:20], whole[: len(whole) - 10]):
         start = time.monotonic()
         answer = scene.raw(part)
-        assert 0.5 < time.monotonic() - start < 15
+        assert time.monotonic() - start > 0.5, "it had its time"
         assert problem_of(answer) is Problem.MALFORMED
     assert scene.shuffler.metrics()["timeouts_total"] == before + 3
     with socket.create_connection(("127.0.0.1", scene.shuffler.port)) as line:
         line.sendall(whole[:-10])  # and hung up in the middle
-    assert scene.raw(whole).startswith(b"HTTP/1.1 202")  # so nothing of it had been taken
+    wait_until(lambda: scene.raw(whole).startswith(b"HTTP/1.1 202"))  # nothing of it was taken
 
 
 def test_a_slow_but_steady_client_is_served(scene: Scene) -> None:
     number, token = scene.number, scene.tokens[2]
     whole = request("GET", "/v1/round", token)
-    with socket.create_connection(("127.0.0.1", scene.shuffler.port), timeout=20) as line:
+    with socket.create_connection(("127.0.0.1", scene.shuffler.port), timeout=120) as line:
         for place in range(0, len(whole), 40):
             line.sendall(whole[place : place + 40])
             time.sleep(0.05)
@@ -378,7 +381,7 @@ def test_tls_serves_those_who_trust_its_certificate(tmp_path: Path, cli: Cli) ->
         token = Path(said["analyzer_token_file"]).read_text().strip()
 
         def status(context: ssl.SSLContext) -> int:
-            line = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
+            line = http.client.HTTPSConnection("127.0.0.1", port, timeout=120, context=context)
             try:
                 line.request("GET", "/v1/rounds/0", headers={"authorization": f"Bearer {token}"})
                 return line.getresponse().status
@@ -398,23 +401,24 @@ def test_tls_serves_those_who_trust_its_certificate(tmp_path: Path, cli: Cli) ->
             Caller(port).get("/v1/plan")
     finally:
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 # --- a whole round --------------------------------------------------------------------------
 
 
 def test_a_whole_round_over_http(scene: Scene) -> None:
-    shuffler = scene.shuffler
-    with ShufflerProcess(shuffler.folder.with_name("whole"), "memory:") as fresh:
+    folder = scene.shuffler.folder
+    clock = MovedClock(folder.with_name("clock"))
+    with ShufflerProcess(folder.with_name("whole"), "memory:", clock.program) as fresh:
         call = fresh.analyzer()
         analyzer = Analyzer.of(population=2, minimum_batch=0)
         publish(call, analyzer)
-        closes = open_round(call, analyzer, 0, 0.5)
+        open_round(call, analyzer, 0, 3600.0)
         assert call.get("/v1/rounds/0").json()["state"] == "open"
         early = call.post("/v1/rounds/0/claim", CHARGE)
         assert problem_in(early.content) is Problem.ROUND_OPEN
-        wait_until(lambda: time.time() > closes)
+        clock.jump(7200.0)
         assert state(call, 0) == {
             "state": "void",
             "present": 0,

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from dpcheckin.service.shuffler import server
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.stores import schema
-from dpcheckin.service.shuffler.stores.base import StorageFailure, Store
+from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.sql_store import SqlStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.storage import StorageFailure
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from service.cli_runner import Cli
@@ -149,7 +151,17 @@ def test_whatever_is_damaged_nothing_but_one_line_comes_out(file: Path) -> None:
     assert noticed > 20
 
 
-def test_serve_ends_with_one_line(cli: Cli, file: Path) -> None:
+@pytest.fixture
+def no_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shuffler that would serve fails the test instead of serving for ever."""
+
+    def listen(host: str, port: int) -> Any:
+        raise AssertionError("it serves")
+
+    monkeypatch.setattr(server, "listen", listen)
+
+
+def test_serve_ends_with_one_line(cli: Cli, file: Path, no_service: None) -> None:
     flipped(file, _table_pages(file, "models")[0])
     options = ["--folder", str(file.parent), "--dev", "--port", "0", "--admin-port", "0"]
     ended = cli("shuffler", "serve", *options)
@@ -159,7 +171,9 @@ def test_serve_ends_with_one_line(cli: Cli, file: Path) -> None:
     assert "the database is damaged: " in lines[0]
 
 
-def test_a_second_shuffler_on_one_file_is_refused(cli: Cli, tmp_path: Path) -> None:
+def test_a_second_shuffler_on_one_file_is_refused(
+    cli: Cli, tmp_path: Path, no_service: None
+) -> None:
     options = ["--folder", str(tmp_path), "--dev", "--port", "0", "--admin-port", "0"]
     with ShufflerProcess(tmp_path) as shuffler:
         ended = cli("shuffler", "serve", *options)

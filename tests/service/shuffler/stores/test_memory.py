@@ -6,8 +6,8 @@ import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.arena import Arena, Pool
-from dpcheckin.service.shuffler.stores.base import StorageFailure
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.storage import StorageFailure
 from service.shuffler_world import CHARGE, Analyzer, Clock, SeededChance, attend, send
 
 

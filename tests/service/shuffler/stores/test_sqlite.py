@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.storage import StorageBusy, StorageFailure
 from service.shuffler_world import CHARGE, Analyzer, Clock, SeededChance, attend, send
 
 

@@ -66,8 +66,9 @@ def _small_cells(tails: Tails, step: float, top: int) -> MergedLaw:
     left = tails(lower)[0] - tails(upper)[0]
     nodes = np.arange(-bottom, top + 1)
     excess = float(nodes @ masses)
-    side = np.flatnonzero(nodes * excess > 0)
-    for at in side[np.argsort(np.abs(nodes[side]), kind="stable")]:
+    # nodes that hold something, from one outwards: of millions only thousands do
+    side = np.flatnonzero((nodes * excess > 0) & (masses > 0.0))
+    for at in side if excess > 0 else side[::-1]:
         share = min(masses[at], excess / nodes[at])
         masses[at] -= share
         left += share
@@ -137,6 +138,8 @@ def _start(tails: Tails, beyond: tuple[float, float], target: float) -> float:
     low, high = 0.0, target
     for _ in range(60):
         middle = 0.5 * (low + high)
+        if middle in (low, high):  # next to each other
+            break
         q, p = tails(middle)
         low, high = (low, middle) if p - beyond[1] > target * (q - beyond[0]) else (middle, high)
     return high

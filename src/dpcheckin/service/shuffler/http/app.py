@@ -20,24 +20,24 @@ from dpcheckin.service.shuffler.committer import Committer, GroupCommitter, Inli
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.directory import Directory
 from dpcheckin.service.shuffler.http import logs
-from dpcheckin.service.shuffler.http.limits import Buckets, Budget, Limits
 from dpcheckin.service.shuffler.http.metrics import Metrics
-from dpcheckin.service.shuffler.http.replies import send_accepted, send_problem
 from dpcheckin.service.shuffler.rounds import Settled
-from dpcheckin.service.shuffler.stores.base import StorageBusy, StorageFailure
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.storage import Health, StorageBusy, StorageFailure
+from dpcheckin.service.web.limits import Buckets, Budget, Limits
+from dpcheckin.service.web.replies import send_accepted, send_problem
+from dpcheckin.service.web.requests import (
+    LARGEST_ROUND,
+    ClientDisconnected,
+    declared_length,
+    header,
+    read_body,
+)
 from dpcheckin.service.wire.credentials import bearer_digest
 from dpcheckin.service.wire.problems import Problem, Refusal, refuse
 
 _REPORT = re.compile(r"/v1/rounds/(0|[1-9][0-9]{0,9})/report")
-_LARGEST_ROUND = 2**32 - 1
 _REFRESH_SECONDS = 0.25
-_DOUBT_SECONDS = 5.0
-"""After a failure, so long without another one before a look at the store may call it well."""
-
-
-class ClientDisconnected(Exception):
-    """The client went away before its request was complete."""
 
 
 class Front:
@@ -77,8 +77,7 @@ class Front:
         )
         self._monotonic = monotonic
         self._refreshed = -1.0
-        self._failed_at: float | None = None
-        """When the store last failed to take something, until it has taken something again."""
+        self._health = Health(monotonic)
         self._last_time = 0.0
 
     # --- who asks ---------------------------------------------------------------------------
@@ -117,7 +116,7 @@ class Front:
             self._probe()
         except (StorageFailure, StorageBusy) as problem:
             self.failed(problem)
-        self.metrics.set("storage_ok", int(self._failed_at is None))
+        self.metrics.set("storage_ok", int(self._health.ok))
         self.metrics.set("enrolled_clients", len(self.directory))
         try:
             self.core.current()
@@ -128,14 +127,14 @@ class Front:
     def _probe(self) -> None:
         """Is there room for reports? After a failure, only something written says so."""
         self.core.store.check_room()
-        if self._failed_at is not None and self._monotonic() - self._failed_at > _DOUBT_SECONDS:
+        if self._health.worth_a_probe:
             self.core.store.probe()
             self.stored()
 
     def stored(self) -> None:
         """Something was written: whatever was wrong is over."""
-        if self._failed_at is not None:
-            self._failed_at = None
+        if not self._health.ok:
+            self._health.stored()
             self.metrics.set("storage_ok", 1)
 
     async def refresh_view(self) -> None:
@@ -167,7 +166,7 @@ class Front:
             logs.event("storage busy", level=logging.WARNING, reason=str(problem))
             return Problem.BUSY
         if isinstance(problem, StorageFailure):
-            self._failed_at = self._monotonic()
+            self._health.failed()
             self.metrics.set("storage_ok", 0)
             self.metrics.add("storage_failures_total")
             logs.event("storage failure", level=logging.ERROR, reason=str(problem))
@@ -196,42 +195,6 @@ class ModelCache:
                         del self._found[next(iter(self._found))]
                     self._found[model] = body
         return self._found[model]
-
-
-def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first header of that (lower-case) name."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return bytes(value)
-    return None
-
-
-def declared_length(scope: Scope) -> int | None:
-    """The Content-Length, if there is one."""
-    value = header(scope, b"content-length")
-    return int(value) if value is not None and value.isdigit() and len(value) < 19 else None
-
-
-async def read_body(receive: Receive, largest: int) -> bytes:
-    """A whole body; refuses as soon as it is seen to be larger than `largest`.
-
-    Args:
-        receive: of the ASGI request.
-        largest: in bytes.
-    """
-    parts: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise ClientDisconnected
-        part = message.get("body", b"")
-        size += len(part)
-        if size > largest:
-            refuse(Problem.TOO_LARGE)
-        parts.append(part)
-        if not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class ShufflerApp:
@@ -280,7 +243,7 @@ class ShufflerApp:
         """The size of an envelope of this plan, whatever has become of the round."""
         core = self.front.core
         view = core.view
-        if number <= _LARGEST_ROUND and (
+        if number <= LARGEST_ROUND and (
             view is None or view.round is None or number > view.round.number
         ):
             await self.front.refresh_view()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,46 +14,21 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from dpcheckin.service.connections import RESERVED
-from dpcheckin.service.shuffler.http.app import (
-    ClientDisconnected,
-    Front,
-    ShufflerApp,
-    declared_length,
-    read_body,
-    upkeep,
-)
-from dpcheckin.service.shuffler.http.replies import (
-    PartedResponse,
-    empty,
-    json_reply,
-    problem_response,
-    reply,
+from dpcheckin.service.shuffler.http.app import Front, ShufflerApp, upkeep
+from dpcheckin.service.web.replies import PartedResponse, empty, json_reply, reply
+from dpcheckin.service.web.requests import (
+    Endpoint,
+    answering,
+    body_of,
+    hex_in,
+    not_found,
+    number_in,
 )
 from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT
 from dpcheckin.service.wire.problems import Problem, refuse
 
-_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
-_HEX = re.compile(r"(?:[0-9a-f]{2})+")
 _OCTETS = "application/octet-stream"
 TICK_SECONDS = 0.5
-
-Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-def number_in(request: Request) -> int:
-    """The round in the path."""
-    text = request.path_params["round"]
-    if _NUMBER.fullmatch(text) is None or int(text) >= 2**32:
-        refuse(Problem.NOT_FOUND)
-    return int(text)
-
-
-def hex_in(request: Request, name: str, length: int) -> bytes:
-    """A digest or key id in the path."""
-    text = request.path_params[name]
-    if len(text) != 2 * length or _HEX.fullmatch(text) is None:
-        refuse(Problem.NOT_FOUND)
-    return bytes.fromhex(text)
 
 
 class Routes:
@@ -65,13 +39,8 @@ class Routes:
         self.core = front.core
 
     async def _body(self, request: Request, largest: int = LARGEST_DOCUMENT) -> bytes:
-        length = declared_length(request.scope)
-        if length is not None and length > largest:
-            refuse(Problem.TOO_LARGE)
         request.scope[RESERVED] = largest  # only the analyzer comes this far: it is not held up
-        body = await read_body(request.receive, largest)
-        request.state.read = True
-        return body
+        return await body_of(request, largest)
 
     # --- clients ----------------------------------------------------------------------------
 
@@ -164,18 +133,6 @@ class Routes:
 
     # --- putting it together ----------------------------------------------------------------
 
-    def _answering(self, endpoint: Endpoint) -> Endpoint:
-        async def answer(request: Request) -> Response:
-            request.state.read = request.method not in ("PUT", "POST")
-            try:
-                return await endpoint(request)
-            except ClientDisconnected:
-                return problem_response(Problem.MALFORMED, hang_up=True)
-            except Exception as problem:
-                return problem_response(self.front.failed(problem), hang_up=not request.state.read)
-
-        return answer
-
     def table(self) -> list[Route]:
         """Path, method and endpoint."""
         lines: list[tuple[str, str, Endpoint]] = [
@@ -193,13 +150,9 @@ class Routes:
             ("DELETE", "/v1/rounds/{round}/batch", self.delete_batch),
         ]
         return [
-            Route(path, self._answering(endpoint), methods=[method])
+            Route(path, answering(endpoint, self.front.failed), methods=[method])
             for method, path, endpoint in lines
         ]
-
-
-async def _not_found(request: Request, problem: Exception) -> Response:
-    return problem_response(Problem.NOT_FOUND, hang_up=request.method not in ("GET", "HEAD"))
 
 
 def shuffler_app(front: Front, tick_seconds: float = TICK_SECONDS) -> ShufflerApp:
@@ -223,7 +176,7 @@ def shuffler_app(front: Front, tick_seconds: float = TICK_SECONDS) -> ShufflerAp
 
     others = Starlette(
         routes=Routes(front).table(),
-        exception_handlers={HTTPException: _not_found},
+        exception_handlers={HTTPException: not_found},
         lifespan=lifespan,
     )
     others.router.redirect_slashes = False

@@ -21,14 +21,6 @@ from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Counts, Entry, PlanRecord, RoundRecord, State
 
 
-class StorageFailure(ServiceError):
-    """Disk full, database away: whatever was under way is not done and was not acknowledged."""
-
-
-class StorageBusy(ServiceError):
-    """Somebody else is in the way for the moment; trying again is enough."""
-
-
 class IdCollision(ServiceError):
     """A random id was taken already (about once in 10^5 rounds of 10^7 reports): draw again."""
 

@@ -27,15 +27,10 @@ from dpcheckin.service.files import without_password
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry, State
 from dpcheckin.service.shuffler.stores import schema
-from dpcheckin.service.shuffler.stores.base import (
-    IdCollision,
-    StorageBusy,
-    StorageFailure,
-    Taken,
-    Transaction,
-)
+from dpcheckin.service.shuffler.stores.base import IdCollision, Taken, Transaction
 from dpcheckin.service.shuffler.stores.sql import Row, SqlTransaction
 from dpcheckin.service.shuffler.stores.sql_store import SqlStore
+from dpcheckin.service.storage import StorageBusy, StorageFailure
 
 _LOG = logging.getLogger("dpcheckin.shuffler")
 _CONTROL_LOCK = 0x64706369  # "dpci"

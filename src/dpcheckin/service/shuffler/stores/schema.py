@@ -11,8 +11,8 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 
-from dpcheckin.service.shuffler.stores.base import StorageFailure
 from dpcheckin.service.shuffler.stores.sql import SqlTransaction, round_checksum, round_from
+from dpcheckin.service.storage import StorageFailure, damaged
 from dpcheckin.service.wire.canonical import digest, parse
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 from dpcheckin.service.wire.problems import Malformed
@@ -104,12 +104,6 @@ def check_content(transaction: SqlTransaction) -> None:
     said = transaction.about("clients_sum")
     if said != format(clients_sum(_clients(transaction)), "x"):
         raise damaged("the list of clients is not the one that was written")
-
-
-def damaged(why: str) -> StorageFailure:
-    """The one line about a database that does not hold what was written to it."""
-    first = why.strip().split("\n", 1)[0]
-    return StorageFailure(f"the database is damaged: {first} (docs/upgrading.md: restore)")
 
 
 def _check_documents(transaction: SqlTransaction) -> None:

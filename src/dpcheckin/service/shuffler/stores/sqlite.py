@@ -23,15 +23,10 @@ from dpcheckin.service.files import InUse, make_folder, take_lock
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry, State
 from dpcheckin.service.shuffler.stores import schema
-from dpcheckin.service.shuffler.stores.base import (
-    IdCollision,
-    StorageBusy,
-    StorageFailure,
-    Taken,
-    Transaction,
-)
+from dpcheckin.service.shuffler.stores.base import IdCollision, Taken, Transaction
 from dpcheckin.service.shuffler.stores.sql import Row, SqlTransaction
 from dpcheckin.service.shuffler.stores.sql_store import SqlStore
+from dpcheckin.service.storage import StorageBusy, StorageFailure, damaged, translated
 
 _WAIT_SECONDS = 5.0
 _TYPES = {
@@ -74,24 +69,6 @@ class _SqliteTransaction(SqlTransaction):
         self.run(f"CREATE UNIQUE INDEX released_{serial} ON release_{serial} (id)")
 
 
-@contextmanager
-def _translated() -> Iterator[None]:
-    """SQLite's exceptions as ours; what is wrong with the statement itself stays a bug."""
-    try:
-        yield
-    except sqlite3.OperationalError as problem:
-        code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise StorageBusy(f"SQLite: {problem}") from problem
-        raise StorageFailure(f"SQLite: {problem}") from problem
-    except UnicodeDecodeError as problem:  # sqlite3 speaks UTF-8, also of what it cannot read
-        raise schema.damaged("a text in it is not UTF-8") from problem
-    except sqlite3.DatabaseError as problem:
-        if isinstance(problem, (sqlite3.IntegrityError, sqlite3.ProgrammingError)):
-            raise
-        raise StorageFailure(f"SQLite: {problem}") from problem
-
-
 class SqliteStore(SqlStore):
     """A file, its log, one connection that writes and one that reads.
 
@@ -120,7 +97,7 @@ class SqliteStore(SqlStore):
             raise StorageFailure(f"cannot open {self.file}: {problem.strerror}") from problem
         opened: list[sqlite3.Connection] = []
         try:
-            with _translated():
+            with translated():
                 for _ in range(2):
                     opened.append(self._connect())
                 self._writer, self._reader = opened
@@ -135,7 +112,7 @@ class SqliteStore(SqlStore):
         """Every page, every index, every digest."""
         said = self.read("PRAGMA integrity_check(1)")
         if said != [("ok",)]:
-            raise schema.damaged(str(said[0][0]).replace("*** in database main ***", ""))
+            raise damaged(str(said[0][0]).replace("*** in database main ***", ""))
         super().verify()
 
     def _connect(self) -> sqlite3.Connection:
@@ -155,7 +132,7 @@ class SqliteStore(SqlStore):
     @contextmanager
     def writing(self) -> Iterator[_SqliteTransaction]:
         """A transaction of the one writer; translated errors, all or nothing."""
-        with self._write_lock, _translated():
+        with self._write_lock, translated():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield _SqliteTransaction(self._writer)
@@ -209,11 +186,11 @@ class SqliteStore(SqlStore):
             return True
 
     def read(self, statement: str, *values: Any) -> list[Row]:
-        with self._read_lock, _translated():
+        with self._read_lock, translated():
             return self._reader.execute(statement, values).fetchall()
 
     def report_ids(self, serial: int) -> Ids:
-        with self._read_lock, _translated():
+        with self._read_lock, translated():
             found = self._reader.execute(f"SELECT id FROM reports_{serial} WHERE id >= 0")
             return np.fromiter((row[0] for row in found), dtype=np.int64)
 
@@ -236,7 +213,7 @@ class SqliteStore(SqlStore):
             return True
 
     def clean(self) -> None:
-        with self._write_lock, _translated():
+        with self._write_lock, translated():
             busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         if busy:
             raise StorageBusy("a reader keeps the log from being truncated")

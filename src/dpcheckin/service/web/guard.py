@@ -1,4 +1,4 @@
-"""The shuffler's connections: the guard with the shuffler's limits, problems and counters."""
+"""Connections of a party's port: the guard with its limits and with the problems of the wire."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from dpcheckin.service.connections import (
     GuardedProtocol,
 )
 from dpcheckin.service.connections import Guard as _Guard
-from dpcheckin.service.shuffler.http.limits import Limits
-from dpcheckin.service.shuffler.http.metrics import Metrics
-from dpcheckin.service.shuffler.http.replies import raw_problem
+from dpcheckin.service.web.limits import Limits
+from dpcheckin.service.web.replies import raw_problem
 from dpcheckin.service.wire.problems import Problem
 
 __all__ = ["LARGEST_HEADERS", "WHOLE_BODY", "Guard", "GuardedProtocol"]
 
 
 class Guard(_Guard):
-    """All guarded connections of a shuffler's port.
+    """All guarded connections of a port.
 
     Args:
         limits: connections, seconds and bytes.
-        metrics: where drops are counted.
+        count: called with `timeouts_total`, `slow_readers_total` or `connections_refused_total`.
         monotonic: seconds.
         budget: shared with whoever reserves room for whole bodies; None: one of its own.
     """
@@ -34,15 +33,14 @@ class Guard(_Guard):
     def __init__(
         self,
         limits: Limits,
-        metrics: Metrics,
+        count: Callable[[str], None],
         monotonic: Callable[[], float] = time.monotonic,
         budget: Budget | None = None,
     ) -> None:
-        self.metrics = metrics
         super().__init__(
             limits,
             Answers(raw_problem(Problem.MALFORMED), raw_problem(Problem.BUSY)),
             budget or Budget(limits.body_bytes),
-            metrics.add,
+            count,
             monotonic,
         )

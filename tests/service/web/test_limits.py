@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpcheckin.service.shuffler.http.app import declared_length
-from dpcheckin.service.shuffler.http.limits import Buckets, Budget
+from dpcheckin.service.web.limits import Buckets, Budget
+from dpcheckin.service.web.requests import declared_length
 from service.shuffler_world import Clock
 
 

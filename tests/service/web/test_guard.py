@@ -12,9 +12,9 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from dpcheckin.service.connections import RESERVED
-from dpcheckin.service.shuffler.http.guard import LARGEST_HEADERS, WHOLE_BODY, Guard
-from dpcheckin.service.shuffler.http.limits import Limits
 from dpcheckin.service.shuffler.http.metrics import Metrics
+from dpcheckin.service.web.guard import LARGEST_HEADERS, WHOLE_BODY, Guard
+from dpcheckin.service.web.limits import Limits
 from dpcheckin.service.wire.problems import Problem, problem_in
 from service.shuffler_world import Clock
 
@@ -62,7 +62,8 @@ class Server:
     def __init__(self, **limits: Any) -> None:
         self.clock, self.app = Clock(0.0), Echo()
         self.opened: list[Writer] = []
-        self.guard = Guard(Limits(**limits), Metrics(), self.clock)
+        self.metrics = Metrics()
+        self.guard = Guard(Limits(**limits), self.metrics.add, self.clock)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -100,13 +101,13 @@ class Server:
         return reader, writer
 
     def count(self, name: str) -> float:
-        return self.guard.metrics.value(name)
+        return self.metrics.value(name)
 
 
 def play(server: Server, scene: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
         async with server.running():
-            await asyncio.wait_for(scene(), 30)
+            await asyncio.wait_for(scene(), 120)
 
     asyncio.run(run())
 
@@ -529,7 +530,7 @@ class FakeConnection:
 
 def test_the_guard_counts_connections_by_address_and_drops_the_late() -> None:
     metrics = Metrics()
-    guard = Guard(Limits(connections=3, connections_per_address=2), metrics)
+    guard = Guard(Limits(connections=3, connections_per_address=2), metrics.add)
     made: list[Any] = [FakeConnection(late=i == 1) for i in range(5)]
     assert [guard.admit(c, a) for c, a in zip(made, "xxxyy", strict=True)] == [
         True,

@@ -1,0 +1,89 @@
+"""`dpcheckin utility`: what the papers' theorems promise, beside what a convex task loses."""
+
+from __future__ import annotations
+
+import json as json_format
+import math
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpcheckin.cli.numbers import number_option
+from dpcheckin.cli.waiting import waiting
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import DEFAULT_DELTA, listed
+
+if TYPE_CHECKING:
+    from dpcheckin.protocols.utility import UtilityCheck
+
+THEOREMS = ("p2-3.5", "p2-4.2", "p2-4.2-smooth", "p3-3")
+NORMS = {"1": 1.0, "2": 2.0, "inf": math.inf}
+
+
+def utility(
+    theorem: Annotated[str, typer.Argument(help="p2-3.5, p2-4.2, p2-4.2-smooth or p3-3.")],
+    population: Annotated[int, typer.Option(help="Clients, one record each.")] = 10_000,
+    slots: Annotated[int, typer.Option(help="Of the window (P2).")] = 1_000,
+    check_in_probability: Annotated[float, number_option("Of each client (P2 3.5).")] = 1.0,
+    noise: Annotated[float, number_option("Deviation in each coordinate (P2).")] = 1.0,
+    cohort: Annotated[int, typer.Option(help="Clients of a round (P3).")] = 500,
+    rounds: Annotated[int, typer.Option(help="Of the run (P3).")] = 200,
+    local_epsilon: Annotated[float, number_option("Of one report (P3).")] = 2.0,
+    norm: Annotated[str, typer.Option(help="1, 2 or inf: of R_p (P3).")] = "2",
+    dimension: Annotated[int, typer.Option(help="Of the model.")] = 10,
+    lipschitz: Annotated[float, number_option("Largest norm of a gradient.")] = 1.0,
+    diameter: Annotated[float, number_option("Of the ball of models.")] = 2.0,
+    smoothness: Annotated[float, number_option("Of the loss.")] = 1.0,
+    repeats: Annotated[int, typer.Option(help="Runs of the experiment.")] = 10,
+    delta: Annotated[float, number_option("Of the guarantee beside it.")] = DEFAULT_DELTA,
+    seed: Annotated[int, typer.Option(help="Of all chance.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Evaluate a utility theorem with the constants of its proof, and play it on a convex task.
+
+    What a run of the plan costs in privacy stands beside it.
+    """
+    from dpcheckin.errors import OutsideTheorem
+    from dpcheckin.protocols import utility as theorems
+
+    if theorem not in THEOREMS:
+        raise InvalidParameter("theorem", theorem, listed(THEOREMS))
+    if norm not in NORMS:
+        raise InvalidParameter("norm", norm, listed(tuple(NORMS)))
+    p = NORMS[norm] if theorem == "p3-3" else 2.0
+    task = theorems.ConvexTask(dimension, lipschitz, diameter, smoothness, p)
+    with waiting("utility"):
+        if theorem == "p2-3.5":
+            found = theorems.fixed_window(
+                task, population, slots, noise, check_in_probability, repeats, seed
+            )
+        elif theorem == "p3-3":
+            found = theorems.subsampled_shuffle(
+                task, population, cohort, rounds, local_epsilon, repeats, seed
+            )
+        else:
+            smooth = theorem.endswith("smooth")
+            found = theorems.averaged_window(task, population, slots, noise, smooth, repeats, seed)
+        try:
+            price: str | float = found.plan.epsilon(delta).upper
+        except OutsideTheorem as reason:
+            price = str(reason)
+    if json:
+        typer.echo(json_format.dumps({**found.to_json(), "epsilon": price, "delta": delta}))
+    else:
+        _print(found, price, delta)
+
+
+def _print(found: UtilityCheck, price: str | float, delta: float) -> None:
+    from dpcheckin.accounting.statements import rounded_up
+
+    print(f"{found.theorem}: {found.plan.describe()}; {found.plan.randomizer.describe()}")
+    print(f"expected excess risk at most {rounded_up(found.bound)}")
+    error = rounded_up(found.deviation, 2)
+    print(f"measured {found.measured:.4g} ± {error} (mean and its error, {found.repeats} runs)")
+    for name, value in found.details.items():
+        print(f"{name.replace('_', ' ')} {value:.4g}")
+    if isinstance(price, str):
+        print(f"no guarantee: {price}")
+    else:
+        print(f"ε ≤ {rounded_up(price)} at δ = {delta:g}")

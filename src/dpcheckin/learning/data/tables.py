@@ -1,0 +1,251 @@
+"""Tables of records: CSV and parquet files, and folders with one file per client.
+
+A table becomes arrays of numbers here, or one line that names file, column and row. Which columns
+are wanted is a `Choice`; what clients and classes are is `data.own`'s business.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter, MissingExtra
+
+Bounds = Mapping[str, tuple[float, float]]
+Column = NDArray[Any]
+
+_FILES = (".csv", ".csv.gz", ".parquet")
+_SHOWN_COLUMNS = 12
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which columns of a table are what.
+
+    Args:
+        target: the column to predict.
+        owner: the column that names each record's client, None if each record is a client.
+        columns: those to learn from, None for all others.
+        bounds: column -> (lowest, highest) that it is mapped from to [-1, 1].
+    """
+
+    target: str | None = None
+    owner: str | None = None
+    columns: tuple[str, ...] | None = None
+    bounds: Bounds = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for column, (low, high) in self.bounds.items():
+            if not (np.isfinite(low) and np.isfinite(high) and low < high):
+                raise InvalidParameter("bounds", f"{column}={low:g}:{high:g}", "lowest < highest")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length by name, and what the table is called in messages.
+
+    Args:
+        name: of the file or folder.
+        columns: the values by column.
+        owners: the client of each row where the table itself says it (a folder of files).
+    """
+
+    name: str
+    columns: Mapping[str, Column]
+    owners: Column | None = None
+
+    def records(
+        self, choice: Choice, asks_owner: bool = True
+    ) -> tuple[NDArray[np.float64], Column, Column | None]:
+        """Inputs (records, columns), targets, and owners if there are any.
+
+        Args:
+            choice: which columns are what.
+            asks_owner: False for records to evaluate on, whose owners do not matter.
+        """
+        if choice.target is None:
+            raise InvalidParameter("target", None, f"a column of {self.name}: {self._listed()}")
+        targets = self._column("target", choice.target)
+        owners = self.owners
+        if choice.owner is not None and (asks_owner or choice.owner in self.columns):
+            owners = self._column("owner", choice.owner)
+            self._refuse_empty(choice.owner, owners)
+        wanted = self._inputs(choice)
+        for name in choice.bounds:
+            self._column("bounds", name)
+        inputs = [self._numbers(name, choice.bounds) for name in wanted]
+        if targets.dtype.kind in "OU":
+            self._refuse_empty(choice.target, targets)
+        if choice.target in choice.bounds:
+            targets = self._numbers(choice.target, choice.bounds)
+        if not len(targets):
+            raise InvalidParameter("data", self.name, "a table with at least one row")
+        return np.stack(inputs, axis=1), targets, owners
+
+    def _inputs(self, choice: Choice) -> Sequence[str]:
+        apart = {choice.target, choice.owner}
+        if choice.columns is None:
+            wanted = [name for name in self.columns if name not in apart]
+        else:
+            wanted = list(choice.columns)
+            for name in wanted:
+                self._column("columns", name)
+                if name in apart:
+                    raise InvalidParameter("columns", name, "columns beside target and owner")
+        if not wanted:
+            raise InvalidParameter("columns", "none", f"a column of {self.name} to learn from")
+        return wanted
+
+    def _listed(self) -> str:
+        names = list(self.columns)
+        more = ", …" if len(names) > _SHOWN_COLUMNS else ""
+        return ", ".join(names[:_SHOWN_COLUMNS]) + more
+
+    def _column(self, parameter: str, name: str) -> Column:
+        if name not in self.columns:
+            raise InvalidParameter(parameter, name, f"a column of {self.name}: {self._listed()}")
+        return self.columns[name]
+
+    def _refuse_empty(self, name: str, values: Column) -> None:
+        for row, value in enumerate(values.tolist(), start=1):
+            if value is None or value == "" or value != value:
+                raise InvalidParameter(
+                    "data", value, f"a value in column {name!r}, row {row} of {self.name}"
+                )
+
+    def _numbers(self, name: str, bounds: Bounds) -> NDArray[np.float64]:
+        values = self.columns[name]
+        if values.dtype.kind not in "biuf":
+            self._refuse_text(name, values)
+        numbers = values.astype(np.float64)
+        finite = np.isfinite(numbers)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            raise InvalidParameter(
+                "data",
+                float(numbers[row]),
+                f"finite numbers in column {name!r}, row {row + 1} of {self.name}",
+            )
+        if name in bounds:
+            low, high = bounds[name]
+            numbers = 2 * (np.clip(numbers, low, high) - low) / (high - low) - 1
+        return numbers
+
+    def _refuse_text(self, name: str, values: Column) -> NoReturn:
+        for row, value in enumerate(values.tolist(), start=1):
+            if _number(value) is None:
+                raise InvalidParameter(
+                    "data",
+                    value,
+                    f"a number in column {name!r}, row {row} of {self.name}; "
+                    "encode it, or name the columns to learn from",
+                )
+        raise InvalidParameter("data", str(values.dtype), f"numbers in column {name!r}")
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def is_table_file(source: str | Path) -> bool:
+    """Is this a table's file, or a folder of them?"""
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return any(True for _ in _folder_files(path))
+    return path.name.lower().endswith(_FILES)
+
+
+def _folder_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.name.lower().endswith(_FILES):
+            yield path
+
+
+def read_table(path: Path) -> Table:
+    """A file's table, or a folder's: one file per client, whose name is the owner.
+
+    Args:
+        path: of a .csv, .csv.gz or .parquet file, or of a folder with such files.
+    """
+    path = path.expanduser()
+    if not path.exists():
+        raise InvalidParameter("data", str(path), "a file or folder that exists")
+    if not path.is_dir():
+        return _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+    tables = [(file.name, read_table(file)) for file in _folder_files(path)]
+    first = tables[0][1]
+    for name, table in tables[1:]:
+        if list(table.columns) != list(first.columns):
+            raise InvalidParameter(
+                "data", f"{path.name}/{name}", f"the columns of {tables[0][0]}: {first._listed()}"
+            )
+    merged = {
+        column: _joined([table.columns[column] for _, table in tables]) for column in first.columns
+    }
+    rows = [len(next(iter(table.columns.values()))) for _, table in tables]
+    return Table(path.name, merged, np.repeat([name for name, _ in tables], rows))
+
+
+def _joined(parts: Sequence[Column]) -> Column:
+    if len({part.dtype.kind in "biuf" for part in parts}) > 1:  # numbers here, text there
+        parts = [part.astype(object) for part in parts]
+    return np.concatenate(parts)
+
+
+def _read_csv(path: Path) -> Table:
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
+            rows = [row for row in csv.reader(stream, skipinitialspace=True, strict=True) if row]
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as problem:
+        raise InvalidParameter("data", str(path), f"a readable CSV file ({problem})") from None
+    if len(rows) < 2:
+        raise InvalidParameter("data", str(path), "a CSV file with a header and records")
+    header, body = [name.strip() for name in rows[0]], rows[1:]
+    twice = [name for name in header if header.count(name) > 1]
+    if twice or "" in header:
+        found = f"two columns {twice[0]!r}" if twice else "a column without a name"
+        raise InvalidParameter("data", f"{found} in {path.name}", "one name for each column")
+    for row, cells in enumerate(body, start=1):
+        if len(cells) != len(header):
+            raise InvalidParameter(
+                "data",
+                f"{len(cells)} cells in row {row} of {path.name}",
+                f"{len(header)}, as in the header",
+            )
+    columns = zip(header, zip(*body, strict=True), strict=True)
+    return Table(path.name, {name: _typed(cells) for name, cells in columns})
+
+
+def _typed(cells: Sequence[str]) -> Column:
+    """Numbers if every cell is one, otherwise text."""
+    try:
+        return np.array(cells, dtype=np.float64)
+    except ValueError:
+        return np.array([cell.strip() for cell in cells], dtype=object)
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        parquet = import_module("pyarrow.parquet")
+        arrow = import_module("pyarrow")
+    except ImportError:
+        raise MissingExtra("pyarrow", "parquet") from None
+    try:
+        table = parquet.read_table(path)
+    except (OSError, arrow.ArrowException) as problem:
+        reason = str(problem).splitlines()[0]
+        raise InvalidParameter("data", str(path), f"a readable parquet file ({reason})") from None
+    return Table(path.name, {name: table[name].to_numpy() for name in table.column_names})

@@ -1,0 +1,27 @@
+"""The papers' tables and numerical figures as panels, ours beside them.
+
+Parameters the papers leave out are named in ``about``.  Training figures are not here: they come
+from ``dpcheckin train``.
+"""
+
+from __future__ import annotations
+
+from dpcheckin.report.panel import Panel
+from dpcheckin.report.papers import p1, p2, p3, p4
+from dpcheckin.report.printed_claims import claim_panels
+
+
+def panels() -> dict[str, Panel]:
+    """Every panel by name, in report order."""
+    every = [
+        p1.table_2(),
+        p4.table_1(),
+        p4.figure_1a(),
+        p1.figure_3(),
+        p1.figure_5(),
+        *p2.figure_2(),
+        p2.windows(),
+        *p3.figures(),
+        *claim_panels(),
+    ]
+    return {panel.name: panel for panel in every}

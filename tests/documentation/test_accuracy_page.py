@@ -1,0 +1,82 @@
+"""The page of accuracies shows what is stored, and what is stored is the benchmark's."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from dpcheckin.protocols import ShuffledCheckIn
+from dpcheckin.randomizers import PrivUnit
+
+pytest.importorskip("torch", reason="the runs' options are described beside torch")
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/accuracy.md").read_text(encoding="utf-8")
+STORED: dict[str, Any] = json.loads((ROOT / "docs/results/accuracy.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def benchmark_file() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("accuracy_runs", ROOT / "benchmarks/accuracy.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["accuracy_runs"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_shows_what_is_stored_and_nothing_else(benchmark_file: ModuleType) -> None:
+    block = PAGE.partition("<!-- table -->\n")[2].partition("\n\n<!-- end of table -->")[0]
+    rows = [
+        benchmark_file.page_row(STORED[g.name]) for g in benchmark_file.GOALS if g.name in STORED
+    ]
+    assert rows and block.splitlines() == [*benchmark_file.PAGE_HEAD, *rows]
+
+
+def test_what_is_stored_was_played_with_the_settings_of_the_benchmark(
+    benchmark_file: ModuleType,
+) -> None:
+    """A setting that is changed after its run has to be played again."""
+    goals = {goal.name: goal for goal in benchmark_file.GOALS}
+    assert set(STORED) <= set(goals)
+    for name, row in STORED.items():
+        goal = goals[name]
+        for label, candidates in (("shuffled", goal.candidates), ("central", goal.central)):
+            played = {
+                benchmark_file.command(benchmark_file.options_for(goal, c, 0, held=False))
+                for c in candidates
+            }
+            assert row[label]["command"] in played, name
+            scores = row[label]["accuracies"]
+            assert row[label]["accuracy"] == pytest.approx(sum(scores) / len(scores))
+        ours = row["shuffled"]
+        assert ours["epsilon"] <= goal.epsilon == row["epsilon_allowed"]
+        assert row["goal"] == goal.accuracy / 100
+        assert row["met"] == (ours["accuracy"] >= row["goal"])
+
+
+def test_the_command_of_a_run_is_the_run(benchmark_file: ModuleType) -> None:
+    """Words of the stored command name every option that differs from the default, and no other."""
+    goal = benchmark_file.GOALS[0]
+    options = benchmark_file.options_for(goal, goal.candidates[0], 2, held=False)
+    words = benchmark_file.command(options).removeprefix("dpcheckin train ").split(" ")
+    told = dict(zip(words[::2], words[1::2], strict=True))
+    assert told["--seed"] == "2" and told["--epsilon-budget"] == "0.5"
+    assert told["--public"] == "fashion-mnist" and "--validate" not in told
+    assert "--delta" not in told
+    held = benchmark_file.command(
+        benchmark_file.options_for(goal, goal.candidates[0], 0, held=True)
+    )
+    assert "--validate" in held and "--epsilon-budget" not in held
+
+
+def test_a_stored_epsilon_is_what_the_accountant_certifies_now() -> None:
+    row = STORED["mnist-0.5"]["shuffled"]
+    plan = ShuffledCheckIn(60_000, 0.1, row["rounds"], PrivUnit(2.0, 6010))
+    assert plan.epsilon(1e-5).upper == pytest.approx(row["epsilon"], rel=1e-6)
+    assert row["population"] == 60_000 and row["delta"] == 1e-5
