@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
+from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -32,6 +33,7 @@ from dpcheckin.accounting.engine.lattice import UpperLattice
 from dpcheckin.accounting.engine.loss import dominated
 from dpcheckin.accounting.engine.lower.lattice import LowerLattice
 from dpcheckin.accounting.engine.sampling import visible_counts
+from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.renyi.theorem import epsilon_by_renyi
 from dpcheckin.accounting.windows import PosteriorRound, poisson_load
 from dpcheckin.errors import Unreachable
@@ -99,6 +101,40 @@ def test_what_is_dominated_are_two_laws() -> None:
         losses = np.arange(-made.reach, made.reach + 1) * made.step
         assert p.sum() == pytest.approx(1.0, abs=1e-12)
         assert float(p @ np.exp(-losses)) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_what_is_dominated_keeps_a_far_tail() -> None:
+    """A hundredth more total variation in one order says nothing about losses of two and more."""
+    epsilons = np.arange(41) * 0.125
+    ahead = 0.3 * np.exp(-3.0 * epsilons) + 1e-6 * np.exp(-0.2 * epsilons)
+    behind = 0.297 * np.exp(-3.0 * epsilons)
+    made = dominated(0.25, ahead, behind)
+    losses = np.arange(-made.reach, made.reach + 1) * made.step
+    for epsilon, value in zip(epsilons, ahead, strict=True):
+        there = losses > epsilon
+        found = float(made.masses()[there] @ -np.expm1(epsilon - losses[there]))
+        assert found <= value * (1 + 1e-12)
+        if 1.0 <= epsilon <= 3.0:
+            assert found > 0.5 * value  # the whole curve lowered by 0.003 would be zero here
+
+
+def test_two_reports_beyond_the_lattice_count() -> None:
+    """Made whole one by one: the second is added to a sum in which the first is whole."""
+    largest, chance = 1000.0, 1e-6
+    rest = (1.0 - chance * (largest + 1.0)) / (1.0 - chance)
+    pair = from_atoms([largest + 1.0, rest], [chance, 1.0 - chance])
+    n = 200
+    lattice = UpperLattice(Seats(n, pair, 0.0, float(n)))
+    whole = lattice._lattice
+    short = max(whole.top // 100, 2)
+    lattice._lattice = replace(whole, top=short, above=whole.above[: short + 2])
+    lattice._bottom = 0
+    lattice._reach_down(0.0)
+    threshold = 1.1 * largest
+    # exactly two of the largest reports; the others add at least their lowest
+    two = math.comb(n, 2) * chance**2 * (1 - chance) ** (n - 2)
+    exact = two * (2 * largest - (n - 2) * (1.0 - rest) - threshold) / n
+    assert lattice.upper(math.log1p(threshold / n)) >= exact
 
 
 def test_mass_that_is_lacking_is_not_rounded_away() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
+from dpcheckin.accounting.certificates import certified_scale
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled
 from dpcheckin.accounting.engine.noise import gaussian_profile, gaussian_profile_at
@@ -44,7 +45,7 @@ class GaussianPair(LocalPair):
 
     @property
     def typed(self) -> bool:
-        return self.family is Family.GAUSSIAN and gaussian_types(self.s) is not None
+        return self.family is Family.GAUSSIAN and certified_scale(self.s) is not None
 
     def without_types(self) -> GaussianPair:
         return replace(self, family=Family.OTHER)
@@ -83,7 +84,7 @@ class GaussianPair(LocalPair):
         self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
     ) -> Curve:
         worst = self.curve(parts, rate, smallest, unprotected)
-        known = gaussian_types(self.s) if self.family is Family.GAUSSIAN else None
+        known = gaussian_types(self.s, parts) if self.family is Family.GAUSSIAN else None
         if known is None:
             return worst
         local = Unshuffled(self.profile, unprotected, rate, 0.0)

@@ -9,8 +9,9 @@ import pytest
 
 from dpcheckin.accounting import any_pure, gaussian
 from dpcheckin.accounting.engine.seats import Law, Seats
-from dpcheckin.accounting.engine.typed.lattice_laws import Grid, LatticeLaw, on_lattice
+from dpcheckin.accounting.engine.typed.lattice_laws import LatticeMasses
 from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
+from dpcheckin.accounting.engine.typed.nested_laws import NestedLaw, Points, on_points
 from dpcheckin.accounting.engine.typed.smoothing import least_smoothing, smoothing_suffices
 from dpcheckin.accounting.engine.typed.sums import FREE_NOISE, typed_upper
 from dpcheckin.accounting.types.pure import any_pure as any_types
@@ -113,30 +114,80 @@ def test_no_scale_is_none() -> None:
     assert least_smoothing(narrow, [(1.0, wide)], 0.1) is not None
 
 
-def test_a_lattice_law_has_the_potentials_it_was_given() -> None:
-    """Larger in convex order than the log-normal, and hardly."""
-    pair = gaussian(2.0)
-    grid = Grid(0.05, 25, 4000)
+def log_normal(noise: float, points: Points) -> NestedLaw:
+    """W - 1 of Gaussian reports."""
+    pair = gaussian(noise)
 
     def below(x: np.ndarray) -> np.ndarray:
         ratio = np.maximum(1.0 + x, 1e-300)
         return np.where(x > -1.0, ratio * pair.profile(1.0 / ratio), 0.0)
 
-    law = on_lattice(lambda x: pair.profile(1.0 + x), below, 0.0, grid)
-    assert float(law.masses.sum()) == pytest.approx(1.0, abs=1e-9)
-    places = np.array([-0.73, -0.2, 0.31, 1.07, 5.5])
-    ours = np.maximum(law.values[None, :] - places[:, None], 0.0) @ law.masses
-    true = np.where(places > 0, pair.profile(1.0 + np.abs(places)), below(places) - places)
-    cut = float(pair.profile(np.array([1.0 + grid.top * grid.step]))[0])  # what is paid for
+    return on_points(lambda x: pair.profile(1.0 + x), below, 0.0, points)
+
+
+def plain(law: NestedLaw) -> tuple[np.ndarray, np.ndarray]:
+    """Its points and masses."""
+    return (
+        np.concatenate([piece.values for piece in law.pieces]),
+        np.concatenate([piece.masses for piece in law.pieces]),
+    )
+
+
+def test_a_law_on_points_has_the_potentials_it_was_given() -> None:
+    """Larger in convex order than the log-normal, and hardly, through three changes of the step."""
+    pair, points = gaussian(2.0), Points(0.05, 1.25, 200.0)
+    law = log_normal(2.0, points)
+    values, masses = plain(law)
+    assert len(law.pieces) == 4 and np.all(np.diff(values) > 0.0)
+    assert float(masses.sum()) == pytest.approx(1.0, abs=1e-9)
+    places = np.array([0.31, 1.07, 5.5, 25.63, 31.0, 77.7])
+    ours = np.maximum(values[None, :] - places[:, None], 0.0) @ masses
+    true = pair.profile(1.0 + places)
+    cut = float(pair.profile(1.0 + values[-1:])[0])  # what is paid for
     assert 0.0 < cut < 1e-6
     assert np.all(ours >= true - cut - 1e-12)
-    assert np.all(ours <= true + 0.05**2)
-    period = 600.0
-    theta = 0.01
+    assert np.all(ours <= true + 0.05**2 / 8)
+    period, theta = 600.0, 0.01
     found, error = law.transform(theta, period, 40)
     z = theta + 2j * math.pi / period * np.arange(41)
-    direct = np.exp(np.outer(z, law.values)) @ law.masses - 1.0
+    direct = np.exp(np.outer(z, values)) @ masses - 1.0
     assert np.all(np.abs(found - direct) <= error + 1e-12)
+
+
+@pytest.mark.parametrize(("noise", "rate", "theta"), [(1.0, 0.02, 0.01), (2.0, 1.0, 0.05)])
+def test_transforms_fall_at_least_as_stated(noise: float, rate: float, theta: float) -> None:
+    """At 20,000 frequencies up to the mirror."""
+    law = log_normal(noise, Points(0.1, 1.3, 60.0))
+    values, masses = plain(law)
+    start, turn = 0.05, 2 * math.pi / law.finest
+    frequencies = np.linspace(start, turn - start, 20_000)
+    parts = [
+        np.exp(np.outer(theta + 1j * few, values)) @ masses
+        for few in np.array_split(frequencies, 20)
+    ]
+    seat = 1.0 + rate * (np.concatenate(parts) - 1.0)
+    whole = 1.0 + rate * (np.exp(theta * values) @ masses - 1.0)
+    falls = np.log(whole / np.abs(seat))
+    stated = law.decay(theta, rate, start)
+    assert 0.0 < stated <= float(falls.min())
+
+
+def test_sums_with_long_tails_against_all_convolutions() -> None:
+    """Little noise, thresholds that one report reaches and that take many; a plain FFT is above."""
+    step, n, rate = 0.4, 40, 0.5
+    law = log_normal(1.0, Points(step, 1.6, 2000.0))
+    values, masses = plain(law)
+    places = np.rint(values / step).astype(np.int64)
+    size, lowest = 1 << 19, int(-places.min())
+    seat = np.zeros(size)
+    seat[places + lowest] = rate * masses
+    seat[lowest] += 1.0 - rate
+    sums = np.fft.irfft(np.fft.rfft(seat) ** n, size)
+    reached = (np.arange(size) - n * lowest) * step
+    for rise in (0.5, 2.0, 7.5, 20.0):
+        exact = float(np.maximum(reached - n * rise, 0.0) @ sums) / n
+        got = typed_upper(seats_of(n, rate), Types((law,), law), rise)
+        assert exact * (1 - 1e-9) <= got <= 1.03 * exact
 
 
 @pytest.mark.parametrize(("first", "points", "last"), [(-7, 40, 25), (0, 1, 3), (5, 64, 90)])
@@ -145,12 +196,12 @@ def test_few_frequencies_of_a_long_period_are_those_of_the_plain_sum(
 ) -> None:
     """The chirp transform against the sum itself, within the error that it states."""
     chance = np.random.default_rng(points)
-    law = LatticeLaw(0.25, first, chance.dirichlet(np.ones(points)))
+    law = LatticeMasses(0.25, first, chance.dirichlet(np.ones(points)))
     size, theta = 100_003, 0.3
     found, error = law.transform(theta, size * law.step, last)
     weights = law.masses * np.exp(theta * law.values)
     places = first + np.arange(points)
     angles = 2j * math.pi / size * np.outer(np.arange(last + 1), places)
-    wanted = np.exp(angles) @ weights - 1.0
+    wanted = np.exp(angles) @ weights
     assert size > 4 * (points + last)  # or the other way is taken
-    assert np.all(np.abs(found - wanted) <= error) and float(error[0]) < 1e-10
+    assert np.all(np.abs(found - wanted) <= error) and error < 1e-10

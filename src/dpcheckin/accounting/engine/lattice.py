@@ -107,9 +107,11 @@ class UpperLattice:
     def _beyond(self, mass: Array, threshold: float) -> float:
         """What one report's part above the last node can add to E[(S - threshold)+].
 
-        With a the sum of the cut reports and b the part cut off one of them, a + b exceeds x only
-        if a exceeds y or b exceeds x - y: (a+b-x)+ <= (a-x)+ + [b > 0] (a-y)+ + (b-x+y)+. Taking
-        y = 0, or y = last node + `apart`, gives two bounds; the smaller holds.
+        The reports are made whole one by one. With b the part cut off one of them and a the sum of
+        the rest, a + b exceeds x only if a exceeds y or b exceeds x - y:
+        (a+b-x)+ <= (a-x)+ + [b > 0] (a-y)+ + (b-x+y)+. Taking y = 0, or y = last node + `apart`,
+        gives two bounds; the smaller holds. In a, reports may be whole already, each of which adds
+        at most `plain` to E(a - y)+.
         """
         lat, m = self._lattice, self._model
         last = lat.top * lat.step
@@ -121,7 +123,8 @@ class UpperLattice:
             return plain
         chance = float(lat.above[lat.top - 1] - lat.above[lat.top]) / lat.step
         single = float(m.finite_profile(np.array([1 + threshold - apart]))[0])
-        return min(plain, single + chance * self._excess(mass, apart, far=True))
+        others = self._excess(mass, apart, far=True) + m.count * m.participation * plain
+        return min(plain, single + chance * others)
 
     def _below(self, x: Array, rise: float) -> Array:
         """E(x - X)+ for x up to alpha - 1; a share's halves meet at share * (alpha - 1)."""

@@ -136,9 +136,11 @@ def dominated(step: float, forward: Array, backward: Array | None = None) -> Los
     # bring the curves down to zero at the last point, keeping them convex and below
     ahead, behind = (np.maximum(v - v[-1], 0.0) for v in (below[0], below[-1]))
     # Two laws have curves that begin at one value, their total variation: otherwise one of them
-    # would not have mass one. The higher curve is lowered to where the other begins.
-    ahead = np.maximum(ahead - max(float(ahead[0] - behind[0]), 0.0), 0.0)
-    behind = np.maximum(behind - max(float(behind[0] - ahead[0]), 0.0), 0.0)
+    # would not have mass one. The higher curve begins where the other does, on the line from there
+    # that touches it; further out it stays as it is, however small it is there.
+    rises = np.expm1(np.arange(ahead.size) * step)
+    ahead[0] = behind[0] = min(float(ahead[0]), float(behind[0]))
+    ahead, behind = convex_minorant(rises, ahead), convex_minorant(rises, behind)
     positive, negative = _halves(step, ahead)[0], _halves(step, behind)[1]
     # shrinking all masses alike lowers the profile: make room if lowering overdrew the middle
     total = max(math.fsum(positive) + math.fsum(negative), 1.0)

@@ -6,7 +6,6 @@ For the guarantee: types beside the worst law. For the lower end: all others at 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -23,9 +22,9 @@ from dpcheckin.accounting.engine.typed.curve import (
     PLACES,
     LowerCurve,
     TypedCurve,
+    TypesAt,
     nobody_absent,
 )
-from dpcheckin.accounting.engine.typed.laws import Types
 
 
 class OthersData(Enum):
@@ -103,7 +102,7 @@ class BadCase:
 
 
 def with_types(
-    types: Callable[[float], Types | None],
+    types: TypesAt,
     worst: Curve,
     parts: Mixture[Law],
     local: Unshuffled,

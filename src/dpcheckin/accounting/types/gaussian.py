@@ -7,68 +7,102 @@ a mixture of them lie above every report of the ball is proved by `certificates`
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
 from dpcheckin.accounting.certificates import CertifiedTypes, certified_scale
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.typed.lattice_laws import (
-    MOST_NODES,
-    STEP,
-    Grid,
-    LatticeLaw,
-    on_lattice,
-)
+from dpcheckin.accounting.engine.seats import Law, Mixture
 from dpcheckin.accounting.engine.typed.laws import Types
+from dpcheckin.accounting.engine.typed.nested_laws import STEP, NestedLaw, Points, on_points
 
-_FURTHEST = 6.0  # deviations of log W that the lattice holds, if it is not too long
+_CUT = 1e-6  # of the answer, about, that may lie above the last point
+_MOVED = 1e-7  # of the deviation of the sum, by which moving up what is lowest may raise it
+_LOGS = np.linspace(-2.0, 60.0, 1 << 10)  # of W - 1, where the end of the points is looked for
+# One large report makes the answer where that is likelier than many small ones. The types then only
+# have the larger distance, and the worst law of the true distance has no more than the upper tail.
+_ONE_MAY_COUNT, _ONLY_ONE_COUNTS = 0.03, 1e3
 
 
-class GaussianTypes:
-    """Types at every alpha that the certificate covers.
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """How many reports there are at most, and how fast the threshold rises with alpha."""
+
+    reports: float
+    seats: float
+
+    @staticmethod
+    def of(parts: Mixture[Law]) -> Crowd:
+        """The largest of the seats of a round."""
+        return Crowd(
+            max(seats.count * seats.participation for _, seats in parts),
+            max(seats.count + seats.empty for _, seats in parts),
+        )
+
+
+class LogNormalReports:
+    """Laws of reports at one distance, on points that reach as far as a crowd asks for.
 
     Args:
-        certified: Distance, noise and paid violation.
+        distance: Deviation of log W.
+        crowd: Among whom the reports are.
     """
 
-    def __init__(self, certified: CertifiedTypes) -> None:
-        self._certified = certified
-        s = certified.scale
-        step = STEP * math.sqrt(math.expm1(s * s))
-        top = min(math.ceil(math.exp(s * s / 2 + _FURTHEST * s) / step), MOST_NODES)
-        self._grid = Grid(step, top, top)
+    def __init__(self, distance: float, crowd: Crowd) -> None:
+        self._s, self._crowd = distance, crowd
+        self._profiles = self._profile(1.0 + np.exp(_LOGS))
+        deviation = math.sqrt(math.expm1(distance * distance))
+        self._step = STEP * deviation
+        self.deviation = deviation * math.sqrt(crowd.reports)
+        self._bottom = self._from(_MOVED * self.deviation)
 
-    def __call__(self, rise: float) -> Types | None:
-        alpha, known = 1.0 + rise, self._certified
-        if alpha > known.largest_alpha:
-            return None
-        first = on_lattice(
+    def answers(self, rise: float) -> tuple[float, float]:
+        """What many small reports, and what one large one, add to the answer, about."""
+        threshold = rise * self._crowd.seats
+        away = threshold / self.deviation
+        many = 0.4 * self.deviation * math.exp(-0.5 * away * away) / (1.0 + away * away)
+        single = self._crowd.reports * float(self._profile(np.array([1.0 + threshold]))[0])
+        return many, single
+
+    def points(self, rise: float) -> Points:
+        """Points for this alpha - 1: what is cut off is a small part of the answer."""
+        top = self._from(_CUT * max(self.answers(rise)))
+        return Points(self._step, max((1.0 + rise) * self._bottom, 1.0 + rise), top)
+
+    def _from(self, negligible: float) -> float:
+        """Beyond this a report of all together adds at most so much (a guide)."""
+        small = self._crowd.reports * self._profiles <= negligible
+        return float(np.exp(_LOGS[int(np.argmax(small)) if small.any() else -1]))
+
+    def first(self, rise: float, points: Points) -> NestedLaw:
+        """Type A, 1 - alpha W."""
+        alpha = 1.0 + rise
+        return on_points(
             lambda x: alpha * self._below(-x / alpha),
             lambda x: alpha * self._above(-x / alpha),
             0.0,
-            self._grid,
-        )
-        worst = on_lattice(
-            self._above, lambda x: alpha * self._profile(1.0 - x / alpha), rise, self._grid
-        )
-        # beyond the last node the reports are cut off, and paid for like a violation
-        beyond = float(self._above(np.array([self._grid.top * self._grid.step]))[0])
-        middle = (1.0 + alpha) / 2
-        return Types(
-            (first, self._second),
-            worst,
-            known.smoothing * middle,
-            known.violation * middle + beyond,
+            points,
         )
 
-    @cached_property
-    def _second(self) -> LatticeLaw:
-        return on_lattice(self._above, self._below, 0.0, self._grid)
+    def second(self, points: Points) -> NestedLaw:
+        """Type B, W - alpha."""
+        return on_points(self._above, self._below, 0.0, points)
+
+    def worst(self, rise: float, points: Points) -> NestedLaw:
+        """Z*, with the upper tail of the one and the lower tail of the other."""
+        alpha = 1.0 + rise
+        return on_points(
+            self._above, lambda x: alpha * self._profile(1.0 - x / alpha), rise, points
+        )
+
+    def cut(self, points: Points) -> float:
+        """What one report adds above the last point."""
+        return float(self._above(points.runs[-1].points[-1:])[0])
 
     def _profile(self, alpha: Array) -> Array:
-        return gaussian_profile(self._certified.scale, np.asarray(alpha, np.float64))
+        return gaussian_profile(self._s, np.asarray(alpha, np.float64))
 
     def _above(self, x: Array) -> Array:
         """E(W - 1 - x)+ for x >= 0."""
@@ -80,7 +114,49 @@ class GaussianTypes:
         return np.where(x > -1.0, ratio * self._profile(1.0 / ratio), 0.0)
 
 
-def gaussian_types(distance: float) -> GaussianTypes | None:
-    """The types for inputs at most this many deviations of the noise apart; None if uncertified."""
+class GaussianTypes:
+    """Types at every alpha that the certificate covers, and the worst law where one report counts.
+
+    Args:
+        distance: Of two inputs, in deviations of the noise.
+        certified: Distance, noise and paid violation.
+        crowd: Among whom the reports are.
+    """
+
+    def __init__(self, distance: float, certified: CertifiedTypes, crowd: Crowd) -> None:
+        self._certified = certified
+        self._true = LogNormalReports(distance, crowd)
+        self._larger = LogNormalReports(certified.scale, crowd)
+
+    def __call__(self, rise: float) -> tuple[Types, ...]:
+        found = []
+        many, single = self._true.answers(rise)
+        if 1.0 + rise <= self._certified.largest_alpha and single < _ONLY_ONE_COUNTS * many:
+            found.append(self._types(rise))
+        if single > _ONE_MAY_COUNT * many:
+            points = self._true.points(rise)
+            worst = self._true.worst(rise, points)
+            found.append(Types((worst,), worst, 0.0, self._true.cut(points)))
+        return tuple(found)
+
+    def _types(self, rise: float) -> Types:
+        known, laws, middle = self._certified, self._larger, 1.0 + rise / 2
+        points = laws.points(rise)
+        # beyond the last point the reports are cut off, and paid for like a violation
+        return Types(
+            (laws.first(rise, points), laws.second(points)),
+            laws.worst(rise, points),
+            known.smoothing * middle,
+            known.violation * middle + laws.cut(points),
+        )
+
+
+def gaussian_types(distance: float, parts: Mixture[Law]) -> GaussianTypes | None:
+    """The types for inputs at most this many deviations of the noise apart; None if uncertified.
+
+    Args:
+        distance: Of two inputs.
+        parts: The round as a mixture of seats.
+    """
     certified = certified_scale(distance)
-    return None if certified is None else GaussianTypes(certified)
+    return None if certified is None else GaussianTypes(distance, certified, Crowd.of(parts))

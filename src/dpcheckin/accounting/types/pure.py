@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from dpcheckin.accounting.engine.typed.curve import TypesAt
 from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
 from dpcheckin.accounting.engine.typed.smoothing import least_smoothing
 
-TypesAt = Callable[[float], Types | None]
+PureTypesAt = Callable[[float], Types | None]
 """From alpha - 1 to the types there; None where nothing better than the worst law is known."""
 
 
@@ -85,7 +86,7 @@ def symbols(local_epsilon: float, count: int) -> Symbols:
     return Symbols(local_epsilon, 1 / (math.exp(local_epsilon) + count - 1), count)
 
 
-def two_values(local_epsilon: float) -> TypesAt:
+def two_values(local_epsilon: float) -> PureTypesAt:
     """Binary response and random hemispheres: types A and B, as they are."""
     laws = symbols(local_epsilon, 2)
     return lambda rise: Types((laws.at_first(rise), laws.at_second(rise)), laws.worst(rise))
@@ -100,13 +101,13 @@ class _Smoothed:
     known: dict[float, Types | None] = field(default_factory=dict)
 
 
-def k_ary(local_epsilon: float, count: int) -> TypesAt:
+def k_ary(local_epsilon: float, count: int) -> PureTypesAt:
     """k-ary response, k >= 3: type C alone, with the noise that puts A and B below it."""
     laws = symbols(local_epsilon, count)
     return _third_alone(laws, laws)
 
 
-def any_pure(local_epsilon: float) -> TypesAt:
+def any_pure(local_epsilon: float) -> PureTypesAt:
     """Every randomizer of this local epsilon: A and B of binary, C of 3-ary response.
 
     C has the larger variance for e0 > 2, A and B for e0 < 2; the other is put below by noise.
@@ -128,7 +129,7 @@ def any_pure(local_epsilon: float) -> TypesAt:
     return _remembered(types, kept)
 
 
-def _third_alone(two: Symbols, three: Symbols) -> TypesAt:
+def _third_alone(two: Symbols, three: Symbols) -> PureTypesAt:
     kept = _Smoothed(0.3 * math.expm1(two.local_epsilon))
 
     def types(rise: float) -> Types | None:
@@ -145,7 +146,7 @@ def _third_alone(two: Symbols, three: Symbols) -> TypesAt:
     return _remembered(types, kept)
 
 
-def _remembered(types: TypesAt, kept: _Smoothed) -> TypesAt:
+def _remembered(types: PureTypesAt, kept: _Smoothed) -> PureTypesAt:
     def at(rise: float) -> Types | None:
         if rise not in kept.known:
             kept.known[rise] = types(rise)
@@ -159,8 +160,12 @@ def pure_types(family: Family, local_epsilon: float, count: int) -> TypesAt | No
     if family in (Family.OTHER, Family.GAUSSIAN) or local_epsilon == 0.0:
         return None
     if family is Family.TWO_VALUES:
-        return two_values(local_epsilon)
-    return k_ary(local_epsilon, count) if family is Family.SYMBOLS else any_pure(local_epsilon)
+        known = two_values(local_epsilon)
+    elif family is Family.SYMBOLS:
+        known = k_ary(local_epsilon, count)
+    else:
+        known = any_pure(local_epsilon)
+    return lambda rise: () if (types := known(rise)) is None else (types,)
 
 
 def third_is_worse(family: Family, local_epsilon: float) -> bool:

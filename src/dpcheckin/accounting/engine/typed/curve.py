@@ -8,7 +8,7 @@ that cannot be computed is left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,8 @@ from dpcheckin.accounting.engine.typed.laws import Types
 from dpcheckin.accounting.engine.typed.sums import typed_upper
 from dpcheckin.errors import NumericalFailure
 
+TypesAt = Callable[[float], Sequence[Types]]
+"""From alpha - 1 to types that suffice there, none where nothing better than the worst is known."""
 LowerCurve = Callable[[float, int], tuple[Array, Array]]
 """Lower bounds at 0, step, 2 step, ..., forward and backward."""
 # places in deviations of the loss: dense where a composition looks, ever sparser in the tail
@@ -37,7 +39,7 @@ class TypedCurve(Curve):
         worst: The curve with the worst law in every seat.
         parts: The round as a mixture of seats.
         local: What holds without shuffling; with the probability that no seat is empty.
-        types: Types at alpha - 1, None where there are none.
+        types: Types at alpha - 1; each of several is a bound, and the smallest counts.
         below: Lower bounds of what some data lose.
         most_lower: How many of them are worth computing.
         places: Where the types' bound is computed, in deviations of the loss.
@@ -48,7 +50,7 @@ class TypedCurve(Curve):
         worst: Curve,
         parts: Mixture[Law],
         local: Unshuffled,
-        types: Callable[[float], Types | None],
+        types: TypesAt,
         below: LowerCurve,
         most_lower: int = 250,
         places: Array = PLACES,
@@ -72,10 +74,10 @@ class TypedCurve(Curve):
 
     @cached_property
     def spread(self) -> float:  # type: ignore[override]
-        types = self._types(0.0)
-        if types is None:
+        known = self._types(0.0)
+        if not known:
             return self._worst.spread
-        variance = max(law.variance for law in types.laws)
+        variance = min(max(law.variance for law in types.laws) for types in known)
         total = sum(
             w * s.count * s.participation * variance / s.population**2 for w, s in self._parts
         )
@@ -88,9 +90,9 @@ class TypedCurve(Curve):
         return self._known[epsilon]
 
     def _computed(self, rise: float) -> float:
-        types = self._types(rise)
-        if types is None:
-            return math.inf
+        return min((self._with(types, rise) for types in self._types(rise)), default=math.inf)
+
+    def _with(self, types: Types, rise: float) -> float:
         try:
             return UPPER_SLACK * math.fsum(
                 weight * typed_upper(seats, _seated(types, seats), rise)

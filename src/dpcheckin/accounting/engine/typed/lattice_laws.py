@@ -1,7 +1,7 @@
-"""Laws of reports on a lattice: types of additive noise, whose ratios are not few.
+"""Masses on a lattice and their transforms: what laws of additive noise are made of.
 
-Keeping the potential E(X - x)+ at the lattice points is mean preserving and larger in convex order.
-What lies below the first point is moved up to it; what lies above the last is cut off and paid for.
+Such a law is a few lattices (`nested_laws`), one within the other. A transform of one of them is an
+FFT, or a chirp transform where the period is long and few frequencies are asked for.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
-from dpcheckin.accounting.engine.seats import Profile
 
-STEP = 0.06  # in deviations of a report: a lattice adds a sixth of its square to the variance
-MOST_NODES = 1 << 15
+_BLOCK = 8  # its square is the number of points that are kept out of an FFT,
+_LITTLE = 0.01  # unless all together weigh less than this
 
 
 @dataclass(frozen=True, eq=False)
-class LatticeLaw:
+class LatticeMasses:
     """Masses at first * step, (first + 1) * step, …"""
 
     step: float
@@ -34,33 +33,44 @@ class LatticeLaw:
         """The lattice points."""
         return (self.first + np.arange(self.masses.size)) * self.step
 
-    @cached_property
-    def variance(self) -> float:
-        return float(self.masses @ self.values**2)
+    def transform(self, theta: float, period: float, last: int) -> tuple[Complex, float]:
+        """Sums of mass exp(z x), z = theta + 2 pi i m / period, m = 0 .. last, and their error.
 
-    @property
-    def furthest(self) -> float:
-        return float(max(-self.values[0], self.values[-1]))
-
-    def growth(self, theta: Array) -> Array:
-        values, masses = self._grouped
-        return np.asarray(np.expm1(np.outer(theta, values)) @ masses)
-
-    @cached_property
-    def _grouped(self) -> tuple[Array, Array]:
-        """About as many points as matter for a guide: single near zero, ever more together."""
-        steps = np.unique(np.geomspace(1, self.masses.size, 120).astype(np.int64))
-        zero = -self.first
-        starts = np.unique(np.clip(np.concatenate([zero - steps, [zero], zero + steps]), 0, None))
-        starts = starts[starts < self.masses.size]
-        masses = np.add.reduceat(self.masses, starts)
-        there = masses > 0.0
-        moments = np.add.reduceat(self.masses * self.values, starts)
-        return moments[there] / masses[there], masses[there]
-
-    def transform(self, theta: float, period: float, last: int) -> tuple[Complex, Array]:
+        The period has to be a multiple of the step.
+        """
         size = round(period / self.step)
         weights = self.masses * np.exp(theta * self.values)
+        if float(weights.sum()) < _LITTLE:
+            return self._transformed(weights, size, last)
+        block = self._block(weights)
+        found, error = self._direct(weights[block], self.first + block.start, size, last)
+        weights[block] = 0.0
+        rest, doubt = self._transformed(weights, size, last)
+        return found + rest, error + doubt
+
+    @staticmethod
+    def _block(weights: Array) -> slice:
+        """The few points that hold most: an FFT would err in proportion to them."""
+        if weights.size <= _BLOCK**2:
+            return slice(0, weights.size)
+        sums = np.concatenate([[0.0], np.cumsum(weights)])
+        start = int(np.argmax(sums[_BLOCK**2 :] - sums[: -(_BLOCK**2)]))
+        return slice(start, start + _BLOCK**2)
+
+    @staticmethod
+    def _direct(weights: Array, first: int, size: int, last: int) -> tuple[Complex, float]:
+        """The sums as they stand, with exp(i j (k + l)) = exp(i j k) exp(i j l)."""
+        frequencies = np.arange(last + 1)[:, None]
+        padded = np.zeros(_BLOCK * math.ceil(weights.size / _BLOCK))
+        padded[: weights.size] = weights
+        table = padded.reshape(-1, _BLOCK)
+        rows = first + _BLOCK * np.arange(table.shape[0])
+        inner = _half_turns(2 * frequencies * np.arange(_BLOCK), size) @ table.T
+        found = (inner * _half_turns(2 * frequencies * rows, size)).sum(1)
+        # two exponentials, products, and sums of at most so many terms each
+        return found, (2 * _BLOCK + 30) * UNIT * float(weights.sum())
+
+    def _transformed(self, weights: Array, size: int, last: int) -> tuple[Complex, float]:
         if size > 4 * (weights.size + last):
             return self._few_frequencies(weights, size, last)
         signal = np.bincount(np.arange(self.first, self.first + weights.size) % size, weights, size)
@@ -70,10 +80,9 @@ class LatticeLaw:
         found = spectrum[np.where(turned, size - places, places)]
         found[turned] = np.conj(found[turned])
         error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
-        # the mass at zero is there twice: one minus it is small, and so is what is left of one
-        return found - 1.0, np.full(last + 1, error)
+        return found, error
 
-    def _few_frequencies(self, weights: Array, size: int, last: int) -> tuple[Complex, Array]:
+    def _few_frequencies(self, weights: Array, size: int, last: int) -> tuple[Complex, float]:
         """The same for few points and few frequencies of a long period: a chirp transform.
 
         With j n = (j^2 + n^2 - (j - n)^2) / 2 the transform is a convolution of the two lengths
@@ -89,7 +98,7 @@ class LatticeLaw:
         level, whole = FFT_LEVEL * math.log2(length), float(weights.sum())
         error = 3 * level * float(np.linalg.norm(weights)) * math.sqrt(weights.size + last)
         error += level * math.sqrt(length) * whole + 40 * UNIT * whole
-        return found - 1.0, np.full(last + 1, error)
+        return found, error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +110,7 @@ class _Chirps:
     spectrum: Complex
 
     @staticmethod
-    @lru_cache(maxsize=8)  # the laws of one sum have them in common
+    @lru_cache(maxsize=64)  # the laws of one sum have them in common
     def of(size: int, points: int, last: int) -> _Chirps:
         """Those of so many points and of the frequencies 0 to `last` of a period of `size`."""
         squares = np.arange(max(points, last + 1)) ** 2
@@ -117,34 +126,3 @@ class _Chirps:
 def _half_turns(counts: NDArray[np.int64], size: int) -> Complex:
     """exp(i pi counts / size)."""
     return np.asarray(np.exp((1j * math.pi / size) * (counts % (2 * size))))
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """Lattice points from -bottom to top."""
-
-    step: float
-    bottom: int
-    top: int
-
-
-def on_lattice(above: Profile, below: Profile, joint: float, grid: Grid) -> LatticeLaw:
-    """A law of mean zero on the lattice, above that with these potentials but for what is cut off.
-
-    Args:
-        above: E(X - x)+, asked for x above `joint`.
-        below: E(x - X)+, asked for x up to `joint`.
-        joint: Where the two meet.
-        grid: The lattice points.
-    """
-    last_left = min(math.floor(joint / grid.step), grid.top - 1)
-    left = np.arange(-grid.bottom, last_left + 1) * grid.step
-    right = np.arange(last_left + 1, grid.top + 1) * grid.step
-    low, high = below(left), above(right)
-    # E(X - x)+ - E(x - X)+ = -x joins the two halves
-    lower_half = np.diff(np.append(low, high[0] + right[0]))
-    upper_half = np.diff(np.insert(high, 0, low[-1] - left[-1]))
-    masses = np.empty(left.size + right.size)
-    masses[0], masses[1 : left.size] = lower_half[0], np.diff(lower_half)
-    masses[left.size : -1], masses[-1] = np.diff(upper_half), -upper_half[-1]
-    return LatticeLaw(grid.step, -grid.bottom, np.maximum(masses, 0.0) / grid.step)

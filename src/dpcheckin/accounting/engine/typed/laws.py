@@ -29,13 +29,27 @@ class SeatLaw(Protocol):
     def furthest(self) -> float:
         """No |X| is larger."""
 
+    @property
+    def step(self) -> float:
+        """Periods of a transform have to be multiples of it; 0 for any."""
+
+    @property
+    def finest(self) -> float:
+        """Of which all values are multiples; 0 if of none."""
+
+    def decay(self, theta: float, participation: float, start: float) -> float:
+        """By how much log |M| falls at least, M(z) being a seat's moment generating function.
+
+        From z = theta to every z = theta + i y, y between `start` and 2 pi / finest - start.
+        """
+
     def growth(self, theta: Array) -> Array:
         """E exp(theta X) - 1 for real theta; a guide."""
 
     def transform(self, theta: float, period: float, last: int) -> tuple[Complex, Array]:
         """E exp(z X) - 1 at z = theta + 2 pi i m / period, m = 0 .. last, and bounds on its error.
 
-        Laws on a lattice want a period that is a multiple of their step.
+        The period has to be a multiple of the step.
         """
 
 
@@ -45,6 +59,8 @@ class AtomLaw:
 
     values: Array
     masses: Array
+    step: float = 0.0
+    finest: float = 0.0
 
     @property
     def variance(self) -> float:
@@ -56,6 +72,9 @@ class AtomLaw:
 
     def growth(self, theta: Array) -> Array:
         return np.asarray(np.expm1(np.outer(theta, self.values)) @ self.masses)
+
+    def decay(self, theta: float, participation: float, start: float) -> float:
+        return 0.0  # a few atoms may agree at any frequency
 
     def transform(self, theta: float, period: float, last: int) -> tuple[Complex, Array]:
         z = theta + (2j * math.pi / period) * np.arange(last + 1)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,11 +31,14 @@ from dpcheckin.errors import NumericalFailure
 # Laplace noise that every sum may have, in deviations of the sum: 2e-4 of its variance
 FREE_NOISE = 0.01
 LEFT_OUT = 5e-5  # of the answer, about: what frequencies beyond the last may add
+NEXT_TO_NOTHING = 1e-10  # likewise, where the transforms have fallen
+FEW_FREQUENCIES = 100  # so many are added without asking whether fewer would do
 MOST_FREQUENCIES = 40_000
 NEGLIGIBLE = 46.0  # frequencies whose term is e^-46 of the largest are added up in size only
 TOLERANCE = 2e-4  # of the answer, by which the maximum over counts may be missed
 MOST_CELLS = 64
 _THETAS = np.geomspace(0.4, 80.0, 48)  # in deviations
+_SLIGHT = np.geomspace(4e-3, 0.4, 24)[:-1]  # where one report of a long tail makes the sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +55,7 @@ class _Line:
     theta: float
     period: float
     last: int
+    beyond: float  # a bound on what the frequencies after the last would add
 
 
 def typed_upper(seats: Seats[Law], types: Types, rise: float) -> float:
@@ -74,10 +79,10 @@ def typed_upper(seats: Seats[Law], types: Types, rise: float) -> float:
         return (math.exp(-600.0) * (1 + 1 / line.theta) ** 2 + paid) / seats.population
     if exponent > 600.0:
         raise NumericalFailure("tails this heavy cannot be tilted")
-    kernel, beyond = _kernel(line, noise)
+    kernel = _kernel(line, noise)
     phases = (2j * math.pi / line.period * threshold) * np.arange(line.last + 1)
     terms = abs(largest) + line.theta * threshold  # of which the exponent is the difference
-    value = _Maximum(factors, typed, worst, kernel, phases, terms).upper() + beyond
+    value = _Maximum(factors, typed, worst, kernel, phases, terms).upper() + line.beyond
     return (value * math.exp(exponent) + paid) / seats.population
 
 
@@ -89,8 +94,10 @@ def _deviation(seats: Seats[Law], types: Types) -> float:
 def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _Line:
     """Where to integrate: near the saddle, with a period that holds the sum."""
     deviation = _deviation(seats, types)
-    furthest = max(law.furthest for law in (*types.laws, types.worst))
-    theta = _THETAS / deviation
+    laws = (*types.laws, types.worst)
+    furthest = max(law.furthest for law in laws)
+    widest = max(law.step for law in laws)
+    theta = (_THETAS if widest == 0.0 else np.append(_SLIGHT, _THETAS)) / deviation
     theta = np.unique(np.minimum(theta, min(0.9 / noise, 300.0 / furthest)))
     grown = np.max([law.growth(theta) for law in types.laws], axis=0)
     exponents = seats.count * np.log1p(seats.participation * grown) - theta * threshold
@@ -99,18 +106,55 @@ def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _L
     chosen = float(theta[at])
     # a period too short makes the bound looser, never wrong
     period = max(26.0 / chosen, 10.0 * deviation, 1.5 * furthest)
-    steps = [step for law in (*types.laws, types.worst) if (step := getattr(law, "step", 0.0))]
-    if steps:
+    if widest > 0.0:
         from scipy.fft import next_fast_len
 
         # laws on a lattice have long tails, whose aliases a tilt makes large
-        period = next_fast_len(math.ceil(2 * period / steps[0]), True) * steps[0]
+        period = next_fast_len(math.ceil(2 * period / widest), True) * widest
     # beyond / answer = (theta^2 deviation sqrt(2 pi)) / (3 pi noise^2 Y^3), about
-    cubed = (chosen**2 * deviation + chosen) * 2.5 / (9.4 * noise**2 * LEFT_OUT)
-    last = math.ceil(cubed ** (1 / 3) * period / (2 * math.pi))
+    answer = 1.0 / (2.5 * (chosen**2 * deviation + chosen))
+    plain = (9.4 * noise**2 * LEFT_OUT * answer) ** (-1 / 3)
+    fallen = None
+    if plain * period > FEW_FREQUENCIES * 2 * math.pi:
+        fallen = _fallen(seats, types, _Line(chosen, period, 0, 0.0), noise * noise, plain, answer)
+    last = math.ceil((plain if fallen is None else fallen.frequency) * period / (2 * math.pi))
     if last > MOST_FREQUENCIES:
         raise NumericalFailure("reports this rare leave no smooth sum")
-    return _Line(chosen, period, last)
+    end = 2 * math.pi / period * last
+    beyond = 1.0 / (3 * math.pi * noise**2 * end**3) if fallen is None else fallen.beyond
+    return _Line(chosen, period, last, beyond)
+
+
+class _End(NamedTuple):
+    """The last frequency that is added, and a bound on what lies beyond it."""
+
+    frequency: float
+    beyond: float
+
+
+def _fallen(
+    seats: Seats[Law], types: Types, line: _Line, squared: float, plain: float, answer: float
+) -> _End | None:
+    """Where the laws' own transforms have fallen, if that is before the frequency `plain`.
+
+    The kernel beyond Y adds up to at most 1 / (3 pi noise^2 Y^3). Where all laws are on one lattice
+    that counts with what is left of the transforms, but for windows of 2 Y about the multiples of
+    the lattice's frequency, where the transforms return.
+    """
+    steps = {law.finest for law in types.laws}
+    turn = 2 * math.pi / min(steps) if len(steps) == 1 and min(steps) > 0.0 else 0.0
+    deviation = _deviation(seats, types)
+    for start in np.array([8.0, 10.0, 13.0, 17.0, 24.0, 36.0, 60.0]) / deviation:
+        if start > min(plain, turn / 4):
+            break
+        fall = min(law.decay(line.theta, seats.participation, start) for law in types.laws)
+        left = math.exp(-min((seats.count - 1) * fall, 700.0)) / (3 * start**3)
+        # the sum of (k - 1/2)^-4 over k >= 1 is below 16.24
+        returned = (2 * start + 2 * math.pi / line.period) * 16.24 / turn**4
+        beyond = (left + returned) / (math.pi * squared)
+        if beyond <= NEXT_TO_NOTHING * answer:
+            return _End(float(start), beyond)
+    return None
 
 
 def _factor(law: SeatLaw, seats: Seats[Law], line: _Line) -> _Factor:
@@ -129,14 +173,13 @@ def _factor(law: SeatLaw, seats: Seats[Law], line: _Line) -> _Factor:
     return _Factor(change, logs, errors)
 
 
-def _kernel(line: _Line, noise: float) -> tuple[Complex, float]:
-    """Weights of the trapezoidal rule, and a bound on what lies beyond the last frequency."""
+def _kernel(line: _Line, noise: float) -> Complex:
+    """Weights of the trapezoidal rule."""
     step = 2 * math.pi / line.period
     z = line.theta + 1j * step * np.arange(line.last + 1)
     kernel = (step / math.pi) / (z * z * (1 - noise * noise * z * z))
     kernel[0] *= 0.5
-    end = step * line.last
-    return kernel, 1.0 / (3 * math.pi * noise**2 * end**3)
+    return np.asarray(kernel)
 
 
 class _Maximum:
