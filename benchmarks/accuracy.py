@@ -4,10 +4,11 @@
         [--cifar FILE.npz]
     python benchmarks/accuracy.py --page docs/accuracy.md --table docs/results/accuracy.json
 
-For each goal the candidates are first played on a sixth of the *training* records that is held
-out (`--validate`, seed 0, the same rounds; fewer clients, so its own epsilon is larger and is not
-quoted). The best of them is then played on all training records with every seed, against the test
-records, and so is the same head under central DP-SGD, chosen in the same way, and without privacy.
+Where a goal has several candidates they are first played on a sixth of the *training* records that
+is held out (`--validate`, seed 0, the same rounds; fewer clients, so its own epsilon is larger and
+is not quoted); `head_trials.py` narrows them down before. The best is then played on all training
+records with every seed, against the test records, and so is the same head under central DP-SGD and
+without privacy.
 Every run is what its command says, has a folder of its own, resumes and is only read when it is
 finished. The table holds nothing but figures of the runs' own reports.
 """

@@ -6,15 +6,16 @@ from torch import nn
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, Reports
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.simulation.client_work import get_parameters, set_parameters
+from dpcheckin.learning.simulation.client_work import HEAD_CHUNK, get_parameters, set_parameters
 from dpcheckin.randomizers import ClipOnly, Gaussian, LInfinityBit, PrivUnit
 
 SIZE = 5 * 10 + 10
+MORE = HEAD_CHUNK + 100
 
 
-def work(randomizer, reports=Reports.SUM, per_tensor=False, scale=1.0):
+def work(randomizer, reports=Reports.SUM, per_tensor=False, scale=1.0, records=600):
     torch.manual_seed(0)
-    fleet = OneRecordEach(scale * torch.randn(600, 5), torch.randint(0, 10, (600,)))
+    fleet = OneRecordEach(scale * torch.randn(records, 5), torch.randint(0, 10, (records,)))
     return ClientWork(nn.Linear(5, 10), cross_entropy, fleet, randomizer, reports, per_tensor)
 
 
@@ -23,22 +24,22 @@ def run(job, clients, seed=(1,)):
 
 
 def test_chunks_cover_the_cohort_once_with_seeds_of_their_own():
-    job = work(Gaussian(1.0))
-    chunks = job.chunks(np.arange(600), (3, 4))
-    assert np.array_equal(np.concatenate([c.clients for c in chunks]), np.arange(600))
+    job = work(Gaussian(1.0), records=MORE)
+    chunks = job.chunks(np.arange(MORE), (3, 4))
+    assert np.array_equal(np.concatenate([c.clients for c in chunks]), np.arange(MORE))
     assert [c.seed for c in chunks] == [(3, 4, 0), (3, 4, 1)]
     assert job.chunks(np.arange(0), (3, 4)) == []
 
 
 def test_a_chunk_is_a_function_of_its_seed():
     """Run twice, in another order, by another worker: the same bits; another seed: others."""
-    one, other = work(PrivUnit(2.0, SIZE)), work(PrivUnit(2.0, SIZE))
-    first = run(one, 600)
-    chunks = other.chunks(np.arange(600), (1,))
+    one, other = (work(PrivUnit(2.0, SIZE), records=MORE) for _ in range(2))
+    first = run(one, MORE)
+    chunks = other.chunks(np.arange(MORE), (1,))
     last, again = other.chunk(chunks[1]), other.chunk(chunks[0])
     assert torch.equal(first[0].estimate_sum, again.estimate_sum)
     assert torch.equal(first[1].estimate_sum, last.estimate_sum)
-    assert not torch.equal(first[0].estimate_sum, run(one, 600, (2,))[0].estimate_sum)
+    assert not torch.equal(first[0].estimate_sum, run(one, MORE, (2,))[0].estimate_sum)
 
 
 @pytest.mark.parametrize("reports", list(Reports))
