@@ -18,12 +18,14 @@ from dpcheckin.accounting.engine.seats import Law, Mixture
 from dpcheckin.accounting.engine.typed.laws import Types
 from dpcheckin.accounting.engine.typed.nested_laws import STEP, NestedLaw, Points, on_points
 
-_CUT = 1e-6  # of the answer, about, that may lie above the last point
+# of the answer, about, that may lie above the last point: of many reports, of one large one
+_CUT, _CUT_FAR = 1e-6, 1e-4
 _MOVED = 1e-7  # of the deviation of the sum, by which moving up what is lowest may raise it
 _LOGS = np.linspace(-2.0, 60.0, 1 << 10)  # of W - 1, where the end of the points is looked for
 # One large report makes the answer where that is likelier than many small ones. The types then only
 # have the larger distance, and the worst law of the true distance has no more than the upper tail.
 _ONE_MAY_COUNT, _ONLY_ONE_COUNTS = 0.03, 1e3
+_ALONE = 2.5  # deviations of the sum that one report has to reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +65,15 @@ class LogNormalReports:
         threshold = rise * self._crowd.seats
         away = threshold / self.deviation
         many = 0.4 * self.deviation * math.exp(-0.5 * away * away) / (1.0 + away * away)
+        if away < _ALONE:  # reports that reach it alone are not told from those that need not
+            return many, 0.0
         single = self._crowd.reports * float(self._profile(np.array([1.0 + threshold]))[0])
         return many, single
 
     def points(self, rise: float) -> Points:
         """Points for this alpha - 1: what is cut off is a small part of the answer."""
-        top = self._from(_CUT * max(self.answers(rise)))
+        many, single = self.answers(rise)
+        top = self._from(max(_CUT * many, _CUT_FAR * single))
         return Points(self._step, max((1.0 + rise) * self._bottom, 1.0 + rise), top)
 
     def _from(self, negligible: float) -> float:
