@@ -20,3 +20,15 @@ def test_too_much_mass_is_noticed() -> None:
     broken = loss.LossDistribution(0.1, np.array([0.9]), np.array([0.9]), 0.0)
     with pytest.raises(NumericalFailure, match="mass at zero"):
         broken.masses()
+
+
+def test_curves_reach_losses_whose_exponentials_underflow() -> None:
+    """Against the definition, term by term: losses up to 3,000, where e^-loss is zero."""
+    step, random = 2.5, np.random.default_rng(4)
+    masses = random.random(1200) / 1200
+    found = loss.curve_of_masses(masses, step)
+    losses = step * np.arange(1, masses.size + 1)
+    for i in (0, 1, 119, 120, 121, 600, 1198, 1199, 1200):
+        over = losses > i * step
+        exact = float(np.sum(masses[over] * -np.expm1(i * step - losses[over])))
+        assert found[i] == pytest.approx(exact, rel=1e-12)

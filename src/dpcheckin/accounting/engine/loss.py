@@ -16,6 +16,8 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.errors import NumericalFailure
 
+_STRETCH = 300.0  # losses whose exponentials are held side by side
+
 
 @dataclass(frozen=True, slots=True)
 class LossDistribution:
@@ -224,16 +226,26 @@ def curve_of_masses(masses: Array, step: float) -> Array:
     With A_i the mass above i, delta_i = (1 - e^-step) * sum over k >= i of A_k e^-(k-i)step.
     """
     above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    decay = np.exp(-step * np.arange(above.size))
-    sums = np.cumsum((above * decay)[::-1])[::-1]
-    return np.asarray(sums * (-math.expm1(-step)) / decay)
+    deltas, beyond = np.empty_like(above), 0.0
+    # in stretches, from the far end: over all losses at once e^-loss would underflow
+    stretch = max(1, int(_STRETCH / step))
+    for start in reversed(range(0, above.size, stretch)):
+        here = above[start : start + stretch]
+        decay = np.exp(-step * np.arange(here.size))
+        sums = np.cumsum((here * decay)[::-1])[::-1]
+        rest = beyond * np.exp(-step * np.arange(here.size, 0, -1))
+        deltas[start : start + stretch] = sums * (-math.expm1(-step)) / decay + rest
+        beyond = float(deltas[start])
+    return deltas
 
 
 def single(distribution: LossDistribution) -> Tail:
     """The tail of one round alone, with nothing to bound but the rounding of sums."""
     deltas = np.append(curve_of_masses(distribution.positive, distribution.step), 0.0)
     losses = np.arange(deltas.size) * distribution.step
-    return Tail(losses, deltas, 4 * UNIT * deltas.size * deltas, distribution.infinite)
+    # terms of a sum, and exponents, whose rounding grows with them
+    rounding = 4 * UNIT * (deltas.size + losses[-1])
+    return Tail(losses, deltas, rounding * deltas, distribution.infinite)
 
 
 @dataclass(frozen=True, slots=True)
