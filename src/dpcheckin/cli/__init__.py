@@ -63,7 +63,7 @@ COMMANDS = {
 
 # the boxes of the help, by what people come for
 PANELS = {
-    "What is guaranteed": ("epsilon", "delta", "plan", "advise", "trust", "ui"),
+    "What is guaranteed": ("epsilon", "delta", "plan", "trust", "ui"),
     "What others say": ("compare", "bounds", "reproduce", "demo"),
     "Fleets in simulation": ("advise", "train", "utility", "sweep", "survey", "audit"),
     "Fleets that run": ("deploy", "shuffler", "analyzer", "issuer", "client", "flower"),
