@@ -327,10 +327,15 @@ def write_page(page: Path, rows: dict[str, Any]) -> None:
         best = max(100 * r["without_privacy"] for r in some)
         axes.axhline(best, color="#555", linestyle=":", label="without privacy")
         axes.set_title(NAMES[task])
+        axes.set_xscale("log")
+        axes.set_xlim(0.3, 5.0)
+        axes.set_xticks([0.5, 1.0, 3.0], ["0.5", "1", "3"])
+        axes.minorticks_off()
         axes.set_xlabel("certified ε at δ = 1e-5")
         axes.set_ylabel("test accuracy, %")
         axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
     figure.savefig(page.parent / "images" / "accuracy.png", dpi=110)
 
 
