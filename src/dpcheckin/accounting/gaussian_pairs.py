@@ -14,7 +14,6 @@ from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled
 from dpcheckin.accounting.engine.noise import gaussian_profile, gaussian_profile_at
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
-from dpcheckin.accounting.engine.typed.curve import FEWER_PLACES
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.types.cases import all_at_one_value, with_types
@@ -89,7 +88,7 @@ class GaussianPair(LocalPair):
             return worst
         local = Unshuffled(self.profile, unprotected, rate, 0.0)
         below = all_at_one_value(parts, smallest)
-        return with_types(known, worst, parts, local, below, FEWER_PLACES)
+        return with_types(known, worst, parts, local, below, dear=True)
 
     def epsilon_within(self, delta: float) -> float:
         """In closed form and without an end: little noise costs thousands."""

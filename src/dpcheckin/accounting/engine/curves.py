@@ -107,6 +107,10 @@ class Curve(ABC):
     def upper(self, step: float, points: int) -> Array:
         """Upper bounds at epsilon = 0, step, 2 step, ..."""
 
+    def tail(self, first: int, step: float, points: int) -> Array:
+        """The same from first * step on."""
+        return self.upper(step, points)[first:]
+
     @abstractmethod
     def lower(self, step: float, points: int) -> Array:
         """Lower bounds of the finite part at the same places."""

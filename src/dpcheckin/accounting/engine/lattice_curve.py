@@ -7,6 +7,7 @@ epsilon that holds but for a tiny delta they have at most three likelihood ratio
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import replace
 from functools import cached_property
 
@@ -173,18 +174,20 @@ class LatticeCurve(Curve):
         return min(float(self.lower(step, 2)[at]), self.upper_at(epsilon))
 
     def upper(self, step: float, points: int) -> Array:
-        chosen = (
-            _few(points, self.spread / step)
-            if self._coarse
-            else _sparse(points, self.spread / step)
-        )
+        return self.tail(0, step, points)
+
+    def tail(self, first: int, step: float, points: int) -> Array:
+        deviation = self.spread / step
+        chosen = _few(points, deviation) if self._coarse else _sparse(points, deviation)
+        # the last of those before counts too: chords begin there
+        chosen = chosen[max(bisect_right(chosen, first) - 1, 0) :]
         above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
         # chords of a convex function lie above it: sparse points are enough
-        alphas = np.exp(np.arange(points) * step)
+        alphas = np.exp(np.arange(first, points) * step)
         rises = np.expm1(np.arange(points) * step)  # alphas - 1 with all digits
-        whole = self._local.complete(np.interp(rises, rises[chosen], above), alphas)
+        whole = self._local.complete(np.interp(rises[first:], rises[chosen], above), alphas)
         if self._simple is not None:
-            whole = np.minimum(whole, self._simple.upper(step, points))
+            whole = np.minimum(whole, self._simple.upper(step, points)[first:])
         return whole
 
     def lower(self, step: float, points: int) -> Array:

@@ -19,12 +19,13 @@ from dpcheckin.accounting.engine.lower.homogeneous import HomogeneousCurve
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair, ThreeAtomLaw
 from dpcheckin.accounting.engine.three_atoms import atoms, reseated
 from dpcheckin.accounting.engine.typed.curve import (
-    PLACES,
+    FEWER_PLACES,
     LowerCurve,
     TypedCurve,
     TypesAt,
     nobody_absent,
 )
+from dpcheckin.accounting.engine.typed.sparing import SparingCurve
 
 
 class OthersData(Enum):
@@ -107,7 +108,7 @@ def with_types(
     parts: Mixture[Law],
     local: Unshuffled,
     below: BadCase,
-    places: Array = PLACES,
+    dear: bool = False,
 ) -> Curve:
     """The curve of a round whose others are of these types, nowhere above that of the worst law.
 
@@ -117,11 +118,13 @@ def with_types(
         parts: The round as a mixture of seats.
         local: What holds without shuffling, as for the worst law.
         below: A lower bound of what some data lose.
-        places: Where the types' bound is computed, in deviations of the loss.
+        dear: Whether each value of either bound takes long, so that few are computed.
     """
     unprotected = max(local.unprotected, nobody_absent(parts, local.rate))
     whole = Unshuffled(local.profile, unprotected, local.rate, local.local_delta)
-    return TypedCurve(worst, parts, whole, types, below.curves, below.most, places)
+    if dear:
+        return SparingCurve(worst, parts, whole, types, below.curves, below.most, FEWER_PLACES)
+    return TypedCurve(worst, parts, whole, types, below.curves, below.most)
 
 
 def all_at_one_value(parts: Mixture[Law], smallest: float) -> BadCase:

@@ -148,9 +148,10 @@ class GaussianTypes:
         known, laws, middle = self._certified, self._larger, 1.0 + rise / 2
         points = laws.points(rise)
         # beyond the last point the reports are cut off, and paid for like a violation
+        first, second = laws.first(rise, points), laws.second(points)
         return Types(
-            (laws.first(rise, points), laws.second(points)),
-            laws.worst(rise, points),
+            (first, second),
+            laws.worst(rise, points).sharing(first, second),
             known.smoothing * middle,
             known.violation * middle + laws.cut(points),
         )

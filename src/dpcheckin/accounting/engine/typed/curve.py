@@ -61,8 +61,6 @@ class TypedCurve(Curve):
         self._known: dict[float, float] = {}
 
     def coarser(self) -> Curve:
-        if self._places is not PLACES:
-            return self._worst.coarser()  # sums that take longer are no preview
         return TypedCurve(
             self._worst.coarser(), self._parts, self._local, self._types, self._below, places=_FEW
         )
@@ -123,20 +121,31 @@ class TypedCurve(Curve):
 
     def upper(self, step: float, points: int) -> Array:
         worst = self._worst.upper(step, points)
-        end = (points - 1) * step
-        places = [x for x in (self.spread * self._places).tolist() if x < end]
-        rises, values = [], []
-        for epsilon in [*places, end]:
-            value = self._typed(epsilon)
-            if math.isfinite(value):
-                rises.append(math.expm1(epsilon))
-                values.append(value)
-        if not rises or rises[0] > 0.0:
+        found = self._finite((points - 1) * step)
+        if not found or found[0][0] > 0.0:
             return worst
+        rises, values = zip(*found, strict=True)
+        return np.minimum(worst, self._between(rises, values, step, points))
+
+    @cached_property
+    def _listed(self) -> list[float]:
+        """Where the types' bound may be computed."""
+        return [float(x) for x in self.spread * self._places]
+
+    def _finite(self, end: float) -> list[tuple[float, float]]:
+        """alpha - 1 at the places up to `end`, with the types' bound there if there is one."""
+        places = [*(x for x in self._listed if x < end), end]
+        found = [(math.expm1(x), self._typed(x)) for x in places]
+        return [(rise, value) for rise, value in found if math.isfinite(value)]
+
+    def _between(
+        self, rises: Sequence[float], values: Sequence[float], step: float, points: int
+    ) -> Array:
+        """Bounds on a grid from those at a few places."""
         grid = np.arange(points) * step
         # chords of a convex function lie above it, and beyond the last value it does not rise
         typed = np.interp(np.expm1(grid), rises, values)
-        return np.minimum(worst, self._local.complete(typed, np.exp(grid)))
+        return self._local.complete(typed, np.exp(grid))
 
     def lower(self, step: float, points: int) -> Array:
         return self._capped(0, step, points)

@@ -33,12 +33,27 @@ class LatticeMasses:
         """The lattice points."""
         return (self.first + np.arange(self.masses.size)) * self.step
 
+    @cached_property
+    def key(self) -> tuple[float, int, bytes]:
+        """What tells it from others."""
+        return self.step, self.first, self.masses.tobytes()
+
+    @cached_property
+    def _transforms(self) -> dict[tuple[float, float, int], tuple[Complex, float]]:
+        """What was asked for: laws have pieces in common, each for one line."""
+        return {}
+
     def transform(self, theta: float, period: float, last: int) -> tuple[Complex, float]:
         """Sums of mass exp(z x), z = theta + 2 pi i m / period, m = 0 .. last, and their error.
 
         The period has to be a multiple of the step.
         """
-        size = round(period / self.step)
+        asked = theta, period, last
+        if asked not in self._transforms:
+            self._transforms[asked] = self._computed(theta, round(period / self.step), last)
+        return self._transforms[asked]
+
+    def _computed(self, theta: float, size: int, last: int) -> tuple[Complex, float]:
         weights = self.masses * np.exp(theta * self.values)
         if float(weights.sum()) < _LITTLE:
             return self._transformed(weights, size, last)

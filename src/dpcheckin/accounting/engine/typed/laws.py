@@ -46,6 +46,9 @@ class SeatLaw(Protocol):
     def growth(self, theta: Array) -> Array:
         """E exp(theta X) - 1 for real theta; a guide."""
 
+    def excess(self, threshold: float) -> float:
+        """E(X - threshold)+; a guide."""
+
     def transform(self, theta: float, period: float, last: int) -> tuple[Complex, Array]:
         """E exp(z X) - 1 at z = theta + 2 pi i m / period, m = 0 .. last, and bounds on its error.
 
@@ -72,6 +75,9 @@ class AtomLaw:
 
     def growth(self, theta: Array) -> Array:
         return np.asarray(np.expm1(np.outer(theta, self.values)) @ self.masses)
+
+    def excess(self, threshold: float) -> float:
+        return float(np.maximum(self.values - threshold, 0.0) @ self.masses)
 
     def decay(self, theta: float, participation: float, start: float) -> float:
         return 0.0  # a few atoms may agree at any frequency

@@ -22,7 +22,7 @@ from dpcheckin.accounting.engine.typed.lattice_laws import LatticeMasses
 STEP = 0.06  # in deviations of a report: a lattice adds a sixth of its square to the variance
 _OCTAVE = 256  # points on either side of an octave; the step is at most 1/256 of the distance
 _GROUPS = 24  # of the points of a piece, for a guide
-_TURNS, _PLACES = 6.0, 9  # how far points count for a frequency, and frequencies of an octave
+_TURNS, _PLACES = 6.0, 5  # how far points count for a frequency, and frequencies of an octave
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,10 @@ class NestedLaw:
     def growth(self, theta: Array) -> Array:
         values, masses = self._grouped
         return np.asarray(np.expm1(np.outer(theta, values)) @ masses)
+
+    def excess(self, threshold: float) -> float:
+        values, masses = self._grouped
+        return float(np.maximum(values - threshold, 0.0) @ masses)
 
     @cached_property
     def _grouped(self) -> tuple[Array, Array]:
@@ -99,6 +103,11 @@ class NestedLaw:
         p = p * np.exp(theta * x)
         p /= p.sum()
         return x, p, int(np.argmax(p))
+
+    def sharing(self, *others: NestedLaw) -> NestedLaw:
+        """The same law, with the pieces of others where those are equal: transformed once."""
+        known = {piece.key: piece for law in others for piece in law.pieces}
+        return NestedLaw(tuple(known.get(piece.key, piece) for piece in self.pieces))
 
     def transform(self, theta: float, period: float, last: int) -> tuple[Complex, Array]:
         total, error = np.full(last + 1, -1.0 + 0.0j), 0.0

@@ -30,14 +30,16 @@ from dpcheckin.errors import NumericalFailure
 
 # Laplace noise that every sum may have, in deviations of the sum: 2e-4 of its variance
 FREE_NOISE = 0.01
+FAR, FAR_NOISE = 8.0, 3e-3  # from so many deviations on in parts of the distance beyond them
 LEFT_OUT = 5e-5  # of the answer, about: what frequencies beyond the last may add
-NEXT_TO_NOTHING = 1e-10  # likewise, where the transforms have fallen
+NEXT_TO_NOTHING = 1e-5  # likewise, where the transforms have fallen
 FEW_FREQUENCIES = 100  # so many are added without asking whether fewer would do
 MOST_FREQUENCIES = 40_000
 NEGLIGIBLE = 46.0  # frequencies whose term is e^-46 of the largest are added up in size only
 TOLERANCE = 2e-4  # of the answer, by which the maximum over counts may be missed
 MOST_CELLS = 64
 _THETAS = np.geomspace(0.4, 80.0, 48)  # in deviations
+_FALLEN = np.array([6.0, 9.0, 13.0, 18.0, 26.0, 40.0, 60.0])  # frequencies, in deviations
 _SLIGHT = np.geomspace(4e-3, 0.4, 24)[:-1]  # where one report of a long tail makes the sum
 
 
@@ -67,8 +69,8 @@ def typed_upper(seats: Seats[Law], types: Types, rise: float) -> float:
         rise: alpha - 1.
     """
     typed = seats.count - 1
-    noise = max(types.smoothing, FREE_NOISE * _deviation(seats, types))
     threshold = rise * (seats.count + seats.empty)
+    noise = _noise(seats, types, threshold)
     line = _line(seats, types, noise, threshold)
     factors = [_factor(law, seats, line) for law in types.laws]
     worst = _factor(types.worst, seats, line)
@@ -86,6 +88,15 @@ def typed_upper(seats: Seats[Law], types: Types, rise: float) -> float:
     return (value * math.exp(exponent) + paid) / seats.population
 
 
+def _noise(seats: Seats[Law], types: Types, threshold: float) -> float:
+    """Scale of the Laplace noise: more than the types ask for raises the sum, and is sound."""
+    deviation = _deviation(seats, types)
+    free = FREE_NOISE * deviation
+    if types.worst.step > 0.0:  # far out a sum falls over a distance in proportion to its own
+        free = max(free, FAR_NOISE * (threshold - FAR * deviation))
+    return max(types.smoothing, free)
+
+
 def _deviation(seats: Seats[Law], types: Types) -> float:
     variance = max(law.variance for law in (*types.laws, types.worst))
     return math.sqrt(max(seats.count * seats.participation * variance, 1e-300))
@@ -101,8 +112,7 @@ def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _L
     theta = np.unique(np.minimum(theta, min(0.9 / noise, 300.0 / furthest)))
     grown = np.max([law.growth(theta) for law in types.laws], axis=0)
     exponents = seats.count * np.log1p(seats.participation * grown) - theta * threshold
-    exponents -= 2 * np.log(theta) + np.log1p(-((noise * theta) ** 2))
-    at = int(np.argmin(exponents))
+    at = int(np.argmin(exponents - 2 * np.log(theta) - np.log1p(-((noise * theta) ** 2))))
     chosen = float(theta[at])
     # a period too short makes the bound looser, never wrong
     period = max(26.0 / chosen, 10.0 * deviation, 1.5 * furthest)
@@ -111,18 +121,23 @@ def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _L
 
         # laws on a lattice have long tails, whose aliases a tilt makes large
         period = next_fast_len(math.ceil(2 * period / widest), True) * widest
-    # beyond / answer = (theta^2 deviation sqrt(2 pi)) / (3 pi noise^2 Y^3), about
-    answer = 1.0 / (2.5 * (chosen**2 * deviation + chosen))
-    plain = (9.4 * noise**2 * LEFT_OUT * answer) ** (-1 / 3)
-    fallen = None
-    if plain * period > FEW_FREQUENCIES * 2 * math.pi:
-        fallen = _fallen(seats, types, _Line(chosen, period, 0, 0.0), noise * noise, plain, answer)
-    last = math.ceil((plain if fallen is None else fallen.frequency) * period / (2 * math.pi))
-    if last > MOST_FREQUENCIES:
-        raise NumericalFailure("reports this rare leave no smooth sum")
-    end = 2 * math.pi / period * last
-    beyond = 1.0 / (3 * math.pi * noise**2 * end**3) if fallen is None else fallen.beyond
-    return _Line(chosen, period, last, beyond)
+    answer = _answer(seats, types, threshold, chosen, float(exponents[at]))
+    end = _end(seats, types, _Line(chosen, period, 0, 0.0), noise * noise, answer)
+    return _Line(chosen, period, math.ceil(end.frequency * period / (2 * math.pi)), end.beyond)
+
+
+def _answer(
+    seats: Seats[Law], types: Types, threshold: float, theta: float, exponent: float
+) -> float:
+    """About E(S)+ in units of e^exponent: many small reports, or one large one, make it."""
+    deviation = _deviation(seats, types)
+    at_saddle = 1.0 / (2.5 * (theta**2 * deviation + theta))
+    if types.worst.step == 0.0:
+        return at_saddle
+    away = threshold / deviation
+    many = 0.4 * deviation * math.exp(-0.5 * away * away) / (1.0 + away * away)
+    single = seats.count * seats.participation * max(law.excess(threshold) for law in types.laws)
+    return max(min(at_saddle, (many + single) * math.exp(-exponent)), 1e-300)
 
 
 class _End(NamedTuple):
@@ -130,6 +145,26 @@ class _End(NamedTuple):
 
     frequency: float
     beyond: float
+
+
+def _end(seats: Seats[Law], types: Types, line: _Line, squared: float, answer: float) -> _End:
+    """The last frequency worth adding, from the kernel alone or where the transforms have fallen.
+
+    Raises:
+        NumericalFailure: If that would be too many.
+    """
+    # beyond / answer = (theta^2 deviation sqrt(2 pi)) / (3 pi noise^2 Y^3), about
+    plain = (9.4 * squared * LEFT_OUT * answer) ** (-1 / 3)
+    turns = line.period / (2 * math.pi)
+    if plain * turns > FEW_FREQUENCIES:
+        fallen = _fallen(seats, types, line, squared, plain, answer)
+        enough = fallen is not None and fallen.beyond <= NEXT_TO_NOTHING * answer
+        if fallen is not None and (enough or plain * turns > MOST_FREQUENCIES):
+            return fallen
+    if plain * turns > MOST_FREQUENCIES:
+        raise NumericalFailure("reports this rare leave no smooth sum")
+    last = math.ceil(plain * turns) / turns
+    return _End(last, 1.0 / (3 * math.pi * squared * last**3))
 
 
 def _fallen(
@@ -144,7 +179,8 @@ def _fallen(
     steps = {law.finest for law in types.laws}
     turn = 2 * math.pi / min(steps) if len(steps) == 1 and min(steps) > 0.0 else 0.0
     deviation = _deviation(seats, types)
-    for start in np.array([8.0, 10.0, 13.0, 17.0, 24.0, 36.0, 60.0]) / deviation:
+    found: _End | None = None
+    for start in _FALLEN / deviation:
         if start > min(plain, turn / 4):
             break
         fall = min(law.decay(line.theta, seats.participation, start) for law in types.laws)
@@ -152,9 +188,11 @@ def _fallen(
         # the sum of (k - 1/2)^-4 over k >= 1 is below 16.24
         returned = (2 * start + 2 * math.pi / line.period) * 16.24 / turn**4
         beyond = (left + returned) / (math.pi * squared)
-        if beyond <= NEXT_TO_NOTHING * answer:
-            return _End(float(start), beyond)
-    return None
+        if found is None or beyond < found.beyond:
+            found = _End(float(start), beyond)
+        if left <= returned or beyond <= NEXT_TO_NOTHING * answer:
+            break
+    return found
 
 
 def _factor(law: SeatLaw, seats: Seats[Law], line: _Line) -> _Factor:
