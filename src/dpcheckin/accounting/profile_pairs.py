@@ -16,6 +16,8 @@ from dpcheckin.accounting.parameters import (
     number,
     open_probability,
 )
+from dpcheckin.accounting.types.cases import OthersData
+from dpcheckin.accounting.types.pure import Family
 from dpcheckin.errors import InvalidParameter
 
 
@@ -212,4 +214,12 @@ def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
     epsilon = local_epsilon_in_range(local_epsilon)
     delta = open_probability("local_delta", local_delta)
     hit = (1 - delta) / (math.exp(epsilon) + 1)
-    return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, False, delta)
+    return ThreeAtoms(
+        "any approximate randomizer",
+        epsilon,
+        hit,
+        0.0,
+        local_delta=delta,
+        others_data=OthersData.ANY_PURE,  # a pure randomizer is one of them
+        family=Family.ANY_PURE,
+    )
