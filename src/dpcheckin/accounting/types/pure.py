@@ -29,6 +29,7 @@ class Family(Enum):
     SYMBOLS = "k-ary response, k of 3 or more"
     ANY_PURE = "every randomizer of this local epsilon (and delta)"
     GAUSSIAN = "Gaussian noise"
+    LAPLACE = "Laplace noise on an interval"
     OTHER = "not known"
 
 
@@ -193,7 +194,7 @@ def pure_types(
         count: Symbols of k-ary response.
         local_delta: By how much a report may exceed it; with the family of every randomizer only.
     """
-    if family in (Family.OTHER, Family.GAUSSIAN) or local_epsilon == 0.0:
+    if family in (Family.OTHER, Family.GAUSSIAN, Family.LAPLACE) or local_epsilon == 0.0:
         return None
     if family is Family.TWO_VALUES:
         known = two_values(local_epsilon)
