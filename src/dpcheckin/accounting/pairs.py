@@ -262,7 +262,7 @@ class ThreeAtoms(LocalPair):
     ) -> Curve:
         worst = self.curve(parts, rate, smallest, unprotected)
         symbols = 2 + round(self.neutral / self.hit) if self.hit > 0.0 else 2
-        known = pure_types(self.family, self.local_epsilon, symbols)
+        known = pure_types(self.family, self.local_epsilon, symbols, self.local_delta)
         if known is None:
             return worst
         third = self if self.family is Family.SYMBOLS else dary_response(self.local_epsilon, 3)
@@ -271,7 +271,8 @@ class ThreeAtoms(LocalPair):
             if third_is_worse(self.family, self.local_epsilon)
             else all_at_one_value(parts, smallest)
         )
-        local = Unshuffled(self.profile, unprotected, rate, self.local_delta)
+        # the types' violation has the local delta in it
+        local = Unshuffled(self.profile, unprotected, rate, 0.0)
         return with_types(known, worst, parts, local, below)
 
     @property

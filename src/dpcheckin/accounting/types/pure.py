@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from dpcheckin.accounting.engine.typed.curve import TypesAt
 from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
 from dpcheckin.accounting.engine.typed.smoothing import least_smoothing
+
+_ROUNDED_UP = 1 + 1e-12  # of a few products and quotients
 
 PureTypesAt = Callable[[float], Types | None]
 """From alpha - 1 to the types there; None where nothing better than the worst law is known."""
@@ -25,8 +27,9 @@ class Family(Enum):
 
     TWO_VALUES = "binary response or a random hemisphere"
     SYMBOLS = "k-ary response, k of 3 or more"
-    ANY_PURE = "every randomizer of this local epsilon"
+    ANY_PURE = "every randomizer of this local epsilon (and delta)"
     GAUSSIAN = "Gaussian noise"
+    LAPLACE = "Laplace noise on an interval"
     OTHER = "not known"
 
 
@@ -146,6 +149,31 @@ def _third_alone(two: Symbols, three: Symbols) -> PureTypesAt:
     return _remembered(types, kept)
 
 
+def any_approximate(local_epsilon: float, local_delta: float) -> PureTypesAt:
+    """Every (epsilon, delta)-LDP randomizer: the types of the pure ones, and what delta adds.
+
+    Three laws whose ratios are bounded but for delta can be cut to laws whose ratios are bounded
+    everywhere; that changes a call by at most 2 delta and a put by at most 2 alpha delta, and
+    filling up what was cut off adds 2 delta / (e0 - 1) times the largest put (docs/theory.md).
+
+    Args:
+        local_epsilon: Logarithm of the ratio e0.
+        local_delta: By how much a report may exceed it.
+    """
+    known, e0 = any_pure(local_epsilon), math.exp(local_epsilon)
+    gain = math.expm1(local_epsilon)
+
+    def types(rise: float) -> Types | None:
+        found, alpha = known(rise), 1.0 + rise
+        if found is None:
+            return None
+        filled = (alpha * e0 - 1.0) / (gain * (e0 + 1.0))
+        violation = 2.0 * local_delta * (alpha + filled) * _ROUNDED_UP
+        return replace(found, violation=violation)
+
+    return types
+
+
 def _remembered(types: PureTypesAt, kept: _Smoothed) -> PureTypesAt:
     def at(rise: float) -> Types | None:
         if rise not in kept.known:
@@ -155,14 +183,25 @@ def _remembered(types: PureTypesAt, kept: _Smoothed) -> PureTypesAt:
     return at
 
 
-def pure_types(family: Family, local_epsilon: float, count: int) -> TypesAt | None:
-    """The types of a family of randomizers, None if none are known."""
-    if family in (Family.OTHER, Family.GAUSSIAN) or local_epsilon == 0.0:
+def pure_types(
+    family: Family, local_epsilon: float, count: int, local_delta: float = 0.0
+) -> TypesAt | None:
+    """The types of a family of randomizers, None if none are known.
+
+    Args:
+        family: Which randomizers.
+        local_epsilon: Epsilon of one report.
+        count: Symbols of k-ary response.
+        local_delta: By how much a report may exceed it; with the family of every randomizer only.
+    """
+    if family in (Family.OTHER, Family.GAUSSIAN, Family.LAPLACE) or local_epsilon == 0.0:
         return None
     if family is Family.TWO_VALUES:
         known = two_values(local_epsilon)
     elif family is Family.SYMBOLS:
         known = k_ary(local_epsilon, count)
+    elif local_delta > 0.0:
+        known = any_approximate(local_epsilon, local_delta)
     else:
         known = any_pure(local_epsilon)
     return lambda rise: () if (types := known(rise)) is None else (types,)

@@ -19,13 +19,14 @@ from dpcheckin.accounting.engine.lattice_sums import (
     useful_reach,
 )
 from dpcheckin.accounting.engine.loss import Atoms
-from dpcheckin.accounting.engine.lower.merged_law import Tails, merged_law
+from dpcheckin.accounting.engine.lower.merged_law import MergedLaw, Tails, merged_law
 from dpcheckin.accounting.engine.seats import Law, RealPair, Seats
 from dpcheckin.errors import NumericalFailure
 
 LARGEST_LOWER, LARGEST_MERGED = 1 << 16, 1 << 17
 LONGEST_SUM = 1 << 19  # nodes for twenty deviations of the sum
 _TILTS = (0.0, 4.0, 8.0, 12.0)  # deviations of the sum
+_PARTS = (1, 4, 16)  # of a step, for ratios between two bounds
 _CROWDED = 5e-4  # contraction of a report that room for chords may cost
 
 
@@ -102,9 +103,26 @@ class LowerLattice:
         top = min(top, useful_reach(m).top)
         step = min(max(min(0.03 * deviation, 0.5), top / LARGEST_MERGED), 1.0)
         law = merged_law(tails, step, min(math.ceil(top / step), LARGEST_MERGED))
+        if math.isfinite(self._pair.largest_ratio):
+            law = self._finer(tails, step, law)
         self._step, self._bottom = law.step, law.bottom
         self._top = law.masses.size - 1 - law.bottom
         return law.masses
+
+    def _finer(self, tails: Tails, step: float, law: MergedLaw) -> MergedLaw:
+        """The report on finer lattices as well, and the law that keeps most of its variance.
+
+        Ratios between two bounds have mass at both of them, which not every step suits.
+        """
+        m, top = self._model, self._pair.largest_ratio - 1
+        scatter = math.sqrt(2 * self._pair.second_moment * m.count * m.participation)
+        for parts in _PARTS:
+            fine = step / parts
+            if top / fine > LARGEST_MERGED or 20 * scatter / fine > LONGEST_SUM:
+                break
+            other = merged_law(tails, fine, math.ceil(top / fine))
+            law = max(law, other, key=lambda one: one.variance)
+        return law
 
     def _exact_step(self, lowest: float) -> float:
         """A step of which the smallest ratio is a multiple and the largest nearly one, from above.

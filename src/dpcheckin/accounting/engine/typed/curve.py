@@ -162,6 +162,8 @@ def _seated(types: Types, seats: Seats[Law]) -> Types:
     """The types of these seats; where no seat can be empty the theorem has the worst law only."""
     if seats.empty > 0.0 or seats.absent > 0.0:
         return types
+    if types.violation > 0.0:
+        raise NumericalFailure("where no seat is empty the worst law has to be above every report")
     return Types((types.worst,), types.worst)
 
 

@@ -147,11 +147,13 @@ class Points:
         step: Distance of points near zero.
         bottom: How far down, positive.
         top: How far up.
+        octave: Points of an octave: steps are at most this part of the distance.
     """
 
     step: float
     bottom: float
     top: float
+    octave: int = _OCTAVE
 
     @property
     def runs(self) -> list[_Run]:
@@ -163,7 +165,7 @@ class Points:
 
     def _octaves(self, reach: float) -> list[tuple[float, int, int]]:
         """Of one side: step, last and first index, octave by octave."""
-        inner = 2 * _OCTAVE
+        inner = 2 * self.octave
         found = [(self.step, min(max(math.ceil(reach / self.step), 1), inner), 0)]
         step = self.step
         while inner * step < reach:
