@@ -16,6 +16,7 @@ from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import number, whole
 
 DEFAULT_DELTA = 1e-5  # of every statement for which none is given
 
@@ -24,6 +25,10 @@ T = TypeVar("T")
 _KEY = "option"
 _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 _SCALARS = (bool, int, float, str, Path)
+_READERS: dict[type[Any], tuple[Any, str]] = {
+    int: (whole, "a whole number such as 60000, 60_000 or 1e6"),
+    float: (number, "a number such as 0.02, 1e-5, 1/30 or 2%"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +81,10 @@ class Option:
             if text.lower() not in _TRUE + _FALSE:
                 raise InvalidParameter(self.name, text, "true or false")
             return text.lower() in _TRUE
+        read, allowed = _READERS.get(kind, (kind, f"a value of type {kind.__name__}"))
         try:
-            return kind(text)
+            return read(text)
         except ValueError:
-            allowed = f"a value of type {kind.__name__}"
             raise InvalidParameter(self.name, text, allowed) from None
 
     def value(self, options: object) -> Any:

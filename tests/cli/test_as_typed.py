@@ -6,8 +6,11 @@ import io
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 import typer
 import typer.main
@@ -15,7 +18,6 @@ import typer.main
 from cli_in_process import run_cli
 from dpcheckin.accounting import Kind
 from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application, waiting
-from dpcheckin.cli.numbers import number, whole
 from dpcheckin.cli.waiting import waiting as signs
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.report.compare import Line
@@ -25,35 +27,36 @@ from dpcheckin.report.writing import write_csv, write_png
 RUN = ("--population", "2000", "--rate", "1/20", "--local-epsilon", "1", "--rounds", "20")
 
 
+def every_number(command: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The options and arguments of all commands that take a number."""
+    for one in command.params:
+        if isinstance(one.metavar, str) and one.metavar in ("NUMBER", "INTEGER"):
+            yield f"{path} {one.name}", one
+        assert not isinstance(one.type, (click.types.IntParamType, click.types.FloatParamType)), (
+            f"{path} {one.name} reads plain digits only"
+        )
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from every_number(inner, f"{path} {name}")
+
+
+def test_every_number_of_every_command_is_read_as_people_type_it() -> None:
+    found = dict(every_number(typer.main.get_command(application())))
+    assert {" deploy demo clients", " flower fleet rate", " ui port"} <= set(found)
+    for where, one in found.items():
+        text, value = ("1e3", 1000) if one.metavar == "INTEGER" else ("250%", 2.5)
+        assert one.type.convert(text, one, None) == value, where
+
+
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("0.02", 0.02), ("2%", 0.02), (" 2 % ", 0.02), ("1/30", 1 / 30), ("1e-5", 1e-5), ("7", 7.0)],
+    ("typed", "said"),
+    [
+        (("shuffler", "enroll", "--count", "0"), "'--count': 0 is below 1"),
+        (("shuffler", "enroll", "--count", "2e6"), "'--count': 2,000,000 is above 1,000,000"),
+        (("flower", "fleet", "--nodes", "0"), "'--nodes': 0 is below 1"),
+    ],
 )
-def test_numbers_are_decimals_fractions_or_per_cent(text: str, value: float) -> None:
-    assert number(text) == value
-
-
-@pytest.mark.parametrize("text", ["1/0", "x", "", "1/2/3", "%", "1/x"])
-def test_what_is_no_number_is_shown_with_examples(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="1/30 or 2%"):
-        number(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("60000", 60000), ("60_000", 60000), ("1e6", 10**6), ("1.25E+3", 1250), ("-3", -3),
-     ("1e25", 10**25), ("12345678901234567890", 12345678901234567890)],
-)  # fmt: skip
-def test_whole_numbers_keep_every_digit(text: str, value: int) -> None:
-    assert whole(text) == value
-
-
-@pytest.mark.parametrize(
-    "text", ["60,000", "1.5", "1.25e1", "1e-3", "", "x", "nan", "1e9999", "_1"]
-)
-def test_what_is_no_whole_number_is_refused(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="60_000 or 1e6"):
-        whole(text)
+def test_limits_of_numbers_are_kept(typed: tuple[str, ...], said: str) -> None:
+    assert said in run_cli(*typed, code=2)
 
 
 def test_a_population_may_be_typed_as_a_power_of_ten() -> None:
@@ -88,6 +91,32 @@ def test_an_interrupt_is_one_line_and_exit_code_130(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("dpcheckin.protocols.questions.RunQuestion.guarantee", interrupted)
     assert run_cli("epsilon", *RUN, code=130).strip() == "dpcheckin: interrupted"
+
+
+def test_an_interrupt_while_the_parser_loads_is_one_line_too() -> None:
+    code = (
+        "import sys\n"
+        "class Interrupting:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'typer': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupting())\n"
+        "from dpcheckin.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "dpcheckin: interrupted\n")
+
+
+@pytest.mark.parametrize("party", ["analyzer", "issuer"])
+def test_settings_that_cannot_be_read_are_named_by_the_folder_typed(
+    party: str, tmp_path: Path
+) -> None:
+    if party == "analyzer":
+        said = run_cli(party, "serve", "--folder", str(tmp_path), code=2)
+        assert said.startswith(f"dpcheckin: --folder = '{tmp_path}' ") and "analyzer.toml" in said
+    (tmp_path / f"{party}.toml").write_text("[", encoding="utf-8")
+    said = run_cli(party, "serve", "--folder", str(tmp_path), code=2)
+    assert f"--folder = '{tmp_path}' is not allowed: expected a folder with {party}.toml" in said
 
 
 def test_every_command_has_a_place_in_the_help() -> None:
@@ -146,7 +175,7 @@ def test_one_round_is_not_rounds() -> None:
         (("epsilon", "--rate", "0.1"), "--population is needed: a whole number"),
         (("compare", *RUN[:4]), "--local-epsilon is needed: a local epsilon or a noise"),
         (("epsilon", *RUN, "--lowest-rate", "2"), "--lowest-rate = 2.0 is not allowed"),
-        (("plan", "--epsilon", "1", "--rate", "0.1"), "rate, local-epsilon left out"),
+        (("plan", "--epsilon", "1", "--rate", "0.1"), "--rounds is needed: only one of population"),
         (("compare", *RUN, "--over", "rounds", "--values", "1,x"), "--values = '1,x'"),
         (("sweep", "--rounds", "5,10"), "a sweep has no --rounds: write --over rounds=5,10"),
         (("sweep", "--rounds=5"), "a sweep has no --rounds: write --set rounds=5"),
@@ -236,11 +265,11 @@ def test_quick_work_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pandas_reads_what_panels_write(tmp_path: Path) -> None:
-    """One header, numbers under it, no commas in names; a figure that is missing is missing."""
+    """A line for each figure, with its source beside it; a figure that is missing is missing."""
     pandas = pytest.importorskip("pandas")
     columns = (
         Column("ours, certified", Kind.GUARANTEE, lambda _: None),
-        Column("theirs [P1, Eq. 3]", Kind.REFUTED, lambda _: None, printed=True),
+        Column("theirs", Kind.REFUTED, lambda _: None, source="P1, Eq. 3"),
     )
     rows = tuple(Row(f"{n:,}", float(n)) for n in (1, 1000))
     panel = Panel("panel", "A panel", rows, columns, "rounds", "")
@@ -248,9 +277,12 @@ def test_pandas_reads_what_panels_write(tmp_path: Path) -> None:
     cells |= {("1", columns[1].label): 0.25, ("1,000", columns[1].label): None}
     write_csv(panel, cells, tmp_path / "panel.csv")
     frame = pandas.read_csv(tmp_path / "panel.csv")
-    assert frame["rounds"].tolist() == [1, 1000]
-    assert frame["ours; certified (guarantee)"].tolist() == [0.1, 2.5]
-    assert frame["theirs [P1; Eq. 3] (printed; refuted claim)"].isna().tolist() == [False, True]
+    assert frame["rounds"].tolist() == [1, 1000, 1, 1000]
+    wide = frame.pivot(index="rounds", columns="bound", values="epsilon")
+    assert wide["ours, certified"].tolist() == [0.1, 2.5]
+    assert wide["theirs"].isna().tolist() == [False, True]
+    assert set(frame[frame["bound"] == "theirs"]["source"]) == {"P1, Eq. 3"}
+    assert frame["kind"].unique().tolist() == ["guarantee", "refuted claim"]
 
 
 def test_the_legend_of_a_panel_stands_beside_it(

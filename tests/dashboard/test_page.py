@@ -49,7 +49,7 @@ def test_the_figures_on_the_page_are_the_librarys_rounded_to_the_safe_side(desk:
     assert certified(page) == rounded_up(exact.upper)
     least = lower_bound([(ONE, 50)], 1e-5).epsilon.lower
     assert f"less than {rounded_down(least)}" in page.locator("#caption").inner_text()
-    expect(page.locator("#trusted")).to_contain_text("provided that at least 2000 honest clients")
+    expect(page.locator("#trusted")).to_contain_text("provided that at least 2,000 honest clients")
     expect(page.locator("#untrusted")).to_contain_text("If the shuffler colludes, what is left is")
     assert page.locator("#trusted-figure").inner_text() == rounded_up(exact.upper)
 

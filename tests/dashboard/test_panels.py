@@ -37,7 +37,7 @@ def test_the_plot_is_saved_as_four_kinds_of_files(desk: Desk) -> None:
     figure = certified(page)
     drawn(page)
     rows = list(csv.DictReader(io.StringIO(saved(page, "csv").decode())))
-    (here,) = [r for r in rows if r["line"] == "guarantee" and float(r["rounds"]) == 50]
+    (here,) = [r for r in rows if r["bound"] == "guarantee" and float(r["rounds"]) == 50]
     assert here["epsilon_rounded_safely"] == figure
     assert float(here["epsilon"]) == compose([(ONE, 50)]).epsilon(1e-5).upper
     content = json.loads(saved(page, "json"))

@@ -131,7 +131,7 @@ class CheckInRound(ShuffledRound):
 
     def assumptions(self) -> tuple[str, ...]:
         stated = [
-            f"at least {self.honest} honest clients are eligible in every round",
+            f"at least {self.honest:,} honest clients are eligible in every round",
             "every client checks in by its own secret coin, independent of its data",
             "the shuffler does not collude with the analyzer",
         ]
@@ -219,7 +219,7 @@ class SubsampleRound(ShuffledRound):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            f"{self.population} clients take part in the draw, {self.honest} of them honest",
+            f"{self.population:,} clients take part in the draw, {self.honest:,} of them honest",
             "who is drawn stays secret from the analyzer",
             "the shuffler does not collude with the analyzer",
         )
@@ -299,7 +299,7 @@ class ShuffleRound(ShuffledRound):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            f"at least {self.honest} honest clients report in every round",
+            f"at least {self.honest:,} honest clients report in every round",
             "the shuffler does not collude with the analyzer",
         )
 

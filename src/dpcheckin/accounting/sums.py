@@ -61,7 +61,7 @@ class SummedRound(Round):
 
     def assumptions(self) -> tuple[str, ...]:
         return (
-            f"{self.population} clients flip their own secret coins, independent of their data",
+            f"{self.population:,} clients flip their own secret coins, independent of their data",
             "secure aggregation shows nothing but the sum and the number of reports",
             "every client adds its share of the noise",
         )

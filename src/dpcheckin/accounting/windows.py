@@ -71,7 +71,7 @@ class WindowRound(Round):
                 "check_in_probability", self.check_in_probability, "above 0 and at most 1"
             )
         if self.elapsed is not None and not 1 <= self.elapsed <= self.slots:
-            raise InvalidParameter("elapsed", self.elapsed, f"between 1 and {self.slots}")
+            raise InvalidParameter("elapsed", self.elapsed, f"between 1 and {self.slots:,}")
         if self.others is not None and not self.others >= 0:
             raise InvalidParameter("others", self.others, "at least 0")
 
@@ -109,13 +109,13 @@ class WindowRound(Round):
 
     def assumptions(self) -> tuple[str, ...]:
         stated = [
-            f"each client reports in at most one of {self.slots} slots, chosen by itself",
+            f"each client reports in at most one of {self.slots:,} slots, chosen by itself",
             "the slot a client chose stays secret, and so does the noise of the other reports",
             "an empty slot is filled with a randomized dummy",
         ]
         if self.others:
             stated.append(
-                f"at least {self.others} other honest clients choose a slot of the same window, "
+                f"at least {self.others:,} other honest clients choose a slot of the same window, "
                 f"each with probability {self.check_in_probability:g} or more and evenly, and each "
                 "slot takes one of those who chose it, evenly"
             )

@@ -16,6 +16,7 @@ import typer
 import typer.main
 
 from dpcheckin import __version__
+from dpcheckin.cli.numbers import reading_numbers
 from dpcheckin.errors import DpCheckinError, InvalidParameter, MissingExtra
 
 # command name -> (module, function), in the order of the help; modules import what they need when
@@ -135,7 +136,8 @@ def application() -> typer.Typer:
             groups[group].callback()(lambda: None)  # a group even when it has one command only
         place = groups[group] if group else app
         panel = None if group else _panel(own)
-        place.command(own, rich_help_panel=panel)(getattr(import_module(module), function))
+        command = reading_numbers(getattr(import_module(module), function))
+        place.command(own, rich_help_panel=panel)(command)
     return app
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.numbers import number_option, whole_option
 from dpcheckin.cli.waiting import waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
@@ -17,12 +16,12 @@ from dpcheckin.options import DEFAULT_DELTA
 if TYPE_CHECKING:
     from dpcheckin.protocols.questions import RunQuestion
 
-Population = Annotated[int | None, whole_option("Number of clients.")]
-Rate = Annotated[float | None, number_option("Probability that a client checks in.")]
-LocalEpsilon = Annotated[float | None, number_option("Epsilon of one report.")]
-LocalDelta = Annotated[float, number_option("Delta of one report.")]
-Rounds = Annotated[int | None, whole_option("Number of rounds.")]
-Delta = Annotated[float, number_option("Delta of the statement.")]
+Population = Annotated[int | None, typer.Option(help="Number of clients.")]
+Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
+LocalEpsilon = Annotated[float | None, typer.Option(help="Epsilon of one report.")]
+LocalDelta = Annotated[float, typer.Option(help="Delta of one report.")]
+Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
+Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
 Randomizer = Annotated[
     str,
     typer.Option(help="any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace."),
@@ -35,13 +34,13 @@ Protocol = Annotated[
         "epsilon also knows local-only and central."
     ),
 ]
-Cohort = Annotated[int | None, whole_option("Size of a fixed cohort.")]
-Colluding = Annotated[float, number_option("Fraction of clients working with the analyzer.")]
-Dropout = Annotated[float, number_option("Largest probability that a check-in gets lost.")]
-LowestRate = Annotated[float | None, number_option("Rates lie between this and --rate.")]
-Noise = Annotated[float | None, number_option("Gaussian noise per clipping norm.")]
-Slots = Annotated[int | None, whole_option("Slots of a random check-in window.")]
-CheckIn = Annotated[float | None, number_option("Probability to check in to a window.")]
+Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort.")]
+Colluding = Annotated[float, typer.Option(help="Fraction of clients working with the analyzer.")]
+Dropout = Annotated[float, typer.Option(help="Largest probability that a check-in gets lost.")]
+LowestRate = Annotated[float | None, typer.Option(help="Rates lie between this and --rate.")]
+Noise = Annotated[float | None, typer.Option(help="Gaussian noise per clipping norm.")]
+Slots = Annotated[int | None, typer.Option(help="Slots of a random check-in window.")]
+CheckIn = Annotated[float | None, typer.Option(help="Probability to check in to a window.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -112,7 +111,7 @@ def epsilon(json: Json = False, **given: Any) -> None:
 
 @_takes(*(name for name in _OPTIONS if name not in ("delta", "slots", "check_in_probability")))
 def delta_(
-    epsilon: Annotated[float, number_option("Epsilon of the statement.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the statement.")],
     json: Json = False,
     **given: Any,
 ) -> None:
@@ -151,7 +150,7 @@ delta = delta_
     rounds=None,
 )
 def plan(
-    epsilon: Annotated[float, number_option("Target epsilon.")],
+    epsilon: Annotated[float, typer.Option(help="Target epsilon.")],
     solve: Annotated[
         str | None, typer.Option(help="What to solve for: the one parameter left out.")
     ] = None,

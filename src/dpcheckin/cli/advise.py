@@ -7,21 +7,20 @@ from typing import Annotated
 
 import typer
 
-from dpcheckin.cli.numbers import number_option
 from dpcheckin.cli.waiting import waiting
 from dpcheckin.options import DEFAULT_DELTA
 
 
 def advise(
-    epsilon: Annotated[float, number_option("Target epsilon.")],
+    epsilon: Annotated[float, typer.Option(help="Target epsilon.")],
     population: Annotated[int, typer.Option(help="Number of clients.")],
     dimension: Annotated[int, typer.Option(help="Numbers of a report: the model's parameters.")],
-    delta: Annotated[float, number_option("Delta of the statement.")] = DEFAULT_DELTA,
+    delta: Annotated[float, typer.Option(help="Delta of the statement.")] = DEFAULT_DELTA,
     rate: Annotated[
         list[float] | None, typer.Option(help="Check-in rate; repeatable. [0.1]")
     ] = None,
     passes: Annotated[
-        float | None, number_option("Most check-ins of one client, on average.")
+        float | None, typer.Option(help="Most check-ins of one client, on average.")
     ] = None,
     local_epsilon: Annotated[
         list[float] | None, typer.Option(help="PrivUnit reports to try; repeatable. [1 to 6]")

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.numbers import number_option, whole_option
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -55,25 +54,25 @@ def audit(
         ),
     ] = None,
     population: Annotated[
-        int | None, whole_option("Number of clients (1000).", rich_help_panel=_SYSTEM)
+        int | None, typer.Option(help="Number of clients (1000).", rich_help_panel=_SYSTEM)
     ] = None,
     rate: Annotated[
         float | None,
-        number_option("Probability of checking in (0.1).", rich_help_panel=_SYSTEM),
+        typer.Option(help="Probability of checking in (0.1).", rich_help_panel=_SYSTEM),
     ] = None,
     local_epsilon: Annotated[
         float | None,
-        number_option("Epsilon of one report (4; none for gaussian).", rich_help_panel=_SYSTEM),
+        typer.Option(help="Epsilon of one report (4; none for gaussian).", rich_help_panel=_SYSTEM),
     ] = None,
     rounds: Annotated[
-        int | None, whole_option("Number of rounds (8).", rich_help_panel=_SYSTEM)
+        int | None, typer.Option(help="Number of rounds (8).", rich_help_panel=_SYSTEM)
     ] = None,
     slots: Annotated[
-        int | None, whole_option("Slots of a random check-in window.", rich_help_panel=_SYSTEM)
+        int | None, typer.Option(help="Slots of a random check-in window.", rich_help_panel=_SYSTEM)
     ] = None,
     delta: Annotated[
         float | None,
-        number_option("Delta of claim and audit (0.001).", rich_help_panel=_SYSTEM),
+        typer.Option(help="Delta of claim and audit (0.001).", rich_help_panel=_SYSTEM),
     ] = None,
     claim: Annotated[
         str | None,
@@ -115,7 +114,7 @@ def audit(
         ),
     ] = "30s",
     confidence: Annotated[
-        float, number_option("Confidence of the lower bound.", rich_help_panel=_COST)
+        float, typer.Option(help="Confidence of the lower bound.", rich_help_panel=_COST)
     ] = 0.99,
     seed: Annotated[
         int | None, typer.Option(help="Repeat an audit exactly.", rich_help_panel=_COST)

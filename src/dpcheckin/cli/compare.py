@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from dpcheckin.cli.numbers import number, number_option, whole_option
 from dpcheckin.cli.waiting import waiting
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import number
 from dpcheckin.options import DEFAULT_DELTA
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ _COLOURS = {
 
 
 def compare(
-    population: Annotated[int, whole_option("Number of clients.")],
-    rounds: Annotated[int, whole_option("Number of rounds (or windows).")] = 1,
-    delta: Annotated[float, number_option("Delta of the statements.")] = DEFAULT_DELTA,
+    population: Annotated[int, typer.Option(help="Number of clients.")],
+    rounds: Annotated[int, typer.Option(help="Number of rounds (or windows).")] = 1,
+    delta: Annotated[float, typer.Option(help="Delta of the statements.")] = DEFAULT_DELTA,
     protocol: Annotated[
         str,
         typer.Option(
@@ -45,16 +46,16 @@ def compare(
             "random-check-in-sliding."
         ),
     ] = "shuffled-check-in",
-    rate: Annotated[float | None, number_option("Check-in rate.")] = None,
-    cohort: Annotated[int | None, whole_option("Fixed cohort size.")] = None,
-    local_epsilon: Annotated[float | None, number_option("Epsilon of one report.")] = None,
-    local_delta: Annotated[float, number_option("Delta of one report.")] = 0.0,
+    rate: Annotated[float | None, typer.Option(help="Check-in rate.")] = None,
+    cohort: Annotated[int | None, typer.Option(help="Fixed cohort size.")] = None,
+    local_epsilon: Annotated[float | None, typer.Option(help="Epsilon of one report.")] = None,
+    local_delta: Annotated[float, typer.Option(help="Delta of one report.")] = 0.0,
     noise_multiplier: Annotated[
-        float | None, number_option("Gaussian noise per clipping norm, instead of an epsilon.")
+        float | None, typer.Option(help="Gaussian noise per clipping norm, instead of an epsilon.")
     ] = None,
-    slots: Annotated[int | None, whole_option("Slots of a window.")] = None,
+    slots: Annotated[int | None, typer.Option(help="Slots of a window.")] = None,
     check_in_probability: Annotated[
-        float | None, number_option("Probability of checking in to a window at all.")
+        float | None, typer.Option(help="Probability of checking in to a window at all.")
     ] = None,
     over: Annotated[
         str | None,
@@ -69,12 +70,12 @@ def compare(
     ] = None,
     variance: Annotated[
         float | None,
-        number_option(
-            "Instead: which randomizer loses least at this error per report, in units of the "
+        typer.Option(
+            help="Instead: which randomizer loses least at this error per report, in units of the "
             "squared clipping norm (with --dimension)."
         ),
     ] = None,
-    dimension: Annotated[int | None, whole_option("Dimension of the vectors.")] = None,
+    dimension: Annotated[int | None, typer.Option(help="Dimension of the vectors.")] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")
     ] = False,
@@ -208,7 +209,12 @@ def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
             {
                 panel.row_title: row.x,
                 "bounds": [
-                    {"name": c.label, "kind": c.kind.value, "epsilon": cells[(row.label, c.label)]}
+                    {
+                        "name": c.label,
+                        "source": c.source,
+                        "kind": c.kind.value,
+                        "epsilon": cells[(row.label, c.label)],
+                    }
                     for c in panel.columns
                 ],
             }
@@ -217,14 +223,16 @@ def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
         typer.echo(json_format.dumps(rows, indent=2))
         return
     table = Table(title=f"{panel.title} ({panel.about})")
-    table.add_column("bound", overflow="fold")
+    for heading in ("bound", "source"):
+        table.add_column(heading, overflow="fold")
     for row in panel.rows:
-        table.add_column(row.label)
+        table.add_column(row.label, no_wrap=True)
     for c in panel.columns:
         colour = _COLOURS[c.kind.value]
         values = [cells[(row.label, c.label)] for row in panel.rows]
         table.add_row(
-            f"[{colour}]{c.label}[/]".replace(" [", r" \["),
+            f"[{colour}]{escape(c.label)}[/]\n[dim]{c.kind.value}[/]",
+            escape(c.source),
             *(f"[{colour}]{c.kind.figure(v)}[/]" for v in values),
         )
     Console().print(table)
@@ -237,5 +245,5 @@ def _numbers(values: str | None) -> list[float]:
         raise InvalidParameter("values", values, "numbers separated by commas")
     try:
         return [number(x) for x in values.split(",")]
-    except typer.BadParameter:
+    except ValueError:
         raise InvalidParameter("values", values, "numbers separated by commas") from None

@@ -15,7 +15,6 @@ import typer
 
 from dpcheckin.cli.extras import need
 from dpcheckin.cli.folders import check_empty
-from dpcheckin.cli.numbers import number
 
 
 def demo(
@@ -23,8 +22,6 @@ def demo(
     rounds: int = typer.Option(20, help="Rounds of the plan."),
     round_seconds: float | None = typer.Option(
         None,
-        parser=number,
-        metavar="NUMBER",
         help="Length of a round (default: 2.5, longer when the machine is busy).",
     ),
     task: str = typer.Option(
@@ -36,18 +33,10 @@ def demo(
         "shuffled-check-in",
         help="shuffled-check-in, distributed-check-in, random-check-in-fixed, -averaged, -sliding.",
     ),
-    rate: float = typer.Option(
-        0.3, parser=number, metavar="NUMBER", help="Check-in rate of a round."
-    ),
-    local_epsilon: float = typer.Option(
-        4.0, parser=number, metavar="NUMBER", help="Epsilon of one report."
-    ),
-    noise_multiplier: float = typer.Option(
-        2.0, parser=number, metavar="NUMBER", help="Noise over clip (distributed check-in)."
-    ),
-    epsilon_budget: float = typer.Option(
-        9.0, parser=number, metavar="NUMBER", help="Stop before the round that would pass it."
-    ),
+    rate: float = typer.Option(0.3, help="Check-in rate of a round."),
+    local_epsilon: float = typer.Option(4.0, help="Epsilon of one report."),
+    noise_multiplier: float = typer.Option(2.0, help="Noise over clip (distributed check-in)."),
+    epsilon_budget: float = typer.Option(9.0, help="Stop before the round that would pass it."),
     store: str | None = typer.Option(None, help="The shuffler's store (default: SQLite)."),
     issuer: bool = typer.Option(
         True, "--issuer/--no-issuer", help="Report tokens, where the protocol allows them."
@@ -55,8 +44,6 @@ def demo(
     out: Path | None = typer.Option(None, help="Keep the parties' folders here."),
     stay: float = typer.Option(
         0.0,
-        parser=number,
-        metavar="NUMBER",
         help="Seconds to keep the page up when the run is over.",
     ),
     json: bool = typer.Option(False, "--json", help="Print the end of the run as JSON."),
@@ -67,7 +54,7 @@ def demo(
     )
     if out is not None:
         check_empty(out)
-    _say(f"starting a shuffler, an analyzer and {clients} clients on this machine")
+    _say(f"starting a shuffler, an analyzer and {clients:,} clients on this machine")
     from dpcheckin.deployment.options import DemoOptions, with_time_enough
 
     options = DemoOptions(

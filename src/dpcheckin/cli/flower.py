@@ -10,7 +10,6 @@ import typer
 
 from dpcheckin.cli.extras import need
 from dpcheckin.cli.folders import check_empty
-from dpcheckin.cli.numbers import number
 from dpcheckin.cli.trust import print_coalitions
 
 
@@ -19,9 +18,7 @@ def agent(
     doorbell: Path = typer.Option(
         Path("doorbell"), help="Mailbox that the node's doorbell drops rings into."
     ),
-    quiet: float = typer.Option(
-        2.0, parser=number, metavar="NUMBER", help="Seconds after a ring in which nothing is done."
-    ),
+    quiet: float = typer.Option(2.0, help="Seconds after a ring in which nothing is done."),
 ) -> None:
     """Take part in rounds that a Flower node is rung for, within the owner's limits.
 
@@ -72,13 +69,9 @@ def fleet(
         min=1,
         help="Length of a round; without it, what this machine needs.",
     ),
-    rate: float = typer.Option(0.5, parser=number, metavar="NUMBER", help="Check-in rate."),
-    local_epsilon: float = typer.Option(
-        6.0, parser=number, metavar="NUMBER", help="Epsilon of one report."
-    ),
-    epsilon_budget: float = typer.Option(
-        40.0, parser=number, metavar="NUMBER", help="The analyzer stops before passing it."
-    ),
+    rate: float = typer.Option(0.5, help="Check-in rate."),
+    local_epsilon: float = typer.Option(6.0, help="Epsilon of one report."),
+    epsilon_budget: float = typer.Option(40.0, help="The analyzer stops before passing it."),
     issuer: bool = typer.Option(True, "--issuer/--no-issuer", help="Report tokens."),
     json: bool = typer.Option(False, "--json", help="Print the result as JSON."),
 ) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dpcheckin.cli.certificates import TEST_HOSTS, make_test_certificates
 from dpcheckin.cli.enrolling import client_id, enroll_clients, show
 from dpcheckin.errors import InvalidParameter
 
@@ -20,13 +21,10 @@ _FOLDER = typer.Option(
 
 def init(
     folder: Path = _FOLDER,
-    hosts: list[str] = typer.Option(
-        [], "--test-certificate", help="Make a test CA and a certificate for this host."
-    ),
+    hosts: list[str] = TEST_HOSTS,
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Prepare a folder: identity, the analyzer's token and, for trials, an own test CA."""
-    from dpcheckin.service import tls
     from dpcheckin.service.access import TOKEN_FILE, analyzer_token
     from dpcheckin.service.files import make_folder
     from dpcheckin.service.identity import load_identity
@@ -40,19 +38,7 @@ def init(
         "identity": public_identity(load_identity(folder)).hex(),
         "analyzer_token_file": str(folder / TOKEN_FILE),
     }
-    if hosts:
-        authority = tls.make_authority(folder)
-        pair = tls.issue(folder, authority, *hosts)
-        made |= {
-            "authority": str(authority.certificate),
-            "tls_certificate": str(pair.certificate),
-            "tls_key": str(pair.key),
-        }
-        file = folder / settings.FILE
-        if not file.exists():
-            names = (pair.certificate.name, pair.key.name)
-            text = '[issuer]\ntls_certificate = "{}"\ntls_key = "{}"\n'.format(*names)
-            file.write_text(text, encoding="utf-8")
+    made |= make_test_certificates(folder, hosts, settings.FILE, table="issuer")
     show(made, as_json)
 
 

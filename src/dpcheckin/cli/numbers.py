@@ -1,57 +1,79 @@
-"""Numbers as people type them: 0.02, 1e-5, 1/30, 2%; whole ones also as 1e6 or 60_000."""
+"""Every option that takes a number reads it as people type it (`dpcheckin.numerals`).
+
+`reading_numbers` is put on each command when the tree of commands is made, so no command has to
+think of it.
+"""
 
 from __future__ import annotations
 
-import re
-from typing import Any
+import inspect
+import types
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import typer
+from typer.models import ParameterInfo
+
+from dpcheckin.numerals import number, whole
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_READERS: dict[Any, tuple[Callable[[str], float], str]] = {
+    float: (number, "NUMBER"),
+    int: (whole, "INTEGER"),
+}
 
 
-def number(value: str | float) -> float:
-    """A decimal, a fraction or a per cent.
+def reading_numbers(command: Command) -> Command:
+    """Let the number options and arguments of a command take 1e6, 60_000, 1/30 and 2%.
 
-    >>> number("1/30") == 1 / 30, number("2%"), number("1e-5"), number("-3")
-    (True, 0.02, 1e-05, -3.0)
+    Args:
+        command: a function with typer's annotations; it is given back.
     """
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    try:
-        if text.endswith("%"):
-            return float(text[:-1]) / 100.0
-        above, slash, below = text.partition("/")
-        return float(above) / float(below) if slash else float(text)
-    except (ValueError, ZeroDivisionError):
-        raise typer.BadParameter(
-            f"{value!r} is not a number such as 0.02, 1e-5, 1/30 or 2%"
-        ) from None
+    signature = inspect.signature(command, eval_str=True)
+    for one in signature.parameters.values():
+        about = _described(one)
+        reader, metavar = _READERS.get(_scalar(one.annotation), (None, None))
+        if about is None or reader is None or about.parser is not None:
+            continue
+        about.parser = _within(reader, about.min, about.max)
+        about.metavar = about.metavar or metavar
+    # annotations that are text would be read anew, without what was just said of them
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in signature.parameters.values()}
+    return command
 
 
-def number_option(text: str, *names: str, **about: Any) -> Any:
-    """An option that takes such a number."""
-    return typer.Option(*names, help=text, parser=number, metavar="NUMBER", **about)
+def _within(
+    read: Callable[[str], float], least: float | None, most: float | None
+) -> Callable[[Any], float]:
+    """The reader as the parser wants it; limits are checked here, as typer forgets them."""
+
+    def parse(value: Any) -> float:
+        try:
+            found = read(value) if isinstance(value, str) else value
+        except ValueError as problem:
+            raise typer.BadParameter(str(problem)) from None
+        if least is not None and not found >= least:
+            raise typer.BadParameter(f"{found:,} is below {least:,}")
+        if most is not None and not found <= most:
+            raise typer.BadParameter(f"{found:,} is above {most:,}")
+        return found
+
+    return parse
 
 
-def whole(value: str | int) -> int:
-    """A whole number.
-
-    >>> whole("60_000"), whole("1e6"), whole("-3")
-    (60000, 1000000, -3)
-    """
-    if not isinstance(value, str):
-        return value
-    text = value.strip()
-    if re.fullmatch(r"[+-]?\d+(_\d+)*", text):
-        return int(text)
-    powers = re.fullmatch(r"([+-]?\d+)(?:\.(\d+))?e\+?(\d{1,3})", text, re.IGNORECASE)
-    if powers is not None:
-        digits, decimals, power = powers[1], powers[2] or "", int(powers[3])
-        if len(decimals) <= power:  # by its digits: a float would round large ones
-            return int(digits + decimals + "0" * (power - len(decimals)))
-    raise typer.BadParameter(f"{value!r} is not a whole number such as 60000, 60_000 or 1e6")
+def _described(one: inspect.Parameter) -> ParameterInfo | None:
+    """What typer is told of a parameter: as its default, or in its annotation."""
+    said = [one.default, *getattr(one.annotation, "__metadata__", ())]
+    return next((x for x in said if isinstance(x, ParameterInfo)), None)
 
 
-def whole_option(text: str, *names: str, **about: Any) -> Any:
-    """An option that takes such a number."""
-    return typer.Option(*names, help=text, parser=whole, metavar="INTEGER", **about)
+def _scalar(kind: Any) -> Any:
+    """The type of one value: of `list[float] | None`, float."""
+    if get_origin(kind) in (Annotated, list):
+        return _scalar(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        inner = [one for one in get_args(kind) if one is not type(None)]
+        return _scalar(inner[0]) if len(inner) == 1 else None
+    return kind

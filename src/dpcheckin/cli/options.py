@@ -14,7 +14,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcheckin.cli.numbers import number_option, whole_option
 from dpcheckin.options import Option, changed, options_of
 
 Command = Callable[..., None]
@@ -57,10 +56,6 @@ def _parameter(one: Option) -> inspect.Parameter:
     # a flag says one thing only: without its name typer would add a --no-… to it
     names = [f"--{one.dashed}"] if one.scalar is bool else []
     about = typer.Option(*names, help=one.help or None, rich_help_panel=one.section or None)
-    if one.scalar is float:
-        about = number_option(one.help, rich_help_panel=one.section or None)
-    elif one.scalar is int:
-        about = whole_option(one.help, rich_help_panel=one.section or None)
     return inspect.Parameter(
         one.name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -31,7 +31,9 @@ def _sections(command: Any, name: str, parent: Any) -> Iterator[str]:
     command.rich_markup_mode = None
     context = command.make_context(name, [], parent=parent, resilient_parsing=True)
     context.terminal_width = WIDTH
-    help_text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+    # typer escapes brackets for a terminal with markup, which a page is not
+    lines = command.get_help(context).replace("\\[", "[").splitlines()
+    help_text = "\n".join(line.rstrip() for line in lines)
     yield f"## `{context.command_path}`\n\n```text\n{help_text.strip()}\n```\n"
     for name, child in sorted(getattr(command, "commands", {}).items()):
         yield from _sections(child, name, context)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dpcheckin.cli.certificates import TEST_HOSTS, make_test_certificates
 from dpcheckin.cli.enrolling import client_id, enroll_clients, show
 from dpcheckin.errors import InvalidParameter
 
@@ -67,32 +68,16 @@ def serve(
 
 def init(
     folder: Path = _FOLDER,
-    hosts: list[str] = typer.Option(
-        [], "--test-certificate", help="Make a test CA and a certificate for this host."
-    ),
+    hosts: list[str] = TEST_HOSTS,
     as_json: bool = typer.Option(False, "--json", help="Print JSON."),
 ) -> None:
     """Prepare a folder: the analyzer's token and, for trials, certificates of an own test CA."""
-    from dpcheckin.service import tls
     from dpcheckin.service.access import TOKEN_FILE, analyzer_token
     from dpcheckin.service.shuffler import settings
 
     analyzer_token(folder)
     made = {"folder": str(folder), "analyzer_token_file": str(folder / TOKEN_FILE)}
-    if hosts:
-        authority = tls.make_authority(folder)
-        pair = tls.issue(folder, authority, *hosts)
-        made |= {
-            "authority": str(authority.certificate),
-            "tls_certificate": str(pair.certificate),
-            "tls_key": str(pair.key),
-        }
-        file = folder / settings.SETTINGS_FILE
-        if not file.exists():
-            file.write_text(
-                f'tls_certificate = "{pair.certificate.name}"\ntls_key = "{pair.key.name}"\n',
-                encoding="utf-8",
-            )
+    made |= make_test_certificates(folder, hosts, settings.SETTINGS_FILE)
     show(made, as_json)
 
 

@@ -19,7 +19,6 @@ from dpcheckin.cli.account import (
     Rounds,
     needed,
 )
-from dpcheckin.cli.numbers import whole_option
 from dpcheckin.options import DEFAULT_DELTA
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def trust(
     local_epsilon: LocalEpsilon = None,
     rounds: Rounds = 1,
     delta: Delta = DEFAULT_DELTA,
-    minimum_batch: Annotated[int, whole_option("Fewest reports of a round that is used.")] = 0,
+    minimum_batch: Annotated[int, typer.Option(help="Fewest reports of a round that is used.")] = 0,
     randomizer: Randomizer = "any",
     colluding: Colluding = 0.0,
     issuer: Annotated[

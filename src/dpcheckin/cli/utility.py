@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcheckin.cli.numbers import number_option
 from dpcheckin.cli.waiting import waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA, listed
@@ -24,18 +23,18 @@ def utility(
     theorem: Annotated[str, typer.Argument(help="p2-3.5, p2-4.2, p2-4.2-smooth or p3-3.")],
     population: Annotated[int, typer.Option(help="Clients, one record each.")] = 10_000,
     slots: Annotated[int, typer.Option(help="Of the window (P2).")] = 1_000,
-    check_in_probability: Annotated[float, number_option("Of each client (P2 3.5).")] = 1.0,
-    noise: Annotated[float, number_option("Deviation in each coordinate (P2).")] = 1.0,
+    check_in_probability: Annotated[float, typer.Option(help="Of each client (P2 3.5).")] = 1.0,
+    noise: Annotated[float, typer.Option(help="Deviation in each coordinate (P2).")] = 1.0,
     cohort: Annotated[int, typer.Option(help="Clients of a round (P3).")] = 500,
     rounds: Annotated[int, typer.Option(help="Of the run (P3).")] = 200,
-    local_epsilon: Annotated[float, number_option("Of one report (P3).")] = 2.0,
+    local_epsilon: Annotated[float, typer.Option(help="Of one report (P3).")] = 2.0,
     norm: Annotated[str, typer.Option(help="1, 2 or inf: of R_p (P3).")] = "2",
     dimension: Annotated[int, typer.Option(help="Of the model.")] = 10,
-    lipschitz: Annotated[float, number_option("Largest norm of a gradient.")] = 1.0,
-    diameter: Annotated[float, number_option("Of the ball of models.")] = 2.0,
-    smoothness: Annotated[float, number_option("Of the loss.")] = 1.0,
+    lipschitz: Annotated[float, typer.Option(help="Largest norm of a gradient.")] = 1.0,
+    diameter: Annotated[float, typer.Option(help="Of the ball of models.")] = 2.0,
+    smoothness: Annotated[float, typer.Option(help="Of the loss.")] = 1.0,
     repeats: Annotated[int, typer.Option(help="Runs of the experiment.")] = 10,
-    delta: Annotated[float, number_option("Of the guarantee beside it.")] = DEFAULT_DELTA,
+    delta: Annotated[float, typer.Option(help="Of the guarantee beside it.")] = DEFAULT_DELTA,
     seed: Annotated[int, typer.Option(help="Of all chance.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

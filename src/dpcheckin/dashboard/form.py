@@ -15,6 +15,8 @@ from typing import Any
 from dpcheckin.accounting import LocalPair, Round
 from dpcheckin.accounting.published import Setting
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import number, whole
+from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.names import PLANNED, PROTOCOLS, RANDOMIZERS, Protocol
 from dpcheckin.protocols.questions import RunQuestion
 
@@ -48,7 +50,7 @@ class Form:
     local_epsilon: float = 2.0
     noise_multiplier: float = 1.0
     rounds: int = 6_000
-    delta: float = 1e-5
+    delta: float = DEFAULT_DELTA
     colluding: float = 0.0
     dropout: float = 0.0
 
@@ -57,10 +59,12 @@ class Form:
         """The form that a query stands for; what is left out takes its default."""
         values: dict[str, Any] = {}
         for field in fields(Form):
-            text = given.get(field.name)
+            text: Any = given.get(field.name)
             if text is None:
                 continue
-            values[field.name] = text if field.type == "str" else _number(field.name, text)
+            if field.type != "str":
+                text = read_number(field.name, text, field.name in WHOLE)
+            values[field.name] = text
         form = Form(**values)
         form.check()
         return form
@@ -183,22 +187,22 @@ class Form:
         return sorted({*spread, here})
 
 
-def _number(name: str, text: str) -> float | int:
-    """A number as people type it: 60000, 60,000, 1e-5, 1/30."""
-    wanted = "a whole number" if name in WHOLE else "a number"
-    plain = text.strip().replace(",", "").replace("_", "").replace(" ", "")
-    above, slash, below = plain.partition("/")
+def read_number(name: str, text: str, is_whole: bool) -> float | int:
+    """A number as people type it.
+
+    Args:
+        name: of the field, for the problem.
+        text: what was typed.
+        is_whole: whether only whole numbers are meant.
+    """
     try:
-        value = float(above) / float(below) if slash else float(above)
-    except (ValueError, ZeroDivisionError):
-        raise InvalidParameter(name, text, wanted) from None
+        value = whole(text) if is_whole else number(text)
+    except ValueError:
+        value = math.nan
     if not math.isfinite(value):
+        wanted = "a whole number" if is_whole else "a number such as 0.02, 1e-5, 1/30 or 2%"
         raise InvalidParameter(name, text, wanted)
-    if name not in WHOLE:
-        return value
-    if not value.is_integer():
-        raise InvalidParameter(name, text, wanted)
-    return int(value)
+    return value
 
 
 def describe() -> dict[str, Any]:

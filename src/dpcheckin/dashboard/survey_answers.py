@@ -15,7 +15,9 @@ from typing import Any
 from dpcheckin.accounting import Kind
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard.answers import Answer, answering
+from dpcheckin.dashboard.form import read_number
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.survey.names import KINDS
 from dpcheckin.survey.options import SurveyOptions
 
@@ -34,8 +36,8 @@ COMMON = ("population", "epsilon", "delta", "rounds", "rate", "largest_local_eps
 DEFAULTS = {
     "kind": "histogram", "categories": "20", "low": "0", "high": "100", "bins": "64",
     "quantiles": "0.25,0.5,0.75", "dimension": "10", "clip": "1", "bits": "24", "top": "50",
-    "population": "100000", "epsilon": "1", "delta": "1e-6", "rounds": "1", "rate": "1",
-    "largest_local_epsilon": "", "over": "epsilon",
+    "population": "100000", "epsilon": "1", "delta": f"{DEFAULT_DELTA:g}", "rounds": "1",
+    "rate": "1", "largest_local_epsilon": "", "over": "epsilon",
 }  # fmt: skip
 AXES = {"epsilon": (1e-3, 20.0), "population": (50.0, 1e9)}
 POINTS = 9
@@ -66,7 +68,8 @@ class SurveyForm:
         for name in (*FIELDS[kind], *COMMON):
             text = given.get(name, DEFAULTS[name]).strip()
             if text:
-                values[name] = text if name in _TEXTS else _number(name, text)
+                is_text, is_whole = name in _TEXTS, name in _WHOLE
+                values[name] = text if is_text else read_number(name, text, is_whole)
         if len(values.get("categories", "")) > MOST_NAMES:
             raise InvalidParameter("categories", "a long text", f"at most {MOST_NAMES} characters")
         if values.get("categories", "").startswith("@"):  # the page reads no files
@@ -113,21 +116,6 @@ class SurveyForm:
                 shown = value if isinstance(value, str) else f"{value:.12g}"
                 words += [f"--{field.name.replace('_', '-')}", shlex.quote(shown)]
         return " ".join(words)
-
-
-def _number(name: str, text: str) -> float | int:
-    plain = text.replace(",", "").replace("_", "")
-    try:
-        value = float(plain)
-    except ValueError:
-        raise InvalidParameter(name, text, "a number") from None
-    if not math.isfinite(value):
-        raise InvalidParameter(name, text, "a finite number")
-    if name in _WHOLE:
-        if value != int(value):
-            raise InvalidParameter(name, text, "a whole number")
-        return int(value)
-    return value
 
 
 @answering

@@ -10,7 +10,7 @@ from dpcheckin.accounting import Guarantee, Kind, Round, guarantee
 from dpcheckin.accounting.solve import solve
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.protocols.questions import RunQuestion
 
 
@@ -128,10 +128,15 @@ def _left_out(given: dict[str, Any], solve_for: str | None) -> str:
     free = solve_for.replace("-", "_") if solve_for else None
     if free is None and len(missing) == 1:
         free = missing[0]
-    if free is None or missing != [free]:
-        left_out = solve_for or ", ".join(missing) or None
-        raise InvalidParameter("solve", left_out, f"exactly one of {', '.join(given)} left out")
-    return free
+    if free is not None and missing == [free]:
+        return free
+    rule = f"one of {listed(tuple(given))}"
+    if free is not None and free not in missing:
+        raise InvalidParameter("solve", solve_for, f"{rule}, and that one left out")
+    if not missing:
+        raise InvalidParameter("rounds", given["rounds"], f"no value: leave out {rule}")
+    needed = next(name for name in missing if name != (free or missing[0]))
+    raise InvalidParameter(needed, None, f"only {rule} may be left out, not {len(missing)}")
 
 
 def in_full(value: float) -> str:

@@ -85,7 +85,7 @@ class ClientWindows:
         return hash(self._digest)
 
     def __repr__(self) -> str:
-        return f"ClientWindows({self.population} clients, {self._digest[:16]})"
+        return f"ClientWindows({self.population:,} clients, {self._digest[:16]})"
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class RandomCheckIns(Plan):
         if self.window is Window.AVERAGED and self.minibatch != 1:
             raise InvalidParameter("minibatch", self.minibatch, "1 with the averaged window")
         if self.window is Window.SLIDING and self.slots > self.population:
-            raise InvalidParameter("slots", self.slots, f"at most {self.population} clients")
+            raise InvalidParameter("slots", self.slots, f"at most {self.population:,} clients")
         if self.used_slots % self.minibatch:
             raise InvalidParameter("minibatch", self.minibatch, f"a divisor of {self.used_slots}")
 

@@ -107,7 +107,7 @@ class SubsampledShuffle(RoundPlan):
             raise InvalidParameter(
                 "cohort_size",
                 self.cohort_size,
-                f"below the population {self.population} (use FullShuffle when all report)",
+                f"below the population {self.population:,} (use FullShuffle when all report)",
             )
 
     def accounting_round(self) -> accounting.SubsampleRound:

@@ -215,8 +215,8 @@ def averaged_window(
     """
     if slots > population:
         raise OutsideTheorem(
-            f"P2 Thm 4.2 needs no more slots than clients, got {slots} for {population}: the steps "
-            "that are skipped are not counted in its proof"
+            f"P2 Thm 4.2 needs no more slots than clients, got {slots:,} for {population:,}: the "
+            "steps that are skipped are not counted in its proof"
         )
     inverse = p2_utility.inverse_load(population, slots)
     known = {"population": population, "slots": slots, **_of(task, noise)}

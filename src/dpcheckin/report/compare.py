@@ -5,6 +5,7 @@ The command ``dpcheckin compare`` prints what is computed here.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -96,20 +97,24 @@ def along(
         on_value(f"{parameter} = {v:g} ({i} of {len(values)})")
         computed[f"{v:g}"] = compare(_changed(setting, parameter, v))
     cells = [{line.key: line.epsilon for line in lines} for lines in computed.values()]
-    kinds: dict[str, Kind] = {}
+    bounds: dict[str, Line] = {}
     for line in chain.from_iterable(computed.values()):
         if line.epsilon is not None:
-            kinds.setdefault(line.key, line.kind)
+            bounds.setdefault(line.key, line)
+    names = Counter(line.name for line in bounds.values())
     rows = tuple(Row(label, float(label), {"row": float(i)}) for i, label in enumerate(computed))
 
-    def column(name: str, kind: Kind) -> Column:
-        return Column(name, kind, lambda p: cells[int(p["row"])].get(name))
+    def column(line: Line) -> Column:
+        name = line.name if names[line.name] == 1 else line.key
+        return Column(
+            name, line.kind, lambda p: cells[int(p["row"])].get(line.key), source=line.source
+        )
 
     return Panel(
         name="comparison",
         title=f"{setting.protocol}: bounds over {parameter}",
         rows=rows,
-        columns=tuple(column(name, kind) for name, kind in kinds.items()),
+        columns=tuple(map(column, bounds.values())),
         row_title=parameter,
         about=f"delta = {setting.delta:g}",
         log_x=len(values) > 2 and min(values) > 0 and max(values) / min(values) > 20,

@@ -33,6 +33,8 @@ class Column:
     compute: Callable[[Mapping[str, float]], Cell]
     printed: bool = False
     """True for figures copied from the paper, shown so that ours can be held against them."""
+    source: str = ""
+    """Paper and theorem, where the label does not say so."""
 
 
 @dataclass(frozen=True)

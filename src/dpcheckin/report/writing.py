@@ -22,22 +22,24 @@ _LINES = {
     Kind.REFUTED: "--",
 }
 _MARKERS = "osD^vPX*<>"
+FIGURES = ("epsilon", "epsilon_rounded_safely")
 
 
 def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
-    """One header, with the kind of every column in its name, then one line per row.
+    """One line for each figure, with what it is in columns of their own.
 
-    Names hold no commas, so that no reader needs to know about quotes.
+    The planner page exports the same columns. What a bound does not say is an empty figure.
     """
     with path.open("w", newline="", encoding="utf-8") as stream:
         out = csv.writer(stream)
-        names = [panel.row_title, *(f"{c.label} ({_kind(c)})" for c in panel.columns)]
-        out.writerow([name.replace(",", ";") for name in names])
-        for row in panel.rows:
-            values = [cells[(row.label, c.label)] for c in panel.columns]
-            out.writerow(
-                [row.label.replace(",", ""), *("" if v is None else repr(v) for v in values)]
-            )
+        out.writerow(["bound", "kind", "source", panel.row_title, *FIGURES])
+        for column in panel.columns:
+            for row in panel.rows:
+                value = cells[(row.label, column.label)]
+                place = row.label if row.x is None else f"{row.x:.12g}"
+                figures = ["", ""] if value is None else [repr(value), column.kind.figure(value)]
+                source = column.source or ("printed in the paper" if column.printed else "")
+                out.writerow([column.label, column.kind.value, source, place, *figures])
 
 
 def write_png(panel: Panel, cells: Cells, path: Path) -> None:

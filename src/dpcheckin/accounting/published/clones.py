@@ -44,8 +44,8 @@ def closed_form(local_epsilon: float, reports: int, delta: float) -> float:
     need = smallest_shuffle(local_epsilon, delta)
     if reports < need:
         raise OutsideTheorem(
-            f"clones (arXiv 2012.12803v3, Thm 3.1) needs at least {math.ceil(need)} reports for "
-            f"local_epsilon = {local_epsilon:g} and delta = {delta:g}, got {reports}; "
+            f"clones (arXiv 2012.12803v3, Thm 3.1) needs at least {math.ceil(need):,} reports for "
+            f"local_epsilon = {local_epsilon:g} and delta = {delta:g}, got {reports:,}; "
             "use the exact pair (clones.numerical) or the empty-seat theorem"
         )
     return min(local_epsilon, formula(local_epsilon, reports, delta))
@@ -194,7 +194,7 @@ def composed_subsample(
     apply there is no amplification by shuffling, only by subsampling (P3, Appendix G).
     """
     if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population}")
+        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
     fraction = cohort / population
     per_round = min(0.5, delta / (2.0 * rounds) / fraction)  # before subsampling shrinks it
     shuffled = _shuffled(local_epsilon, cohort, per_round, exact)

@@ -62,7 +62,7 @@ def subsample_epsilon(
 ) -> Bracket:
     """The same for a uniformly random cohort of fixed size."""
     if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population}")
+        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
     return _epsilon(population, cohort, 1.0, noise_multiplier, sensitivity, rounds, delta)
 
 

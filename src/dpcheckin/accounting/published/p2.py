@@ -115,7 +115,7 @@ def repeated_fixed_window(
     _local(local_epsilon, delta)
     _local(local_epsilon, window_delta)
     if not slots <= population:
-        raise InvalidParameter("population", population, f"at least the {slots} slots")
+        raise InvalidParameter("population", population, f"at least the {slots:,} slots")
     n, m, e0 = population, slots, math.exp(local_epsilon)
     log_beta = math.log(1.0 / window_delta)
     widest = 2.0 * math.log(n / (8.0 * math.sqrt(m))) / 3.0

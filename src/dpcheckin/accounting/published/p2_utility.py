@@ -37,7 +37,7 @@ def sliding_window_dummies(population: int, slots: int) -> float:
     """
     _counts(population, slots)
     if slots > population:
-        raise InvalidParameter("slots", slots, f"at most the population {population}")
+        raise InvalidParameter("slots", slots, f"at most the population {population:,}")
     empty = 0.0 if slots == 1 else math.exp(slots * math.log1p(-1.0 / slots))
     return (population - slots + 1) * empty
 

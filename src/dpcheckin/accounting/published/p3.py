@@ -173,7 +173,7 @@ def _curve(log_moment: FloatArray) -> RenyiCurve:
 
 def _check(population: int, cohort: int, local_epsilon: float, max_order: int) -> None:
     if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population}")
+        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
     if not (local_epsilon > 0.0 and math.isfinite(local_epsilon)):
         raise InvalidParameter("local_epsilon", local_epsilon, "positive and finite")
     if max_order < 2:

@@ -77,7 +77,7 @@ def subsample_rdp(
     """A uniformly random cohort of fixed size reports: orders 2..``max_order``."""
     _check(population, noise_multiplier, max_order, sensitivity)
     if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population}")
+        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
     term = _term_log_excess(max_order, sensitivity / noise_multiplier, 1.0)
     reporting = _mean_log_excess(term, cohort)
     absent = np.full(max_order + 1, -np.inf)

@@ -90,7 +90,7 @@ class InfluenceFinding:
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: {self.clients} colluding clients move {self.figure} by at most "
+            f"{self.name}: {self.clients:,} colluding clients move {self.figure} by at most "
             f"{rounded_up(self.bound)}, proved; the attack moved it by {rounded_down(self.moved)} "
             f"({rounded_down(100 * self.share, 3)}%), {rounded_down(self.moved_from_honest)} from "
             f"honest reports. {self.dropped} of {self.malformed} malformed reports were dropped. "
@@ -147,7 +147,7 @@ class InfluenceAttack:
         garbage = sum(map(len, self._garbage))
         return InfluenceFinding(
             name=f"{self.survey.query.kind}, {self.survey.randomizer.describe()}, "
-            f"{self.survey.population:,} clients, {self.survey.rounds} × {self.survey.rate:g}",
+            f"{self.survey.population:,} clients, {self.survey.rounds:,} × {self.survey.rate:g}",
             figure=name,
             clients=self.clients,
             bound=min(self._bound(up, name), self._bound(down, name)),

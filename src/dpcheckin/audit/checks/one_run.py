@@ -170,7 +170,7 @@ def audit_one_run(
     right = int(np.count_nonzero(np.sign(scores[surest]) == signs[surest]))
     return OneRunFinding(
         name=f"one training run, every client a canary; {plan.describe()}; "
-        f"{randomizer.describe()}; {plan.rounds} rounds",
+        f"{randomizer.describe()}; {plan.rounds:,} rounds",
         claimed=plan.guarantee(delta).epsilon.upper if claimed is None else claimed,
         delta=delta,
         confidence=confidence,

@@ -143,7 +143,7 @@ def check_training(plan: DistributedCheckIn, delta: float, confidence: float = 0
     data = Neighbours((-clip,), (clip,), (-clip,))
     return Check(
         name=f"training run, canary in the gradient; {plan.describe()}; "
-        f"{plan.randomizer.describe()}; {plan.rounds} rounds",
+        f"{plan.randomizer.describe()}; {plan.rounds:,} rounds",
         system=TrainingRuns(plan),
         data=data,
         statistics=(LikelihoodRatio(plan.randomizer, data, plan.population), MeanReport()),

@@ -206,7 +206,7 @@ def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
         name = {"binary": "binary response", "dary:3": "3-ary response"}[response]
         deltas = sorted({_delta(response, population, e) for e in _EPSILONS}, reverse=True)
         values = " and ".join(f"{delta:g}" for delta in deltas)
-        title = f"{name}, n = {population}, {rounds_text(1)}, δ = {values}"
+        title = f"{name}, n = {population:,}, {rounds_text(1)}, δ = {values}"
         place.set_title(title, fontsize=9)
         place.grid(alpha=0.3)
     for place in axes[-1]:

@@ -43,9 +43,9 @@ const cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` 
 
 // One row a point; figures in full, and as they may be quoted: rounded to their safe side.
 export function csv(axis, lines, points) {
-  const rows = [["line", "kind", axis, "epsilon", "epsilon_rounded_safely"]];
+  const rows = [["bound", "kind", "source", axis, "epsilon", "epsilon_rounded_safely"]];
   for (const line of lines)
-    for (const point of points.get(line.key) ?? []) rows.push([line.name, line.kind, String(point.x), String(point.y), point.text]);
+    for (const point of points.get(line.key) ?? []) rows.push([line.name, line.kind, line.source, String(point.x), String(point.y), point.text]);
   return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
 }
 

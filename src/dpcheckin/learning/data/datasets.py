@@ -91,7 +91,7 @@ def held_out(data: Dataset, share: float) -> Dataset:
     count = len(data.train_targets)
     held = round(share * count)
     if not 1 <= held < count:
-        raise InvalidParameter("validate", share, f"a share of {count} records, not all or none")
+        raise InvalidParameter("validate", share, f"a share of {count:,} records, not all or none")
     order = np.random.Generator(np.random.PCG64(0)).permutation(count)
     kept, out = np.sort(order[held:]), np.sort(order[:held])
     rows, watched = torch.from_numpy(kept), torch.from_numpy(out)

@@ -151,7 +151,7 @@ def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
         folder: the analyzer's.
         file: None: `analyzer.toml` in the folder.
     """
-    read = SettingsFile(file or folder / FILE)
+    read = SettingsFile(file or folder / FILE, by_folder=file is None)
     plan, randomizer, task = read.table("plan"), read.table("randomizer"), read.table("task")
     found = AnalyzerSettings(
         folder=folder,

@@ -96,7 +96,7 @@ def load(folder: Path, options: Mapping[str, Any]) -> IssuerSettings:
     """
     values: dict[str, Any] = {}
     if (folder / FILE).is_file():
-        read = SettingsFile(folder / FILE)
+        read = SettingsFile(folder / FILE, by_folder=True)
         for one in dataclasses.fields(IssuerSettings):
             if one.name != "folder":
                 found = read.take("issuer", one.name, _KINDS[str(one.type)], None)

@@ -1,0 +1,46 @@
+"""Numbers as people type them, read in one way on the command line, on pages and in sweeps.
+
+A number is a decimal, a power of ten, a fraction or a per cent (0.02, 1e-5, 1/30, 2%); a whole one
+may also be grouped (60_000, 60,000). Elsewhere a comma is refused: some write 1,500 for one and a
+half. What cannot be read is a `ValueError` that shows what can.
+"""
+
+from __future__ import annotations
+
+import re
+
+_DIGITS = re.compile(r"[+-]?(\d+(_\d+)*|[1-9]\d{0,2}(,\d{3})+)")
+_POWER = re.compile(r"([+-]?\d+)(?:\.(\d+))?e\+?(\d{1,3})", re.IGNORECASE)
+
+
+def number(text: str) -> float:
+    """A decimal, a fraction or a per cent.
+
+    >>> number("1/30") == 1 / 30, number("2%"), number("1e-5"), number("-3")
+    (True, 0.02, 1e-05, -3.0)
+    """
+    plain = text.strip()
+    try:
+        if plain.endswith("%"):
+            return float(plain[:-1]) / 100.0
+        above, slash, below = plain.partition("/")
+        return float(above) / float(below) if slash else float(plain)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"{text!r} is not a number such as 0.02, 1e-5, 1/30 or 2%") from None
+
+
+def whole(text: str) -> int:
+    """A whole number, with all of its digits.
+
+    >>> whole("60_000"), whole("1e6"), whole("-3"), whole("60,000")
+    (60000, 1000000, -3, 60000)
+    """
+    plain = text.strip()
+    if _DIGITS.fullmatch(plain):
+        return int(plain.replace(",", ""))
+    powers = _POWER.fullmatch(plain)
+    if powers is not None:
+        digits, decimals, power = powers[1], powers[2] or "", int(powers[3])
+        if len(decimals) <= power:  # by its digits: a float would round large ones
+            return int(digits + decimals + "0" * (power - len(decimals)))
+    raise ValueError(f"{text!r} is not a whole number such as 60000, 60_000 or 1e6")
