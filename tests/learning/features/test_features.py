@@ -19,7 +19,7 @@ from dpcheckin.learning.features.reduction import (
     random_projection,
     whitened,
 )
-from dpcheckin.learning.features.scattering import scattering
+from dpcheckin.learning.features.scattering import _modulus, scattering
 from dpcheckin.learning.simulation.runs import build, make_data
 
 
@@ -30,6 +30,16 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def images(count: int, side: int = 16, seed: int = 0) -> torch.Tensor:
     return torch.randn(count, 1, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+def test_folding_a_spectrum_keeps_every_so_many_pixels() -> None:
+    chance = torch.Generator().manual_seed(0)
+    spectra = torch.fft.fft2(torch.randn(2, 3, 12, 12, generator=chance))
+    waves = torch.randn(5, 12, 12, generator=chance)
+    whole = torch.fft.ifft2(spectra[:, :, None] * waves).abs()
+    for thinned in (1, 2, 4):
+        kept = _modulus(spectra, waves, thinned)
+        assert torch.allclose(kept, whole[..., ::thinned, ::thinned], atol=1e-5)
 
 
 def test_an_image_alone_decides_its_scattering() -> None:
