@@ -42,6 +42,20 @@ def test_folding_a_spectrum_keeps_every_so_many_pixels() -> None:
         assert torch.allclose(kept, whole[..., ::thinned, ::thinned], atol=1e-5)
 
 
+def test_components_of_few_long_rows_are_those_of_their_covariance() -> None:
+    chance = torch.Generator().manual_seed(0)
+    rows = torch.randn(12, 30, generator=chance) @ torch.randn(30, 30, generator=chance)
+    found = principal_components(rows, 11)
+    centred = (rows - rows.mean(0)).double()
+    covariance = centred.T @ centred / 12
+    axes, deviations = found.axes.double(), found.deviations.double()
+    assert torch.allclose(axes.T @ axes, torch.eye(11).double(), atol=1e-5)
+    assert torch.allclose(covariance @ axes, axes * deviations**2, atol=1e-3)
+    assert float((deviations**2).sum()) == pytest.approx(float(covariance.trace()), rel=1e-5)
+    with pytest.raises(InvalidParameter, match="from 1 to 11"):
+        principal_components(rows, 12)
+
+
 def test_an_image_alone_decides_its_scattering() -> None:
     """The rest of a batch, brightness and contrast make no difference."""
     batch = images(6)

@@ -23,6 +23,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.features.reduction import (
     Projection,
+    most_components,
     principal_components,
     random_projection,
     unit_rows,
@@ -189,7 +190,7 @@ def _reduction(
         return projection, projection.deviations
     sample = recipe.public.train_inputs[:20_000]
     public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
-    count = min(recipe.components, *public.shape)
+    count = min(recipe.components, most_components(public))
     progress(f"principal components of {recipe.public.name}: {count}")
     projection = principal_components(public, count)
     return projection, projection.deviations
