@@ -76,8 +76,9 @@ class RunOptions:
     )
     public: str | None = option(
         None,
-        "Public data, as --data: its principal components reduce --features; without --features, "
-        "pre-train on it. Only the last layer is trained privately.",
+        "Public data, as --data, or 'dead-leaves', images made up: its principal components reduce "
+        "--features; without --features, pre-train on it. Only the last layer is trained "
+        "privately.",
         section=_RUN,
     )
     public_epochs: int = option(5, "Passes over the public data.", section=_RUN)

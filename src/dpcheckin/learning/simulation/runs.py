@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.data import dead_leaves
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
@@ -171,8 +172,18 @@ def make_model(options: RunOptions, data: Dataset) -> nn.Module:
         return build_model(options.model, data.shape, data.outputs)
     if options.model != "auto":
         raise InvalidParameter("model", options.model, "left out when --public is given")
+    if options.public == dead_leaves.NAME:
+        raise InvalidParameter("public", options.public, "used with --features: it has no classes")
     public = load_dataset(options.public, options.data_dir)
     return private_head(public, data, options.public_epochs, options.settings.seed)
+
+
+def _public(options: RunOptions, data: Dataset) -> Dataset:
+    """Public data by name; some of it is made up in the shape of the records."""
+    assert options.public is not None
+    if options.public == dead_leaves.NAME:
+        return dead_leaves.leaves_like(data)
+    return load_dataset(options.public, options.data_dir)
 
 
 def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
@@ -186,7 +197,7 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
     if data is None:
         data = load_dataset(options.data, options.data_dir)
     if options.features != "none":
-        public = None if options.public is None else load_dataset(options.public, options.data_dir)
+        public = None if options.public is None else _public(options, data)
         recipe = FeatureRecipe(options.features, options.components, public, options.whitening)
         data = featured(data, recipe, progress)
     return data if options.validate is None else held_out(data, options.validate)
