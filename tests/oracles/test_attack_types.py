@@ -1,72 +1,109 @@
-"""The attack with clients at different values: the package stands, a forged figure does not."""
+"""The attack by brute force: the package stands, promises slightly too small do not."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import exp
+import re
 
+import numpy as np
 import pytest
 
-from dpcheckin import accounting
 from oracles import attack_types
-from oracles.seat_types.cases import KINDS, draw
+from oracles.attacks import climb, guarantees
+from oracles.attacks.kinds import KINDS
+from oracles.seat_types.laws import Array
 
-_QUICK = [kind for kind in KINDS if not kind.endswith("/gaussian")]
+_SLOW = ("gaussian/plane", "gaussian/few-cells", "gaussian/seats", "laplace/seats")
+_QUICK = [name for name in KINDS if name not in _SLOW]
 
 
-@pytest.mark.parametrize("kind", _QUICK)
-def test_the_package_is_not_crossed(kind: str) -> None:
-    checks = 0
-    for index in range(6):
-        found = attack_types.examine(draw(kind, 31, index))
-        assert found.crossings == []
-        checks += found.checks
-    assert checks > 12
+@pytest.mark.parametrize("name", _QUICK)
+def test_the_package_is_not_crossed(name: str) -> None:
+    tally = attack_types.attack(name, 31, 100, size={"alphas": 4, "batch": 20, "moves": 1})
+    assert tally.crossings == []
+    assert tally.attacks >= 100
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in _QUICK])
-def test_gaussian_reports_are_not_crossed(kind: str) -> None:
-    for index in range(4):
-        assert attack_types.examine(draw(kind, 31, index)).crossings == []
+@pytest.mark.parametrize("name", KINDS)
+def test_the_package_is_not_crossed_by_many(name: str) -> None:
+    tally = attack_types.attack(name, 32, max(400, int(30_000 * KINDS[name].share)))
+    assert tally.crossings == []
+    assert tally.closest[0] > 0.9
+    assert tally.sampled > 0 and tally.climbed >= tally.attacks / 2
 
 
-@dataclass(frozen=True)
-class _TooSmall:
-    """A composition that says one in a thousand less than the truth of one case."""
-
-    true: object
-
-    def delta(self, epsilon: float) -> accounting.Bracket:
-        figure = self.true(exp(epsilon)) * 0.999  # type: ignore[operator]
-        return accounting.Bracket(figure, figure)
-
-    def epsilon(self, delta: float) -> accounting.Bracket:
-        return accounting.Bracket(0.0, 0.0)
+def _a_tenth_less(text: str, epsilons: Array) -> Array:
+    return 0.9 * guarantees.deltas(text, epsilons)
 
 
-@pytest.mark.parametrize("kind", ["truth/circle", "seats/vertex", "many/any", "theorem/any"])
-def test_a_figure_slightly_too_small_is_found(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = draw(kind, 31, 3)
-    monkeypatch.setattr(accounting, "compose", lambda rounds: _TooSmall(case.true))
-    found = attack_types.examine(case)
-    assert any("said delta" in line for line in found.crossings)
-    assert "cases.draw" in found.crossings[0]
+def _bites(name: str, promise: guarantees.Promise) -> bool:
+    tally = climb.Tally()
+    for _ in range(40):
+        attack_types.attack(name, 33, tally.attacks + 1, promise=promise, tally=tally)
+        if tally.crossings:
+            assert "arena.truths(Genes(" in tally.crossings[0] or "two rounds" in tally.crossings[0]
+            return True
+    return False
 
 
-def test_a_figure_far_above_brute_force_is_found_on_request(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    case = draw("theorem/any", 31, 3)
-    assert attack_types.examine(case, ceiling=10.0).crossings == []
+@pytest.mark.parametrize("name", [n for n in _QUICK if not n.startswith("gaussian/")])
+def test_a_promise_a_tenth_too_small_is_found(name: str) -> None:
+    assert _bites(name, _a_tenth_less)
 
-    class Loose(_TooSmall):
-        def delta(self, epsilon: float) -> accounting.Bracket:
-            return accounting.Bracket(1.0, 1.0)
 
-        def epsilon(self, delta: float) -> accounting.Bracket:
-            return accounting.Bracket(40.0, 40.0)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in KINDS if n in _SLOW or n.startswith("gaussian/")])
+def test_a_promise_a_tenth_too_small_is_found_for_noise(name: str) -> None:
+    assert _bites(name, _a_tenth_less)
 
-    monkeypatch.setattr(accounting, "compose", lambda rounds: Loose(case.true))
-    assert attack_types.examine(case).crossings == []
-    assert any("brute force" in line for line in attack_types.examine(case, 0.01).crossings)
+
+def _milder(text: str, epsilons: Array) -> Array:
+    """The promise for a randomizer with a tenth less to tell."""
+    milder = re.sub(
+        r"(any_pure|binary_response|hemisphere|dary_response|laplace)\(([0-9.e-]+)",
+        lambda found: f"{found[1]}({0.9 * float(found[2])!r}",
+        text,
+    )
+    assert milder != text
+    return guarantees.deltas(milder, epsilons)
+
+
+@pytest.mark.parametrize(
+    "name", ["hemisphere/circle", "any/designs", "any/response", "response/dary", "laplace/line"]
+)
+def test_the_promise_for_a_milder_randomizer_is_found(name: str) -> None:
+    assert _bites(name, _milder)
+
+
+def test_a_promise_of_two_rounds_that_forgets_the_second_is_found() -> None:
+    def forgets(text: str, epsilons: Array) -> Array:
+        return guarantees.deltas(text.replace(", 2)]", ", 1)]"), epsilons)
+
+    rng = np.random.default_rng(3)
+    tally = climb.Tally()
+    for _ in range(6):
+        arena = KINDS["any/designs"].draw(rng)
+        fight = climb.begin(arena, climb.epsilons(rng, arena, 6), forgets, tally)
+        fight.attack(arena.crowd.draw(rng, 20), climbed=False)
+        climb.two_rounds(rng, fight, forgets, most=300)
+    assert tally.twice > 0
+    assert any(line.startswith("two rounds") for line in tally.crossings)
+
+
+def test_what_is_not_a_number_is_a_crossing() -> None:
+    tally = attack_types.attack(
+        "any/inner", 31, 1, promise=lambda text, epsilons: np.full(len(epsilons), np.nan),
+        seconds=5.0,
+    )  # fmt: skip
+    assert tally.crossings
+
+
+def test_the_command_says_what_crossed(capsys: pytest.CaptureFixture[str],
+                                       monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    words = ["attack_types.py", "--attacks", "60", "--kinds", "response/*", "--seed", "5"]
+    monkeypatch.setattr("sys.argv", words)
+    assert attack_types.main() == 0
+    assert "response/dary" in capsys.readouterr().out
+    monkeypatch.setattr("sys.argv", [*words, "--scaled", "0.5"])
+    assert attack_types.main() == 1
+    assert "CROSSED response/dary: promised" in capsys.readouterr().out

@@ -5,6 +5,6 @@
 all counts of types by brute force. `smoothing` decides exactly whether a smoothed law lies below a
 smoothed mixture, `gaussian_smoothing` looks at that question for Gaussian reports on a grid.
 `randomizers` makes the rows all these work on, `cells` those of Gaussian and Laplace reports;
-`drawing` and `cases` draw settings for the attack program, `search` tries to break the theorem.
+`search` tries to break the theorem.
 Nothing here imports the package.
 """

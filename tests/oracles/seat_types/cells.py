@@ -58,8 +58,3 @@ def plane_rows(points: Array, first: Array, second: Array) -> Array:
         _normal_cells(np.sort(second), points[:, 1]),
     ).reshape(len(points), -1)  # fmt: skip
     return rows / rows.sum(axis=1, keepdims=True)
-
-
-def even_cuts(points: Array, cells: int, reach: float) -> Array:
-    """Cuts of the line into `cells`, evenly from `reach` below the points to `reach` above."""
-    return np.linspace(points.min() - reach, points.max() + reach, cells - 1)

@@ -11,13 +11,7 @@ from scipy import integrate, stats
 
 from oracles.exact import randomizers as exact_randomizers
 from oracles.exact import shuffles
-from oracles.seat_types import (
-    cases,
-    cells,
-    drawing,
-    randomizers,
-    views,
-)
+from oracles.seat_types import cells, randomizers, views
 
 ALPHAS = np.exp([0.0, 0.05, 0.3, 0.9])
 
@@ -129,22 +123,6 @@ def test_regions_of_the_sphere_by_counting_random_points() -> None:
         assert column == pytest.approx(share, abs=4e-3)
 
 
-def test_drawn_rows_have_the_privacy_they_are_said_to_have() -> None:
-    """Every source, many data sets: rows are laws, and local privacy is as the text says."""
-    rng = np.random.default_rng(2)
-    for name, make in drawing.SOURCES.items():
-        for _ in range(25):
-            source = make(rng)
-            rows = source.rows(int(rng.integers(2, min(source.largest, 5) + 1)))
-            assert rows.sum(axis=1) == pytest.approx(1.0)
-            assert (rows >= 0).all()
-            if name in ("gaussian", "leaky", "approximate"):
-                continue
-            assert randomizers.pure_epsilon(rows[:, rows.max(axis=0) > 0]) <= (
-                source.local_epsilon * (1 + 1e-9) + 1e-12
-            )
-
-
 def test_cells_come_near_the_truth_of_gaussian_reports() -> None:
     """n = 2, all three clients' points different, by numerical integration over the line."""
     a, b, x, g, alpha = 0.5, -0.5, 0.1, 0.5, 1.1
@@ -176,17 +154,3 @@ def test_laplace_cells_come_near_the_truth() -> None:
     found = views.cohort(cells.laplace_rows(e0, at, 60), 1).delta(alpha)
     assert found <= true * (1 + 1e-7)
     assert found == pytest.approx(true, rel=1e-3)
-
-
-# Cases of the attack program
-
-
-@pytest.mark.parametrize("kind", cases.KINDS)
-def test_cases_are_drawn_again_and_have_deltas(kind: str) -> None:
-    first, again = cases.draw(kind, 1, 4), cases.draw(kind, 1, 4)
-    assert first.text == again.text
-    for epsilon in first.epsilons:
-        delta = first.true(exp(epsilon))
-        assert 0.0 <= delta <= 1.0
-        assert delta == again.true(exp(epsilon))
-    assert first.true(exp(first.epsilons[0])) >= first.true(exp(first.epsilons[-1]))

@@ -41,7 +41,7 @@ def _unsorted(clients: int, symbols: int) -> tuple[Codes, Codes]:
 
 
 @lru_cache(maxsize=4096)
-def _histograms(clients: int, symbols: int) -> tuple[Codes, Codes]:
+def histograms(clients: int, symbols: int) -> tuple[Codes, Codes]:
     """The same, sorted by key."""
     assert clients <= _MOST_CLIENTS  # or keys may overflow
     keys, absent = _unsorted(clients, symbols)
@@ -52,15 +52,15 @@ def _histograms(clients: int, symbols: int) -> tuple[Codes, Codes]:
 
 
 @lru_cache(maxsize=4096)
-def _step(clients: int, symbols: int) -> Codes:
+def step(clients: int, symbols: int) -> Codes:
     """Where each histogram goes when one more client sends symbol j: column j."""
-    before, after = _histograms(clients, symbols)[0], _histograms(clients + 1, symbols)[0]
+    before, after = histograms(clients, symbols)[0], histograms(clients + 1, symbols)[0]
     return np.searchsorted(after, before[:, None] + _KEYS[None, :symbols])
 
 
 def _grow(weights: Array, clients: int, sent: Array) -> Array:
-    to = _step(clients, len(sent))
-    out = np.zeros(len(_histograms(clients + 1, len(sent))[0]))
+    to = step(clients, len(sent))
+    out = np.zeros(len(histograms(clients + 1, len(sent))[0]))
     for j, chance in enumerate(sent):
         if chance > 0:
             out[to[:, j]] += chance * weights  # for one j no two histograms meet
@@ -107,7 +107,7 @@ def _view(a: Array, b: Array, others: Array) -> tuple[Pair, Codes]:
     for clients, sent in enumerate(others):
         weights = _grow(weights, clients, sent)
     ends = [_grow(weights, len(others), law) for law in (a, b)]
-    return Pair(*ends), _histograms(len(others) + 1, len(a))[1]
+    return Pair(*ends), histograms(len(others) + 1, len(a))[1]
 
 
 def check_in(rows: Array, rates: float | Sequence[float]) -> Pair:
