@@ -176,8 +176,7 @@ def least_probability(seen: int, trials: int, miss: float) -> float:
     >>> round(least_probability(3, 3, 0.125), 12)
     0.5
     """
-    if not 0 <= seen <= trials:
-        raise ValueError(f"{seen!r} of {trials!r}")
+    _check_seen(seen, trials, miss)
     if seen == 0:
         return 0.0
     return _solved(lambda p: float(sf(seen - 1, trials, p)), miss)
@@ -189,17 +188,21 @@ def largest_probability(seen: int, trials: int, miss: float) -> float:
     >>> round(largest_probability(0, 3, 0.125), 12)
     0.5
     """
-    if not 0 <= seen <= trials:
-        raise ValueError(f"{seen!r} of {trials!r}")
+    _check_seen(seen, trials, miss)
     if seen == trials or float(cdf(seen, trials, _probability(_HIGHEST))) > miss:
         return 1.0
     return _solved(lambda p: float(cdf(seen, trials, p)), miss)
 
 
-def _solved(chance: Callable[[float], float], miss: float) -> float:
-    """The p at which a monotone chance is `miss`; in logarithms it is nearly a line."""
+def _check_seen(seen: int, trials: int, miss: float) -> None:
+    if not 0 <= seen <= trials:
+        raise ValueError(f"{seen!r} of {trials!r}")
     if not 0.0 < miss < 1.0:
         raise ValueError(f"a probability strictly between 0 and 1, not {miss!r}")
+
+
+def _solved(chance: Callable[[float], float], miss: float) -> float:
+    """The p at which a monotone chance is `miss`; in logarithms it is nearly a line."""
 
     def excess(log_odds: float) -> float:
         return math.log(max(chance(_probability(log_odds)), 1e-320)) - math.log(miss)
