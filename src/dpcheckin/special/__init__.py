@@ -1,0 +1,6 @@
+"""Special functions, laws and transforms on NumPy alone, each with the error it may make.
+
+Nothing here knows of privacy. The rooms above round outward by what is promised here, and the tests
+compare every promise with arithmetic of many digits; SciPy would weigh more than all the rest of an
+installation together.
+"""

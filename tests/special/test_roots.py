@@ -1,0 +1,56 @@
+"""Roots within brackets and minima within bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from dpcheckin.special.roots import minimum, root
+
+FUNCTIONS: list[tuple[Callable[[float], float], float, float, float]] = [
+    (lambda x: math.exp(-5 * x) - 1e-6, 0.0, 8.0, math.log(1e6) / 5),
+    (lambda x: x**9 - 1e-5, 0.0, 3.0, 10 ** (-5 / 9)),
+    (lambda x: math.log(x), 1e-9, 50.0, 1.0),
+    (lambda x: 1.0 if x > 0.3 else -1.0, 0.0, 1.0, 0.3),
+    (lambda x: x - 1e-200, 0.0, 1.0, 1e-200),
+    (lambda x: 2.0 - x, 2.0, 5.0, 2.0),
+]
+
+
+@pytest.mark.parametrize(("function", "low", "high", "place"), FUNCTIONS)
+def test_roots_are_found_to_the_tolerance_asked_for(
+    function: Callable[[float], float], low: float, high: float, place: float
+) -> None:
+    assert root(function, low, high) == pytest.approx(place, rel=4e-15)
+    assert root(function, high, low) == pytest.approx(place, rel=4e-15)
+    assert root(function, low, high, relative=1e-6) == pytest.approx(place, rel=1e-6)
+
+
+def test_a_root_needs_a_sign_change_and_numbers() -> None:
+    with pytest.raises(ValueError, match="no sign change"):
+        root(lambda x: x * x + 1, -1.0, 1.0)
+    with pytest.raises(ValueError, match="not a number"):
+        root(lambda x: math.nan, 0.0, 1.0)
+    with pytest.raises(ValueError, match="not a number"):
+        root(lambda x: math.nan if 0.2 < x < 0.8 else x - 0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "low", "high", "place"),
+    [
+        (lambda x: (x - 0.3) ** 2, 0.0, 1.0, 0.3),
+        (lambda x: math.cosh(x - 0.7), -3.0, 5.0, 0.7),
+        (lambda x: abs(x - 0.123), 0.0, 1.0, 0.123),
+        (lambda x: x, 2.0, 3.0, 2.0),
+        (lambda x: math.inf if x > 0.5 else -x, 0.0, 1.0, 0.5),
+    ],
+)
+def test_minima_are_found(
+    function: Callable[[float], float], low: float, high: float, place: float
+) -> None:
+    found, value = minimum(function, low, high)
+    assert found == pytest.approx(place, abs=1e-7)
+    assert low <= found <= high
+    assert value == function(found)
