@@ -1,9 +1,14 @@
 """Certificates for Gaussian reports: which two types may stand in for every other client's report.
 
-`certified_scale` reads the shipped table. The rest is the program that proves it, in floating point
-with one-sided errors; docs/gaussian-certificate.md holds the theorem and its proof.
+`certified_scales` reads the shipped table, `certified_scale` takes the first. The rest is the
+program that proves it, in floating point with one-sided errors; docs/gaussian-certificate.md holds
+the theorem and its proof.
 """
 
-from dpcheckin.accounting.certificates.table import CertifiedTypes, certified_scale
+from dpcheckin.accounting.certificates.table import (
+    CertifiedTypes,
+    certified_scale,
+    certified_scales,
+)
 
-__all__ = ["CertifiedTypes", "certified_scale"]
+__all__ = ["CertifiedTypes", "certified_scale", "certified_scales"]
