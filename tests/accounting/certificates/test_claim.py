@@ -15,8 +15,15 @@ from dpcheckin.accounting.certificates.table import read, shipped_lines
 
 
 def shipped(diameter: float) -> Proof:
-    """The entry of the shipped table for exactly this diameter."""
-    return next(one for one in read(shipped_lines()) if one.claim.diameter == diameter)
+    """The entry of the shipped table for exactly this diameter, with a wide range of α."""
+    found = (one for one in read(shipped_lines()) if one.claim.diameter == diameter)
+    return max(found, key=lambda one: len(one.claim.tilts))
+
+
+def close_entries() -> list[Proof]:
+    """Those whose types are closest to the reports, by diameter."""
+    found = [one for one in read(shipped_lines()) if len(one.claim.tilts) == 2]
+    return sorted(found, key=lambda one: one.claim.diameter)
 
 
 def some_cells(proof: Proof, count: int, seed: int = 0) -> Array:
@@ -77,6 +84,22 @@ def test_a_smoothing_scale_forged_by_a_fifth_is_caught(diameter: float) -> None:
     cells = some_cells(proof, 150)
     assert Examination(proof.claim).holds(cells[:20]).all()
     assert not forged.holds(cells).all()
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("change", ["smoothing", "scale", "diameter"])
+def test_forged_close_entries_are_caught(place: float, change: str) -> None:
+    """Noise a fifth too small, types no wider than the reports, a ball half a per cent larger."""
+    entries = close_entries()
+    proof = entries[round(place * (len(entries) - 1))]
+    claim, cells = proof.claim, some_cells(proof, 150)
+    forged = {
+        "smoothing": replace(claim, smoothing=0.8 * claim.smoothing),
+        "scale": replace(claim, scale=claim.diameter),
+        "diameter": replace(claim, diameter=1.005 * claim.diameter),
+    }[change]
+    assert Examination(claim).holds(cells[:20]).all()
+    assert not Examination(forged).holds(cells).all()
 
 
 @pytest.mark.parametrize(("diameter", "smoothing"), [(0.5, 0.32), (1.0, 1.2)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -10,8 +11,9 @@ import sys
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.certificates import certified_scale
+from dpcheckin.accounting.certificates import certified_scale, certified_scales
 from dpcheckin.accounting.certificates.gram import leaves
+from dpcheckin.accounting.certificates.search import close_proposal, proposal
 from dpcheckin.accounting.certificates.table import read, shipped_lines, verified, written
 from dpcheckin.errors import InvalidParameter
 
@@ -40,16 +42,22 @@ def test_three_whole_entries_are_proved_again() -> None:
 
 def test_the_table_covers_what_the_documentation_says() -> None:
     """Diameters from 1/4 to 2, neighbours 1.1% apart from 1/2 on, types at most 1% wider."""
-    diameters = np.array([one.claim.diameter for one in PROOFS])
+    wide = [one.claim for one in PROOFS if len(one.claim.tilts) > 2]
+    diameters = np.array([claim.diameter for claim in wide])
     assert diameters[0] <= 0.25 and diameters[-1] == 2.0
     ratios = diameters[1:] / diameters[:-1]
     assert np.all(ratios < 1.022)
     assert np.all(ratios[diameters[1:] > 0.5] < 1.011)
-    for proof in PROOFS:
-        claim = proof.claim
+    for claim in wide:
         assert claim.diameter < claim.scale <= 1.0101 * claim.diameter
         assert claim.violation <= 1e-12
         assert claim.largest_alpha > 1 + 0.55 * min(claim.diameter, 1.0)
+
+
+def test_every_entry_is_one_that_the_program_proposes() -> None:
+    """So that `make` makes this table again."""
+    for claim in (proof.claim for proof in PROOFS):
+        assert claim in (proposal(claim.diameter), close_proposal(claim.diameter))
 
 
 def test_a_question_is_answered_by_the_next_larger_diameter() -> None:
@@ -63,6 +71,18 @@ def test_a_question_is_answered_by_the_next_larger_diameter() -> None:
     assert exact is not None and exact.diameter == 1.0 and exact.smoothing == 2.8
     assert certified_scale(2.0001) is None
     assert certified_scale(PROOFS[0].claim.diameter / 1.2) is None
+
+
+def test_further_types_are_wider_and_reach_further() -> None:
+    """Each serves the diameter, and none could be left out."""
+    for diameter in (0.3, 0.9, 1.7, 1.99):
+        found = certified_scales(diameter)
+        assert found[0] == certified_scale(diameter)
+        assert all(one.diameter >= diameter for one in found)
+        for one, two in itertools.pairwise(found):
+            assert one.scale < two.scale and one.largest_alpha < two.largest_alpha
+    assert certified_scales(1.98)[0].scale < 1.0125 * 1.98
+    assert certified_scales(1.98)[-1].largest_alpha > 2.2
 
 
 @pytest.mark.parametrize("diameter", [0.0, -1.0, float("nan"), float("inf")])

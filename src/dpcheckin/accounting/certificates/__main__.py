@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from dpcheckin.accounting.certificates.search import Proof, proposal, prove
+from dpcheckin.accounting.certificates.claim import Claim
+from dpcheckin.accounting.certificates.search import Proof, close_proposal, proposal, prove
 from dpcheckin.accounting.certificates.table import (
     SHIPPED,
     read,
@@ -18,6 +19,7 @@ from dpcheckin.accounting.certificates.table import (
 )
 
 STEPS = 64  # diameters are 2^(k/64): neighbours differ by 1.1%
+CLOSE_STEPS = 128  # and 2^(k/128) of the claims with close types, from 1 to 2
 
 
 def main() -> int:
@@ -46,31 +48,40 @@ def main() -> int:
 def _make(smallest: float, largest: float, every: int, table: Path) -> int:
     known = stored(table)
     failed = 0
-    steps = [k for k in range(-8 * STEPS, 8 * STEPS + 1) if k % every == 0]
-    for diameter in (2.0 ** (k / STEPS) for k in steps):
-        if not smallest <= diameter <= largest:
-            continue
-        if any(proof.claim.diameter == diameter for proof in known):
+    for claim in (one for one in _proposals(every) if smallest <= one.diameter <= largest):
+        if any(proof.claim == claim for proof in known):
             continue
         start = time.process_time()
-        proof = prove(proposal(diameter), _neighbour(known, diameter))
+        proof = prove(claim, _neighbour(known, claim))
         seconds = time.process_time() - start
+        shown = f"s = {claim.diameter:.6f}, s' = {claim.scale:.6f}"
         if proof is None:
             failed += 1
-            print(f"s = {diameter:.6f}: not proved ({seconds:.0f} s)", flush=True)
+            print(f"{shown}: not proved ({seconds:.0f} s)", flush=True)
             continue
         known.append(proof)
         with table.open("a", encoding="utf-8") as file:
             file.write(written(proof) + "\n")
         cells = proof.tree.count("0")
-        print(f"s = {diameter:.6f}: proved with {cells} cells ({seconds:.0f} s)", flush=True)
+        print(f"{shown}: proved with {cells} cells ({seconds:.0f} s)", flush=True)
     return 1 if failed else 0
 
 
-def _neighbour(known: list[Proof], diameter: float) -> str | None:
+def _proposals(every: int) -> list[Claim]:
+    """What is worth proving, by diameter: claims for all α, and those with close types."""
+    wide = [2.0 ** (k / STEPS) for k in range(-8 * STEPS, STEPS + 1) if k % every == 0]
+    close = [2.0 ** (k / CLOSE_STEPS) for k in range(1, CLOSE_STEPS + 1) if k % every == 0]
+    return [*map(proposal, wide), *map(close_proposal, close)]
+
+
+def _neighbour(known: list[Proof], claim: Claim) -> str | None:
     """The tree of the nearest known claim, if it is near enough to be a good start."""
-    near = [one for one in known if abs(one.claim.diameter / diameter - 1) < 0.05]
-    best = min(near, key=lambda one: abs(one.claim.diameter / diameter - 1), default=None)
+
+    def apart(one: Proof) -> tuple[bool, float]:
+        other_kind = len(one.claim.tilts) != len(claim.tilts)
+        return other_kind, abs(one.claim.diameter / claim.diameter - 1)
+
+    best = min((one for one in known if apart(one)[1] < 0.05), key=apart, default=None)
     return best.tree if best else None
 
 

@@ -15,11 +15,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.certificates.gram import Triple, triples_above
+from dpcheckin.accounting.certificates.gram import triples_above
 from dpcheckin.accounting.certificates.potential import report_potential, type_potentials
 from dpcheckin.accounting.certificates.rounding import SUMS, Array
 from dpcheckin.accounting.certificates.smoothing import (
     KERNEL,
+    interpolated,
     kernel,
     lowest,
     refined,
@@ -89,7 +90,18 @@ class Examination:
 
     def examine(self, cells: Array) -> tuple[Array, Array]:
         """Violations (cells, tilt intervals), certified, and the weights that were tried."""
-        found = [self._one(triple) for triple in triples_above(cells, self.claim.diameter)]
+        claim = self.claim
+        tilts = np.array(claim.tilts)
+        reports = np.stack(
+            [
+                report_potential(triple, tilts, self.nodes, claim.slicing)
+                for triple in triples_above(cells, claim.diameter)
+            ]
+        )
+        # one product for all cells: the operator is large
+        smooth = (reports.reshape(-1, reports.shape[-1]) @ self.operator) * (1 + KERNEL)
+        smooth = smooth.reshape(*reports.shape[:-1], -1)
+        found = [self._one(*pair) for pair in zip(reports, smooth, strict=True)]
         return np.stack([one for one, _ in found]), np.stack([one for _, one in found])
 
     def holds(self, cells: Array) -> NDArrayBool:
@@ -97,13 +109,11 @@ class Examination:
         violations, _ = self.examine(cells)
         return np.asarray(violations.max(1) <= self.claim.violation)
 
-    def _one(self, triple: Triple) -> tuple[Array, Array]:
+    def _one(self, report: Array, smooth: Array) -> tuple[Array, Array]:
         claim = self.claim
-        report = report_potential(triple, np.array(claim.tilts), self.nodes, claim.slicing)
         tails = float(report[:, 0].max() + report[:, -1].max())
-        smooth = (report @ self.operator) * (1 + KERNEL)
         # Linear in β between the tilts of the reports: an upper bound, potentials being convex.
-        plain = self._tilt_matrix.T @ (report @ self.interpolation) * (1 + SUMS)
+        plain = self._tilt_matrix.T @ interpolated(report, claim.point_parts) * (1 + SUMS)
         smooth = self._tilt_matrix.T @ smooth * (1 + SUMS)
         violations, weights = [], []
         for k in range(len(claim.tilts) - 1):

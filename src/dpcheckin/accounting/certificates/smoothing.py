@@ -45,6 +45,13 @@ def refined(nodes: Array, parts: int) -> tuple[Array, Array]:
     return fine, matrix
 
 
+def interpolated(values: Array, parts: int) -> Array:
+    """Values at nodes (…, nodes) on the intervals cut into parts: products with that matrix."""
+    weight = np.arange(parts) / parts
+    fine = values[..., :-1, None] * (1 - weight) + values[..., 1:, None] * weight
+    return np.concatenate([fine.reshape(*values.shape[:-1], -1), values[..., -1:]], -1)
+
+
 def kernel(points: Array, smoothing: float) -> Array:
     """Entry (j, i): the Laplace-weighted integral, seen from node i, of the hat at node j.
 

@@ -23,6 +23,7 @@ from dpcheckin.errors import InvalidParameter
 
 SHIPPED = "table.jsonl"
 _BATCH = 64
+_WIDER = 1.02  # how much wider than the first further types may be
 _REACH_DOWN = 1.05  # below the smallest diameter rounding up would cost more than types gain
 
 
@@ -46,10 +47,20 @@ class CertifiedTypes(NamedTuple):
 
 
 def certified_scale(diameter: float) -> CertifiedTypes | None:
-    """The certified types for Gaussian reports, or None where nothing is certified.
+    """The certified types nearest to Gaussian reports, or None where nothing is certified.
 
-    Inputs nearer together are harder to tell apart, so the smallest certified diameter that is not
-    below the one asked for serves it.
+    Args:
+        diameter: the largest distance of two inputs in noise standard deviations, positive.
+    """
+    return next(iter(certified_scales(diameter)), None)
+
+
+@cache
+def certified_scales(diameter: float) -> tuple[CertifiedTypes, ...]:
+    """All certified types worth using: each is wider than the one before and reaches a larger α.
+
+    Inputs nearer together are harder to tell apart, so a certified diameter that is not below the
+    one asked for serves it.
 
     Args:
         diameter: the largest distance of two inputs in noise standard deviations, positive.
@@ -57,14 +68,19 @@ def certified_scale(diameter: float) -> CertifiedTypes | None:
     if not (np.isfinite(diameter) and diameter > 0):
         raise InvalidParameter("diameter", diameter, "a positive, finite number")
     entries = _shipped()
-    diameters = [one.diameter for one in entries]
-    place = int(np.searchsorted(diameters, diameter))
-    if place == len(entries) or diameter < diameters[0] / _REACH_DOWN:
-        return None
-    found = entries[place]
-    return CertifiedTypes(
-        found.scale, found.smoothing, found.violation, found.largest_alpha, found.diameter
-    )
+    if diameter < min(one.diameter for one in entries) / _REACH_DOWN:
+        return ()
+    found: list[CertifiedTypes] = []
+    for one in entries:
+        if one.diameter < diameter or (found and one.scale > _WIDER * found[0].scale):
+            continue
+        if not found or one.largest_alpha > found[-1].largest_alpha:
+            found.append(
+                CertifiedTypes(
+                    one.scale, one.smoothing, one.violation, one.largest_alpha, one.diameter
+                )
+            )
+    return tuple(found)
 
 
 def read(lines: Iterable[str]) -> Iterator[Proof]:
@@ -132,7 +148,7 @@ def stored(path: Path) -> list[Proof]:
 @cache
 def _shipped() -> list[Claim]:
     claims = [proof.claim for proof in read(shipped_lines())]
-    return sorted(claims, key=lambda claim: claim.diameter)
+    return sorted(claims, key=lambda claim: claim.scale)
 
 
 def _unpacked(digits: str, marks: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.accounting.certificates import CertifiedTypes, certified_scale
+from dpcheckin.accounting.certificates import CertifiedTypes, certified_scales
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.engine.seats import Law, Mixture
@@ -120,41 +120,45 @@ class LogNormalReports:
 
 
 class GaussianTypes:
-    """Types at every alpha that the certificate covers, and the worst law where one report counts.
+    """Types at every alpha that a certificate covers, and the worst law where one report counts.
 
     Args:
         distance: Of two inputs, in deviations of the noise.
-        certified: Distance, noise and paid violation.
+        certified: Distances, noise and paid violations; of those that cover an alpha the first
+            is used.
         crowd: Among whom the reports are.
     """
 
-    def __init__(self, distance: float, certified: CertifiedTypes, crowd: Crowd) -> None:
-        self._certified = certified
+    def __init__(
+        self, distance: float, certified: tuple[CertifiedTypes, ...], crowd: Crowd
+    ) -> None:
         self._true = LogNormalReports(distance, crowd)
-        self._larger = LogNormalReports(certified.scale, crowd)
+        self._larger = [(known, LogNormalReports(known.scale, crowd)) for known in certified]
 
     def __call__(self, rise: float) -> tuple[Types, ...]:
         found = []
         many, single = self._true.answers(rise)
-        if 1.0 + rise <= self._certified.largest_alpha and single < _ONLY_ONE_COUNTS * many:
-            found.append(self._types(rise))
+        covers = (pair for pair in self._larger if 1.0 + rise <= pair[0].largest_alpha)
+        chosen = next(covers, None)
+        if chosen is not None and single < _ONLY_ONE_COUNTS * many:
+            found.append(_types(*chosen, rise))
         if single > _ONE_MAY_COUNT * many:
             points = self._true.points(rise)
             worst = self._true.worst(rise, points)
             found.append(Types((worst,), worst, 0.0, self._true.cut(points)))
         return tuple(found)
 
-    def _types(self, rise: float) -> Types:
-        known, laws, middle = self._certified, self._larger, 1.0 + rise / 2
-        points = laws.points(rise)
-        # beyond the last point the reports are cut off, and paid for like a violation
-        first, second = laws.first(rise, points), laws.second(points)
-        return Types(
-            (first, second),
-            laws.worst(rise, points).sharing(first, second),
-            known.smoothing * middle,
-            known.violation * middle + laws.cut(points),
-        )
+
+def _types(known: CertifiedTypes, laws: LogNormalReports, rise: float) -> Types:
+    points, middle = laws.points(rise), 1.0 + rise / 2
+    first, second = laws.first(rise, points), laws.second(points)
+    # beyond the last point the reports are cut off, and paid for like a violation
+    return Types(
+        (first, second),
+        laws.worst(rise, points).sharing(first, second),
+        known.smoothing * middle,
+        known.violation * middle + laws.cut(points),
+    )
 
 
 def gaussian_types(distance: float, parts: Mixture[Law]) -> GaussianTypes | None:
@@ -164,5 +168,5 @@ def gaussian_types(distance: float, parts: Mixture[Law]) -> GaussianTypes | None
         distance: Of two inputs.
         parts: The round as a mixture of seats.
     """
-    certified = certified_scale(distance)
-    return None if certified is None else GaussianTypes(distance, certified, Crowd.of(parts))
+    certified = certified_scales(distance)
+    return GaussianTypes(distance, certified, Crowd.of(parts)) if certified else None

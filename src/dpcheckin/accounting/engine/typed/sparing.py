@@ -16,7 +16,7 @@ from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.typed.curve import TypedCurve
 
-_FAR = 6.0  # deviations beyond which both bounds are computed: single reports count
+_FAR = 3.5  # deviations beyond which both bounds are computed: places are sparse there
 _NEAR, _EVERY = 3.5, 8  # which of the places are probed: near ones, every so many-th
 
 
