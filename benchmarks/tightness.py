@@ -31,10 +31,12 @@ import numpy as np
 from dpcheckin.accounting import (
     CheckInRound,
     any_pure,
+    approximate,
     binary_response,
     compose,
     dary_response,
     gaussian,
+    laplace,
     lower_bound,
     privunit,
 )
@@ -70,6 +72,11 @@ def _any(rng: np.random.Generator) -> LocalPair:
     return any_pure(epsilon)
 
 
+def _approximate(rng: np.random.Generator) -> LocalPair:
+    pair = _any(rng)
+    return approximate(pair.local_epsilon, _between(rng, 1e-15, 1e-11))
+
+
 def _dary(rng: np.random.Generator) -> LocalPair:
     return dary_response(_between(rng, 0.1, 8.0), round(_between(rng, 3, 1000)))
 
@@ -87,12 +94,19 @@ ROWS = {
     "near-two": Row(
         "any pure, ε₀ in 0.5–0.9", lambda rng: any_pure(_between(rng, 0.5, 0.9)), None, None
     ),
+    "approximate": Row("any (ε₀, δ₀), the same ε₀, δ₀ in 10⁻¹⁵–10⁻¹¹", _approximate, 1.02, 1.06),
     "binary": Row(
         "binary response, LDP-SGD", lambda rng: binary_response(_between(rng, 0.1, 8.0)), 1.02, 1.06
     ),
     "dary": Row("d-ary response, d in 3–1000", _dary, 1.02, 1.06),
     "privunit-4": Row("PrivUnit, ε₀ in 4–8", _privunit(4.0, 8.0), 1.02, 1.02),
     "privunit-2": Row("PrivUnit, ε₀ in 2–4", _privunit(2.0, 4.0), 1.06, 1.06),
+    "laplace-4": Row(
+        "Laplace, ε₀ in 0.1–4", lambda rng: laplace(_between(rng, 0.1, 4.0)), 1.02, 1.06
+    ),
+    "laplace-8": Row(
+        "Laplace, ε₀ in 4–8", lambda rng: laplace(_between(rng, 4.0, 8.0)), None, None
+    ),
     "gaussian-1": Row("Gaussian, s = 2/σ in 0.5–1", _gaussian(0.5, 1.0), 1.07, 1.07, 3_000),
     "gaussian-2": Row("Gaussian, s in 1–2", _gaussian(1.0, 2.0), 1.12, 1.12, 3_000),
 }

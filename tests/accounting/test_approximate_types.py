@@ -11,11 +11,15 @@ from scipy import optimize
 from dpcheckin.accounting import (
     CheckInRound,
     SubsampleRound,
+    any_pure,
     approximate,
     compose,
+    from_atoms,
+    from_profile,
     lower_bound,
 )
 from dpcheckin.accounting.types import pure
+from dpcheckin.errors import InvalidParameter
 from oracles.seat_types.laws import Array
 from oracles.seat_types.randomizers import leaky_rows, local_delta, random_rows, vertex_pure
 
@@ -103,3 +107,32 @@ def test_what_delta_adds_is_at_least_the_part_that_nothing_hides() -> None:
             types = pure.any_approximate(epsilon, 1e-3)(rise)
             assert types is not None
             assert 2e-3 * (1 + rise) < types.violation
+
+
+@pytest.mark.parametrize("epsilon", [0.4, 2.0, 3.0])
+def test_a_law_of_extreme_ratios_has_the_types_of_any_pure_one(epsilon: float) -> None:
+    e = math.exp(epsilon)
+    own = from_atoms([e, 1 / e], [1 / (e + 1), e / (e + 1)])
+    assert own.typed
+    plain, known = own.without_types(), any_pure(epsilon)
+    assert not plain.typed
+    upper, before, named = (
+        compose([(CheckInRound(20_000, 0.05, pair), 100)]).epsilon(1e-6).upper
+        for pair in (own, plain, known)
+    )
+    assert upper == pytest.approx(named, rel=1e-6)
+    assert upper < 0.98 * before
+
+
+def test_a_profile_is_not_believed_to_end_before_it_does() -> None:
+    with pytest.raises(InvalidParameter, match="local_epsilon"):
+        from_profile(any_pure(3.0).profile, local_epsilon=1.0)
+    with pytest.raises(InvalidParameter, match="local_epsilon"):
+        from_profile(approximate(1.0, 1e-6).profile, local_epsilon=1.0)
+    fitting = from_profile(approximate(1.0, 1e-6).profile, local_epsilon=1.0, local_delta=1e-6)
+    assert fitting.typed
+
+
+def test_a_law_of_mild_ratios_has_no_types() -> None:
+    mild = from_atoms([0.5, 1.0, 2.0], [0.2, 0.7, 0.1])
+    assert not mild.typed

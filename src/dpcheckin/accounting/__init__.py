@@ -10,6 +10,7 @@ from dpcheckin.accounting.account import clear_cache as _clear_statements
 from dpcheckin.accounting.brackets import Brackets
 from dpcheckin.accounting.cap_pairs import privunit
 from dpcheckin.accounting.gaussian_pairs import GaussianPair, gaussian
+from dpcheckin.accounting.laplace_pairs import LaplacePair, laplace
 from dpcheckin.accounting.lower_bounds import lower_bound
 from dpcheckin.accounting.pairs import (
     LocalPair,
@@ -24,7 +25,6 @@ from dpcheckin.accounting.profile_pairs import (
     approximate,
     from_atoms,
     from_profile,
-    laplace,
 )
 from dpcheckin.accounting.response_pairs import (
     hadamard_response,
@@ -65,6 +65,7 @@ __all__ = [
     "Guarantee",
     "IntegerSumRound",
     "Kind",
+    "LaplacePair",
     "LocalGuarantee",
     "LocalPair",
     "LocalRound",

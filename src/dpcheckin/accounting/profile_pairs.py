@@ -1,4 +1,4 @@
-"""Local pairs given by their privacy profile: additive noise, finitely many ratios, one's own."""
+"""Local pairs given by their privacy profile: finitely many ratios, one's own, an (eps, delta)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
 from dpcheckin.accounting.pairs import LocalPair, ThreeAtoms
 from dpcheckin.accounting.parameters import (
+    LARGEST_LOCAL_EPSILON,
     local_epsilon_in_range,
     number,
     open_probability,
 )
 from dpcheckin.accounting.types.cases import OthersData, all_at_one_value, with_types
-from dpcheckin.accounting.types.laplace import (
-    has_laplace_types,
-    laplace_profile,
-    laplace_types,
-)
-from dpcheckin.accounting.types.pure import Family
+from dpcheckin.accounting.types.pure import Family, pure_types, variance_of_types
 from dpcheckin.errors import InvalidParameter
+
+_FALLEN = 1e-12  # what rounding may leave of a profile where it ends
+_WORTH = 0.97  # of the variance of a report that other types must not exceed to be worth a sum
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,35 @@ class ProfilePair(LocalPair):
     local_delta: float = 0.0
     full_shuffle_proved: bool = False
     real: tuple[RealPair, ...] = field(default=(), repr=False)
+    family: Family = Family.ANY_PURE
+
+    @property
+    def typed(self) -> bool:
+        """Do the types of every randomizer of this epsilon and delta beat this law's own worst?
+
+        A law whose ratios are mostly the largest ones is hardly better than any other of its
+        epsilon, and for those more is known.
+        """
+        if self.family is not Family.ANY_PURE or self.local_epsilon > LARGEST_LOCAL_EPSILON:
+            return False
+        return variance_of_types(self.local_epsilon) < _WORTH * 2.0 * self.second_moment
+
+    def without_types(self) -> ProfilePair:
+        return replace(self, family=Family.OTHER)
+
+    def shuffled_curve(
+        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
+    ) -> Curve:
+        worst = self.curve(parts, rate, smallest, unprotected)
+        if not self.typed:
+            return worst
+        # what the profile itself says of this epsilon, whatever was given as its delta
+        delta = max(self.local_delta, self._profile_above(self.local_epsilon))
+        known = pure_types(self.family, self.local_epsilon, 2, delta)
+        if known is None:
+            return worst
+        local = Unshuffled(self.profile, unprotected, rate, 0.0)
+        return with_types(known, worst, parts, local, all_at_one_value(parts, smallest))
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.asarray(alpha, dtype=np.float64)
@@ -70,71 +98,6 @@ class ProfilePair(LocalPair):
             full_output=1,
         )[0]
         return max(2 * float(value), 1e-300)
-
-
-@dataclass(frozen=True)
-class LaplacePair(LocalPair):
-    """Laplace noise on a number of an interval, whose length is epsilon times the noise's scale."""
-
-    local_epsilon: float
-    local_delta: float = 0.0
-    full_shuffle_proved: bool = False
-    family: Family = Family.LAPLACE
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return f"Laplace with local epsilon {self.local_epsilon:g}"
-
-    @property
-    def typed(self) -> bool:
-        return self.family is Family.LAPLACE and has_laplace_types(self.local_epsilon)
-
-    def without_types(self) -> LaplacePair:
-        return replace(self, family=Family.OTHER)
-
-    def profile(self, alpha: Array | Sequence[float] | float) -> Array:
-        a = np.asarray(alpha, dtype=np.float64)
-        inside = laplace_profile(self.local_epsilon, np.maximum(a, 1e-300))
-        return np.where(a <= 0, 1.0 - np.minimum(a, 0.0), inside)
-
-    @property
-    def second_moment(self) -> float:
-        epsilon = self.local_epsilon
-        if epsilon < 1e-4:  # the two terms would cancel
-            return epsilon**2 * (0.5 + epsilon / 12)
-        return 2 / 3 * (math.expm1(epsilon) + 2 * math.expm1(-epsilon / 2))
-
-    @property
-    def directions(self) -> tuple[RealPair, ...]:
-        epsilon = self.local_epsilon
-        smallest, largest = math.exp(-epsilon), math.exp(epsilon)
-
-        def tails(ratio: float) -> tuple[float, float]:
-            if ratio < smallest:
-                return 1.0, 1.0
-            if ratio >= largest:
-                return 0.0, 0.0
-            log = math.log(ratio)
-            return 0.5 * math.exp(-0.5 * (epsilon + log)), 1 - 0.5 * math.exp(0.5 * (log - epsilon))
-
-        (real,) = super().directions
-        return (replace(real, tails=tails),)
-
-    def shuffled_curve(
-        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
-    ) -> Curve:
-        worst = self.curve(parts, rate, smallest, unprotected)
-        if not self.typed:
-            return worst
-        local = Unshuffled(self.profile, unprotected, rate, 0.0)
-        below = all_at_one_value(parts, smallest)
-        types = laplace_types(self.local_epsilon)
-        return with_types(types, worst, parts, local, below, dear=True)
-
-
-def laplace(local_epsilon: float) -> LaplacePair:
-    """Laplace noise on one number, with epsilon = range / scale."""
-    return LaplacePair(local_epsilon_in_range(local_epsilon))
 
 
 def from_atoms(
@@ -265,6 +228,10 @@ def from_profile(
     slopes = np.diff(values) / np.diff(alphas)
     if np.any(np.diff(slopes) < -1e-7) or np.any(slopes > 1e-9):
         raise InvalidParameter("function", "h(alpha)", "a decreasing convex function of alpha")
+    if epsilon < 700.0 and pair.profile(math.exp(epsilon)) > delta + _FALLEN:
+        raise InvalidParameter(
+            "local_epsilon", epsilon, f"where h(exp(epsilon)) has fallen to local_delta, {delta:g}"
+        )
     return pair
 
 

@@ -207,6 +207,12 @@ def pure_types(
     return lambda rise: () if (types := known(rise)) is None else (types,)
 
 
+def variance_of_types(local_epsilon: float) -> float:
+    """The largest variance, at alpha = 1, of the types of every randomizer of this epsilon."""
+    e0, gain = math.exp(local_epsilon), math.expm1(local_epsilon)
+    return gain**2 / min(e0, 0.5 * (e0 + 2.0))
+
+
 def third_is_worse(family: Family, local_epsilon: float) -> bool:
     """Do others at a third value lose more, among many, than others at one of the two?"""
     if family is Family.ANY_PURE:
