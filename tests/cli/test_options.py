@@ -98,7 +98,11 @@ def test_texts_are_read_as_the_type_of_the_option(name, text, value):
 
 @pytest.mark.parametrize(
     ("name", "text", "allowed"),
-    [("sugar", "much", "whole number"), ("hot", "warm", "true or false"), ("memory", "1", "left out")],
+    [
+        ("sugar", "much", "whole number"),
+        ("hot", "warm", "true or false"),
+        ("memory", "1", "left out"),
+    ],
 )
 def test_other_texts_are_refused_by_name(name, text, allowed):
     (one,) = [o for o in options_of(Tea) if o.name == name]
