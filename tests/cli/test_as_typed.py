@@ -16,13 +16,14 @@ import typer
 import typer.main
 
 from cli_in_process import run_cli
+from dpcheckin import waiting
 from dpcheckin.accounting import Kind
-from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application, waiting
-from dpcheckin.cli.waiting import waiting as signs
+from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.report.compare import Line
 from dpcheckin.report.panel import Column, Panel, Row
 from dpcheckin.report.writing import write_csv, write_png
+from dpcheckin.waiting import waiting as signs
 
 RUN = ("--population", "2000", "--rate", "1/20", "--local-epsilon", "1", "--rounds", "20")
 

@@ -13,7 +13,7 @@ from typing import Any
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.learning.data.fleet import Bootstrapped, GroupedByOwner
-from dpcheckin.learning.models import count_parameters
+from dpcheckin.learning.models import count_parameters, described
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.simulation.scores import Score
 from dpcheckin.learning.simulation.training import Outcome, Trainer
@@ -97,15 +97,14 @@ def _described(
         dealt += f" with replacement: {held} the same one"
     elif isinstance(fleet, GroupedByOwner):
         dealt = f"{records:,} records of {fleet.population:,} clients, their owners"
-    model = type(trainer.work.module).__name__
+    layers = described(trainer.work.module)
+    built_in = None if options is None or options.model == "auto" else options.model
     name = data_name or (None if options is None else options.data)
     validated = options is not None and options.validate is not None
     return {
         "evaluated_on": "training records held out" if validated else "test records",
         "data": dealt if name is None else f"{name}: {dealt}",
-        "model": f"{model}, {parameters:,} parameters"
-        if options is None or options.model == "auto"
-        else f"{options.model}, {parameters:,} parameters",
+        "model": f"{f'{built_in} ({layers})' if built_in else layers}; {parameters:,} parameters",
         "population": fleet.population,
         "records": records,
     }
