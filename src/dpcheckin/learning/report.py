@@ -127,8 +127,6 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         "budget": "none" if (most := facts["epsilon_budget"]) is None else f"ε ≤ {most:g}",
         "stopped by the budget": "yes" if facts["stopped_by_budget"] else "no",
     }
-    settings = [(o.name.replace("_", " "), _told(o.value(options)), o.help) for o in
-                options_of(type(options))]  # fmt: skip
     title = f"{reached if score.percent else facts['reached']} at {spent}"
     return Document(
         kind="Training report",
@@ -148,15 +146,28 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         },
         tables=(
             Table("The run", list(rows.items())),
-            Table("Settings", settings, ("option", "value", "meaning")),
+            *_settings(options),
             versions("torch", "scipy"),
         ),
         bad=epsilon is None,
     )
 
 
+def _settings(options: object) -> list[Table]:
+    """What was chosen, and below it what was left as it is."""
+    heads, every = ("option", "value", "meaning"), options_of(type(options))
+
+    def rows(chosen: bool) -> list[tuple[str, str, str]]:
+        some = [o for o in every if (o.value(options) != o.default) is chosen]
+        return [(o.name.replace("_", " "), _told(o.value(options)), o.help) for o in some]
+
+    left = Table("Settings left as they are", rows(False), heads, folded=True)
+    chosen = rows(True)
+    return [Table("Settings that were chosen", chosen, heads), left] if chosen else [left]
+
+
 def _told(value: object) -> str:
-    if value is None:
+    if value is None or value == ():
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
