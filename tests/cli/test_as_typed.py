@@ -176,7 +176,7 @@ def test_one_round_is_not_rounds() -> None:
         (("epsilon", "--rate", "0.1"), "--population is needed: a whole number"),
         (("compare", *RUN[:4]), "--local-epsilon is needed: a local epsilon or a noise"),
         (("epsilon", *RUN, "--lowest-rate", "2"), "--lowest-rate = 2.0 is not allowed"),
-        (("plan", "--epsilon", "1", "--rate", "0.1"), "--rounds is needed: only one of population"),
+        (("plan", "--epsilon", "1", "--rate", "0.1"), "is needed: a value (only one of population"),
         (("compare", *RUN, "--over", "rounds", "--values", "1,x"), "--values = '1,x'"),
         (("sweep", "--rounds", "5,10"), "a sweep has no --rounds: write --over rounds=5,10"),
         (("sweep", "--rounds=5"), "a sweep has no --rounds: write --set rounds=5"),
