@@ -39,6 +39,14 @@ def test_tables_have_heads_rows_and_escaped_cells() -> None:
     assert made.count('<th scope="col">') == 3
 
 
+def test_a_folded_table_shows_its_heading_and_opens() -> None:
+    rows = [("rate", "0.1")]
+    shown, folded = (page(tables=[Table("More", rows, folded=way)]) for way in (False, True))
+    assert "<details>" not in shown
+    assert "<details><summary><h2>More</h2></summary>" in folded and "<details open" not in folded
+    assert '<th scope="row">rate</th><td>0.1</td>' in folded
+
+
 def test_bad_news_look_like_bad_news() -> None:
     assert 'class="chip bad"' in page(bad=True) and 'class="chip bad"' not in page()
 

@@ -20,11 +20,15 @@ Row = Sequence[object]
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a heading; the first cell of a row names it."""
+    """A table with a heading; the first cell of a row names it.
+
+    A folded one shows its heading only, until somebody wants to see more.
+    """
 
     title: str
     rows: Sequence[Row]
     heads: Sequence[str] = ()
+    folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,10 +112,11 @@ def _table(table: Table) -> str:
         for first, *rest in table.rows
     )
     head = f"<thead><tr>{heads}</tr></thead>" if heads else ""
-    return (
-        f'<section class="panel"><h2>{_safe(table.title)}</h2><div class="scroll">'
-        f"<table>{head}<tbody>{rows}</tbody></table></div></section>"
-    )
+    body = f'<div class="scroll"><table>{head}<tbody>{rows}</tbody></table></div>'
+    if table.folded:
+        title = f"<summary><h2>{_safe(table.title)}</h2></summary>"
+        return f'<section class="panel"><details>{title}{body}</details></section>'
+    return f'<section class="panel"><h2>{_safe(table.title)}</h2>{body}</section>'
 
 
 # the colours and measures of the planner (dashboard/static/page.css)
@@ -143,6 +148,9 @@ display:grid;gap:12px}
 .panel>*{min-width:0}
 img{width:100%;height:auto;border-radius:6px;background:#fff}
 figcaption{color:var(--soft);font-size:.85rem}
+summary{cursor:pointer}
+summary h2{display:inline}
+details[open] summary{margin-bottom:12px}
 .scroll{overflow-x:auto}
 table{border-collapse:collapse;font-size:.87rem;width:100%}
 th,td{text-align:left;vertical-align:top;padding:5px 18px 5px 0;border-bottom:1px solid var(--line);

@@ -14,6 +14,7 @@ from dpcheckin.accounting import (
     Round,
     ShuffleRound,
     SubsampleRound,
+    account,
     any_pure,
     approximate,
     binary_response,
@@ -28,6 +29,7 @@ from dpcheckin.accounting import (
 from dpcheckin.accounting.engine.compose import compose as composed
 from dpcheckin.accounting.engine.doubling import octaves, repeated
 from dpcheckin.accounting.engine.loss import LossDistribution
+from dpcheckin.accounting.lower_sweep import lower_by_rounds
 from dpcheckin.errors import InvalidParameter
 
 CLOSE = 2e-4  # of an epsilon: grids differ a little, and either figure is certified
@@ -173,3 +175,55 @@ def test_what_is_no_run_is_refused_in_one_line(bad: object) -> None:
 def test_an_epsilon_in_the_place_of_a_pair_gets_a_hint(make: object) -> None:
     with pytest.raises(InvalidParameter, match=r"pair = 2\.0 .*any_pure\(2\.0\)"):
         make()  # type: ignore[operator]
+
+
+COUNTS = (1, 3, 20, 150, 0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lower_bounds_of_many_counts_are_those_of_each(name: str) -> None:
+    """To a fraction of a per cent, and below what is guaranteed."""
+    one, _ = RUNS[name]
+    found = lower_by_rounds(one, COUNTS, 1e-6)
+    alone = [lower_bound([(one, n)], 1e-6).epsilon.lower for n in COUNTS]
+    assert found == pytest.approx(alone, rel=5e-3)
+    assert all(
+        x <= y for x, y in zip(found, epsilon_by_rounds(one, COUNTS, 1e-6).upper, strict=True)
+    )
+
+
+def test_lower_bounds_of_many_counts_are_below_the_truth_of_few_clients() -> None:
+    """Everybody reports a bit by the same coin: the exact epsilon of one shuffle, enumerated."""
+    one = ShuffleRound(3, binary_response(1.0))
+    keep = math.e / (1 + math.e)
+
+    def ones(bits: int) -> list[float]:
+        """Chances of each number of ones when so many of three clients hold a one."""
+        law = [1.0]
+        for client in range(3):
+            p = keep if client < bits else 1 - keep
+            law = [a * (1 - p) + b * p for a, b in zip([*law, 0.0], [0.0, *law], strict=True)]
+        return law
+
+    def delta(epsilon: float) -> float:
+        pairs = [(a, b) for a in range(4) for b in range(4) if abs(a - b) == 1]
+        return max(
+            sum(max(p - math.exp(epsilon) * q, 0.0) for p, q in zip(ones(a), ones(b), strict=True))
+            for a, b in pairs
+        )
+
+    (found,) = lower_by_rounds(one, [1], 1e-2)
+    assert delta(found) >= 1e-2 * (1 - 1e-9)
+    assert delta(found + 1e-6) < 1e-2
+
+
+def test_what_was_asked_before_changes_no_figure() -> None:
+    """The curve of a statement serves a line, but no statement is made with a curve that served."""
+    one = CheckInRound(5_000, 0.05, gaussian(3.0))
+    alone = guarantee([(one, 40)], 1e-5)
+    near = epsilon_by_rounds(one, [10, 40, 200], 1e-5, near=40)
+    account._remembered.cache_clear()
+    assert guarantee([(one, 40)], 1e-5) == alone
+    assert near.upper[1] == pytest.approx(alone.epsilon.upper, rel=CLOSE)
+    clear_cache()
+    assert near.upper == pytest.approx(epsilon_by_rounds(one, [10, 40, 200], 1e-5).upper, rel=1e-3)

@@ -169,7 +169,7 @@ def test_bounds() -> None:
           "subsampled-shuffle"], "rate"),
         (["epsilon", *RUN[:2], *RUN[4:], "--protocol", "shuffle", "--dropout", "0.1"], "dropout"),
         (["plan", "--epsilon", "1", *RUN], "rounds"),
-        (["plan", "--epsilon", "1", "--rate", "0.1"], "--rounds is needed"),
+        (["plan", "--epsilon", "1", "--rate", "0.1"], "is needed"),
         (["plan", "--epsilon", "1e-9", *RUN[:6]], "rounds"),
         (["delta", "--epsilon", "-1", *RUN], "epsilon"),
         (["nonsense"], "nonsense"),

@@ -16,13 +16,14 @@ import typer
 import typer.main
 
 from cli_in_process import run_cli
+from dpcheckin import waiting
 from dpcheckin.accounting import Kind
-from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application, waiting
-from dpcheckin.cli.waiting import waiting as signs
+from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.report.compare import Line
 from dpcheckin.report.panel import Column, Panel, Row
 from dpcheckin.report.writing import write_csv, write_png
+from dpcheckin.waiting import waiting as signs
 
 RUN = ("--population", "2000", "--rate", "1/20", "--local-epsilon", "1", "--rounds", "20")
 
@@ -175,7 +176,7 @@ def test_one_round_is_not_rounds() -> None:
         (("epsilon", "--rate", "0.1"), "--population is needed: a whole number"),
         (("compare", *RUN[:4]), "--local-epsilon is needed: a local epsilon or a noise"),
         (("epsilon", *RUN, "--lowest-rate", "2"), "--lowest-rate = 2.0 is not allowed"),
-        (("plan", "--epsilon", "1", "--rate", "0.1"), "--rounds is needed: only one of population"),
+        (("plan", "--epsilon", "1", "--rate", "0.1"), "is needed: a value (only one of population"),
         (("compare", *RUN, "--over", "rounds", "--values", "1,x"), "--values = '1,x'"),
         (("sweep", "--rounds", "5,10"), "a sweep has no --rounds: write --over rounds=5,10"),
         (("sweep", "--rounds=5"), "a sweep has no --rounds: write --set rounds=5"),

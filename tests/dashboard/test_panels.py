@@ -90,6 +90,9 @@ def test_the_panel_tells_what_an_attacker_can_find(desk: Desk) -> None:
     expect(page.locator("#tradeoff-panel")).to_have_attribute("data-state", "done")
     expect(page.locator("#tradeoff-words")).to_contain_text("at 0.1% false positives: at most")
     expect(page.locator("#tradeoff .line.guarantee")).to_have_count(1)
+    expect(page.locator("#tradeoff-key li")).to_have_text(
+        ["at most, certified", "best known attack", "guessing"]
+    )
 
 
 def test_every_published_bound_has_its_place_on_their_page(desk: Desk) -> None:

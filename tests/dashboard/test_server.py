@@ -134,6 +134,12 @@ def test_lines_come_point_by_point_and_keep_their_order(server: str) -> None:
         for point in answer.get("points", [answer]):  # type: ignore[attr-defined]
             found.setdefault(str(answer["line"]), {})[point["x"]] = point["y"]
     assert set(found) == {"guarantee", "lower bound", key}
+    said = httpx.get(f"{server}/api/statement?{query}", timeout=PATIENCE).json()
+    assert found["guarantee"][20] == said["epsilon"]["value"]
+    assert found["lower bound"][20] == said["lower"]["value"]
+    one = CheckInRound(1_000, 0.1, any_pure(2.0))
+    for x, y in found["guarantee"].items():
+        assert y == pytest.approx(compose([(one, round(x))]).epsilon(1e-5).upper, rel=1e-4)
     assert all(found["lower bound"][x] <= y for x, y in found["guarantee"].items())
     assert all(found["guarantee"][x] <= y for x, y in found[key].items() if x in found["guarantee"])
 

@@ -7,6 +7,7 @@ from, and rounds of different kinds compose.
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import overload
@@ -16,6 +17,7 @@ import numpy as np
 from dpcheckin.accounting.brackets import Brackets, is_array
 from dpcheckin.accounting.curve_composition import CurveComposition, Curves, Profile, bracket
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
@@ -29,7 +31,7 @@ from dpcheckin.accounting.statements import (
 )
 from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
 
-KEPT_STATEMENTS = 1024  # how many are remembered
+KEPT_STATEMENTS, KEPT_CURVES = 1024, 4  # how many are remembered; curves can be large
 
 
 def compose(rounds: Rounds) -> Composition:
@@ -68,7 +70,7 @@ class Composition:
         self._answers: dict[float, Bracket] = {}
 
     def _make(self, smallest: float) -> Curves:
-        return [(c, times * n) for one, n in self.rounds for c, times in one.curves(smallest)]
+        return [(c, times * n) for one, n in self.rounds for c, times in _new_curves(one, smallest)]
 
     @overload
     def epsilon(self, delta: float) -> Bracket: ...
@@ -202,6 +204,35 @@ def _remembered(run: tuple[tuple[Round, int], ...], delta: float) -> Guarantee:
 def clear_cache() -> None:
     """Forget all answers; whoever measures times wants that."""
     _remembered.cache_clear()
+    _latest_curves.clear()
+
+
+_latest_curves: OrderedDict[tuple[Round, float], Sequence[tuple[Curve, int]]] = OrderedDict()
+
+
+def _new_curves(one: Round, smallest: float) -> Sequence[tuple[Curve, int]]:
+    """The curves of a round, made anew: what is certified never depends on what was asked before.
+
+    They are left where `curves_at_hand` finds them.
+    """
+    made = _latest_curves[one, smallest] = one.curves(smallest)
+    _latest_curves.move_to_end((one, smallest))
+    while len(_latest_curves) > KEPT_CURVES:
+        _latest_curves.popitem(last=False)
+    return made
+
+
+def curves_at_hand(one: Round, smallest: float) -> Sequence[tuple[Curve, int]]:
+    """The curves of a round that were made last, with all that has been evaluated of them.
+
+    A curve gives up where its arithmetic does, and then what it says further out depends on what
+    it was asked before: certified, but not to the same digits. Statements have curves of their own.
+
+    Args:
+        one: The round.
+        smallest: Of the deltas they are good for.
+    """
+    return _latest_curves.get((one, smallest)) or _new_curves(one, smallest)
 
 
 def _stated(run: Composition, delta: float) -> Guarantee:

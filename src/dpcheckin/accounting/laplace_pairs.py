@@ -11,7 +11,6 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
-from dpcheckin.accounting.engine.typed.curve import FEWER_PLACES
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import local_epsilon_in_range
 from dpcheckin.accounting.types.cases import all_at_one_value, with_types
@@ -80,7 +79,7 @@ class LaplacePair(LocalPair):
         local = Unshuffled(self.profile, unprotected, rate, 0.0)
         below = all_at_one_value(parts, smallest)
         types = laplace_types(self.local_epsilon)
-        return with_types(types, worst, parts, local, below, FEWER_PLACES)
+        return with_types(types, worst, parts, local, below, dear=True)
 
 
 def laplace(local_epsilon: float) -> LaplacePair:

@@ -82,7 +82,7 @@ def _known(rounds: tuple[tuple[Round, int], ...], delta: float) -> LowerBound:
     if any(isinstance(one, DistributedRound) for one, _ in rounds):
         return _stated(_summed(rounds, delta), delta, OthersData.ONE_OF_TWO)
     candidates: list[tuple[float, str]] = []
-    for parts in _bad_cases(rounds):
+    for parts in bad_cases(rounds):
         with one_thread():
             value = _composed(parts, delta)
         third = (
@@ -139,7 +139,7 @@ _CASES: tuple[Callable[[Round, LocalPair], LocalPair | None], ...] = (
 )
 
 
-def _bad_cases(rounds: Run) -> list[list[tuple[Round, int, LocalPair]]]:
+def bad_cases(rounds: Run) -> list[list[tuple[Round, int, LocalPair]]]:
     """The cases that differ, each with the pair that every round has in it."""
     cases: list[list[tuple[Round, int, LocalPair]]] = []
     for realise in _CASES:
@@ -162,12 +162,18 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
     # all others hold the one value or the other: pairs of laws that need not be alike
     most = max(len(pair.directions) for _, _, pair in parts)
     return max(
-        _in_either_order([(_side(one, p, smallest, i), n) for one, n, p in parts], delta)
+        in_either_order([(side_of(one, p, smallest, i), n) for one, n, p in parts], delta)
         for i in range(most)
     )
 
 
-def _in_either_order(sides: Sequence[tuple[_Side, int]], delta: float) -> float:
+def in_either_order(sides: Sequence[tuple[Side, int]], delta: float) -> float:
+    """The larger of two lower bounds on epsilon: the two datasets as they are, and swapped.
+
+    Args:
+        sides: What the rounds reveal in a bad case, and how often each takes place.
+        delta: Of the statement.
+    """
     if sum(n for _, n in sides) == 1:  # one round needs no grid
         return max(sides[0][0].epsilon(delta, way) for way in (0, 1))
     # the two datasets in either order: which of the two is told from the other more surely depends
@@ -177,7 +183,7 @@ def _in_either_order(sides: Sequence[tuple[_Side, int]], delta: float) -> float:
     return max((compose(way, delta=delta).epsilon(delta, upper=False) for way in ways), default=0.0)
 
 
-def _ways(sides: Sequence[tuple[_Side, int]]) -> list[list[tuple[LossDistribution, int]]]:
+def _ways(sides: Sequence[tuple[Side, int]]) -> list[list[tuple[LossDistribution, int]]]:
     """Both orders of the two datasets as loss distributions; none for reports that say nothing."""
     total = sum(n for _, n in sides)
     variance = sum(n * side.spread**2 for side, n in sides) / total
@@ -211,10 +217,10 @@ def bad_case_profiles(rounds: Rounds, smallest: float) -> tuple[tuple[Profile, P
         return ()
     found = []
     with one_thread():
-        for parts in _bad_cases(run):
+        for parts in bad_cases(run):
             total = sum(n for _, n, _ in parts)
             for i in range(max((len(pair.directions) for _, _, pair in parts), default=0)):
-                sides = [(_side(one, p, 1e-3 * smallest / total, i), n) for one, n, p in parts]
+                sides = [(side_of(one, p, 1e-3 * smallest / total, i), n) for one, n, p in parts]
                 ways = _ways(sides)
                 if ways:
                     found.append((_profile(ways[0], smallest), _profile(ways[1], smallest)))
@@ -232,7 +238,7 @@ def _profile(parts: Sequence[tuple[LossDistribution, int]], smallest: float) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class Side:
     """Both directions of one round's bad case, as lower bounds on a grid."""
 
     spread: float
@@ -250,7 +256,15 @@ class _Side:
         return crossing(curve, delta, self.reach, up=False)
 
 
-def _side(one: Round, pair: LocalPair, smallest: float, direction: int) -> _Side:
+def side_of(one: Round, pair: LocalPair, smallest: float, direction: int) -> Side:
+    """What one round reveals in a bad case.
+
+    Args:
+        one: The round.
+        pair: What a report gives away in that case.
+        smallest: Where the curves may end.
+        direction: Which of the pair's two laws the others' reports have.
+    """
     seats = _seats(one, pair)
     real = pair.directions[min(direction, len(pair.directions) - 1)]
     if isinstance(pair, ThreeAtoms) and pair.others_data in _THIRD:
@@ -263,14 +277,14 @@ def _side(one: Round, pair: LocalPair, smallest: float, direction: int) -> _Side
         return _enumerated(seats, *pair.merged(outputs), smallest)
     curve = HomogeneousCurve(seats, real, smallest)
     reach = min(curve.reach, pair.local_epsilon)
-    return _Side(curve.spread, reach, False, curve.curves)
+    return Side(curve.spread, reach, False, curve.curves)
 
 
 def _merged(seats: Seats[Law], law: ThirdValue) -> Atoms:
     return atoms(reseated([(1.0, seats)], law)[0][1])[1]
 
 
-def _symmetric(views: Sequence[Atoms], smallest: float) -> _Side:
+def _symmetric(views: Sequence[Atoms], smallest: float) -> Side:
     """Several statistics of one view: at every epsilon the one that tells most counts."""
 
     def curves(step: float, points: int) -> tuple[Array, Array]:
@@ -278,10 +292,10 @@ def _symmetric(views: Sequence[Atoms], smallest: float) -> _Side:
         return values, values
 
     reach = max(view.largest_loss(smallest) for view in views)
-    return _Side(max(view.spread for view in views), reach, True, curves)
+    return Side(max(view.spread for view in views), reach, True, curves)
 
 
-def _third_direction(seats: Seats[Law], pair: CapPair, smallest: float) -> _Side:
+def _third_direction(seats: Seats[Law], pair: CapPair, smallest: float) -> Side:
     """Others between the two directions of PrivUnit, and two statistics of what is seen.
 
     One looks at reports in two caps at once, the other counts them as saying nothing, but knows how
@@ -313,7 +327,7 @@ def _worth_merging(seats: Seats[Law], pair: GaussianPair) -> int:
     return outputs if outputs >= least else 0
 
 
-def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float) -> _Side:
+def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float) -> Side:
     """Every number of reports of each ratio: nothing is lost to a lattice among a few clients."""
     weights = np.append(ratios, 1.0)
     chances = np.append(seats.participation * masses, 1.0 - seats.participation)
@@ -339,7 +353,7 @@ def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float
         )
 
     reach = max(forward.largest_loss(smallest), backward.largest_loss(smallest))
-    return _Side(max(forward.spread, backward.spread), reach, False, curves)
+    return Side(max(forward.spread, backward.spread), reach, False, curves)
 
 
 def _seats(one: Round, pair: LocalPair) -> Seats[Law]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpcheckin.accounting.account import better, compose
+from dpcheckin.accounting.account import better, compose, curves_at_hand
 from dpcheckin.accounting.brackets import Brackets
 from dpcheckin.accounting.curve_composition import LONG_RUN, bracket
-from dpcheckin.accounting.engine.compose import gridded
+from dpcheckin.accounting.engine.compose import Grids
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.doubling import octaves, repeated
 from dpcheckin.accounting.engine.threads import one_thread
@@ -20,13 +20,18 @@ from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, Round
 from dpcheckin.accounting.statements import Bracket
 
 
-def epsilon_by_rounds(one: Round, counts: Sequence[int], delta: float) -> Brackets:
+def epsilon_by_rounds(
+    one: Round, counts: Sequence[int], delta: float, *, near: int | None = None
+) -> Brackets:
     """Certified epsilon after each number of equal rounds.
 
     Args:
         one: The round.
         counts: Numbers of rounds, in any order.
         delta: Of the statements, strictly between 0 and 1.
+        near: A number of rounds that a statement was made about before: its curve of one round is
+            used again. Certified as always, but not always to the same digits; counts far above it
+            are bounded less tightly.
 
     >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
@@ -39,9 +44,9 @@ def epsilon_by_rounds(one: Round, counts: Sequence[int], delta: float) -> Bracke
     found: dict[int, Bracket] = {}
     if len(shared) > 1 and not one.is_function and one.renyi is None and not one.reserved:
         decade = 10.0 ** math.floor(math.log10(delta))
-        smallest = TAIL_SHARE * decade / shared[-1]
+        smallest = TAIL_SHARE * decade / (near or shared[-1])
         with one_thread():
-            curves = one.curves(smallest)
+            curves = one.curves(smallest) if near is None else curves_at_hand(one, smallest)
             if len(curves) == 1 and curves[0][1] == 1:
                 found = _composed(one, curves[0][0], shared, smallest, delta)
     return Brackets.of(
@@ -53,8 +58,9 @@ def _composed(
     one: Round, curve: Curve, counts: Sequence[int], tolerance: float, delta: float
 ) -> dict[int, Bracket]:
     found = {}
+    grids = Grids([(curve, 1)], tolerance)
     for octave in octaves(counts):
-        sides = gridded([(curve, 1)], tolerance, octave[0])
+        sides = grids.sides(octave[0])
         above, below = sides.above[0][0], sides.below[0][0]
         pairs = zip(repeated(above, octave, delta), repeated(below, octave, delta), strict=True)
         for n, (up, low) in zip(octave, pairs, strict=True):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.waiting import waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.protocols.questions import RunQuestion

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dpcheckin.cli.waiting import waiting
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.waiting import waiting
 
 
 def advise(

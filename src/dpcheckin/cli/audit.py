@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json as json_format
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.audit.checks.requests import Request
@@ -204,7 +204,7 @@ def _examined(
     if resume and seed is not None:
         raise InvalidParameter("seed", seed, "left out with --resume: the saved one goes on")
     check = request.check()
-    with _bar() as progress:
+    with _watched() as progress:
         finding = examine(
             check, allowed, seed=seed, workers=workers, progress=progress, resume=resume,
             state_path=None if out is None else out / "state.json",
@@ -263,7 +263,7 @@ def _influence(
     from dpcheckin.audit.finding import Verdict
 
     findings = []
-    with _bar() as progress:
+    with _watched() as progress:
         surveys = request.surveys(question)
         for done, (survey, values) in enumerate(surveys):
             progress(done / len(surveys), survey.query.kind)
@@ -299,7 +299,7 @@ def _mutants(repetitions: int, out: Path | None, json: bool) -> None:
     """Exit code 1 when a mutant escaped or the honest system was flagged."""
     from dpcheckin.audit.tables.mutant_table import markdown, measure
 
-    with _bar() as progress:
+    with _watched() as progress:
         rows = measure(repetitions, None if out is None else out / "mutants.json", progress)
     typer.echo(json_format.dumps([asdict(row) for row in rows]) if json else markdown(rows))
     if any(row.caught < row.repetitions or row.flagged for row in rows):
@@ -315,7 +315,7 @@ def _tightness(
     if out is None:
         raise InvalidParameter("out", None, "a folder: the figure takes long and is resumed there")
     cells = [*tightness.one_round_cells(), *tightness.composed_cells()]
-    with _bar() as progress:
+    with _watched() as progress:
         results = tightness.audit_cells(
             cells, Budget.parse(budget), out / "cells.json", confidence=confidence,
             workers=_workers(budget, workers), progress=progress,
@@ -340,18 +340,7 @@ def _workers(budget: str, given: int | None) -> int:
 
 
 @contextmanager
-def _bar() -> Iterator[Progress]:
-    """A progress bar on stderr, when somebody is looking."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    console = Console(file=sys.stderr)
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("", total=1.0)
-
-        def progress(share: float, words: str) -> None:
-            bar.update(task, completed=share, description=words)
-
-        yield progress
+def _watched() -> Iterator[Progress]:
+    """Signs of life while an audit plays."""
+    with waiting("audit") as say:
+        yield lambda share, words: say(words, share)

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpcheckin.cli.waiting import waiting
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import number
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.accounting.published import Setting

@@ -11,6 +11,7 @@ import typer
 from dpcheckin.cli.extras import need
 from dpcheckin.cli.folders import check_empty
 from dpcheckin.cli.trust import print_coalitions
+from dpcheckin.waiting import waiting
 
 
 def agent(
@@ -81,9 +82,6 @@ def fleet(
     digits that come with scikit-learn. With so few of them epsilon is large: it shows how the parts
     work together, not what a fleet can promise.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
     from dpcheckin.deployment.options import DemoOptions
     from dpcheckin.errors import InvalidParameter
     from dpcheckin.flower import telemetry
@@ -111,20 +109,16 @@ def fleet(
         rotate_every=0,
         issuer=issuer,
     )
-    columns = (TextColumn("{task.description}"), BarColumn())
-    with (
-        Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar,
-        FlowerFleet(out, options) as started,
-    ):
-        task = bar.add_task("starting", total=None)
+    with waiting("flower fleet") as say, FlowerFleet(out, options) as started:
+        say("starting")
         started.start()
         run = started.submit(app.absolute())
-        bar.update(task, description=f"run {run}", total=rounds, completed=0)
+        say(f"run {run}, 0 of {rounds} rounds")
         result = started.wait(
             run,
             # on a busy machine rounds are void, and become up to eight times as long
             patience=600 + 16 * rounds * length,
-            watch=lambda done: bar.update(task, completed=done),
+            watch=lambda done: say(f"run {run}, {done} of {rounds} rounds", done / rounds),
         )
     if json:
         typer.echo(json_format.dumps(result))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpcheckin.cli import training_figures
-from dpcheckin.cli.waiting import waiting
+from dpcheckin.waiting import waiting
 
 
 def reproduce(

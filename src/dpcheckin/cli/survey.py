@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json as json_format
 import math
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcheckin.cli.options import options_from
-from dpcheckin.cli.waiting import waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey.names import KINDS
 from dpcheckin.survey.options import SurveyOptions
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.survey import Query, SurveyPlan
@@ -68,24 +67,24 @@ def run(
         raise InvalidParameter("out", str(out), "a folder")
     if (out / "rounds").exists() and not resume:
         raise InvalidParameter("out", str(out), "a folder without a run, or --resume")
-    with _bar() as bar, _interrupted(out):
-        task = bar.add_task("reading", total=None)
+    with waiting("survey run") as say, _interrupted(out):
+        say("reading")
         values, query = _question(kind, options, data, column)
-        bar.update(task, description="planning")
+        say("planning")
         planned = plan_survey(options.wish(query, len(values)))
         total = round(planned.survey.sample.reports)
-        bar.update(task, total=total, description="reports")
         before: dict[int, int] = {}
 
         def show(index: int, done: int, of: int) -> None:
             before[index] = done
-            bar.update(task, completed=sum(before.values()))
+            made = sum(before.values())
+            say(f"{made:,} of about {total:,} reports", made / max(total, made))
 
         outcome = simulate(
             planned.survey, values, seed, confidence=options.confidence,
             simultaneous=options.simultaneous, folder=out, on_progress=show,
         )  # fmt: skip
-        bar.update(task, description="writing")
+        say("writing")
         facts = write_report(out, planned, outcome)
     if json:
         typer.echo(json_format.dumps(facts))
@@ -179,13 +178,3 @@ def _interrupted(out: Path) -> Iterator[None]:
         if (out / "rounds").exists():
             typer.echo("\ninterrupted: the same command with --resume goes on", err=True)
         raise
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    # the bar goes to stderr, when somebody is looking: stdout is for results
-    console = Console(file=sys.stderr)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

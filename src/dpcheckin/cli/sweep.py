@@ -1,6 +1,6 @@
 """`dpcheckin sweep`: many training runs, or many prices, over a grid of options and seeds.
 
-This file holds the arguments, the progress bar and what is printed. What may be set and varied are
+This file holds the arguments and what is printed. What may be set and varied are
 the options of `dpcheckin train`, with the same names and defaults. The work is in
 `dpcheckin.learning.sweeps`; torch is imported only when the command runs.
 """
@@ -8,7 +8,6 @@ the options of `dpcheckin train`, with the same names and defaults. The work is 
 from __future__ import annotations
 
 import json as json_format
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,7 @@ import typer
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.options import RunOptions
+from dpcheckin.waiting import waiting
 
 
 def sweep(
@@ -57,12 +57,12 @@ def sweep(
     grid = dict(map(_values, over or []))
     wanted = Sweep(_base(set_ or [], grid), grid, _seeds(seeds), train=not account_only)
     wanted.check()
-    with _bar() as bar:
-        task = bar.add_task("", total=len(wanted.cells()))
+    with waiting("sweep") as say:
+        say(f"0 of {len(wanted.cells())} runs")
 
         def show(done: int, total: int, result: dict[str, Any]) -> None:
-            last = f"accuracy {100 * result['accuracy']:.1f} %" if "accuracy" in result else ""
-            bar.update(task, completed=done, total=total, description=last)
+            last = f", accuracy {100 * result['accuracy']:.1f}%" if "accuracy" in result else ""
+            say(f"{done} of {total} runs{last}", done / total)
 
         results = run_sweep(wanted, out, runner, show)
     content = write_sweep(wanted, results, out)
@@ -75,26 +75,6 @@ def sweep(
     if failed:
         typer.echo(f"dpcheckin: {failed} of {len(results)} runs failed", err=True)
         raise typer.Exit(1)
-
-
-def _bar() -> Any:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("runs"),
-        MofNCompleteColumn(),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    return Progress(*columns, console=Console(file=sys.stderr), transient=True)
 
 
 def _print_table(headings: list[str], rows: list[list[str]]) -> None:

@@ -6,11 +6,12 @@ them is asked for.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from dpcheckin.waiting import Say, waiting
 
 NAMES = (
     "p0-figure3a",
@@ -30,8 +31,6 @@ NAMES = (
 
 def play(names: list[str], out: Path, quick: bool) -> dict[str, Any]:
     """Play each figure's runs (resuming), say how long they take, return their summaries."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
     from dpcheckin.learning.paper_figures import FIGURES, run_figure
 
     results: dict[str, Any] = {}
@@ -42,15 +41,16 @@ def play(names: list[str], out: Path, quick: bool) -> dict[str, Any]:
             typer.echo(
                 f"{name}: about {hours:.1f} h at 5,000 clients/s; resumes in {out}", err=True
             )
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-        with Progress(*columns, disable=not sys.stderr.isatty(), transient=True) as bar:
-            tasks = {
-                label: bar.add_task(label, total=20 if quick else options.rounds)
-                for label, options in figure.runs.items()
-            }
+        totals = {label: 20 if quick else run.rounds for label, run in figure.runs.items()}
+        with waiting(f"reproduce {name}") as say:
+            done = dict.fromkeys(totals, 0)
 
-            def show(label: str, row: dict[str, Any], bar: Any = bar, tasks: Any = tasks) -> None:
-                bar.update(tasks[label], completed=row["round"])
+            def show(
+                label: str, row: dict[str, Any], say: Say = say, done: Any = done, of: Any = totals
+            ) -> None:
+                done[label] = row["round"]
+                text = f"{label}: round {row['round']:,} of {of[label]:,}"
+                say(text, sum(done.values()) / sum(of.values()))
 
             results[name] = run_figure(name, out, quick=quick, watch=show)
     return results

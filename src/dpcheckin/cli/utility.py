@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpcheckin.cli.waiting import waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA, listed
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.protocols.utility import UtilityCheck

@@ -14,8 +14,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec
 
-from dpcheckin.accounting import Bracket, Kind, Round, compose
+from dpcheckin.accounting import Bracket, Kind, Round, compose, epsilon_by_rounds
 from dpcheckin.accounting import solve as inverse
+from dpcheckin.accounting.lower_sweep import lower_by_rounds
 from dpcheckin.accounting.parameters import open_probability
 from dpcheckin.accounting.preview import CoarseRounds, coarse_epsilon, rough_epsilon
 from dpcheckin.accounting.published import PublishedBound, catalogue
@@ -130,6 +131,36 @@ def lower_at(form: Form, axis: str, x: float) -> Answer:
     if least is None:
         raise OutsideTheorem("no lower bound of ours for this protocol")
     return _point(x, least.epsilon.lower, Kind.LOWER_BOUND)
+
+
+@answering
+def guarantee_along(form: Form, counts: Sequence[float]) -> Answer:
+    """Our own line along rounds, at once: the statement's curve of one round serves them all."""
+    one = form.one_round()
+    assert one is not None  # only forms that `shares_rounds` are asked about
+    asked = [round(x) for x in counts]
+    found = epsilon_by_rounds(one, asked, form.delta, near=form.windows).upper.tolist()
+    reached = ((x, y) for x, y in zip(counts, found, strict=True) if math.isfinite(y))
+    return {"points": [_point(x, y, Kind.GUARANTEE) for x, y in reached]}
+
+
+@answering
+def lower_along(form: Form, counts: Sequence[float]) -> Answer:
+    """The line of the lower bound along rounds, all at once."""
+    one = form.one_round()
+    assert one is not None
+    found = lower_by_rounds(one, [round(x) for x in counts], form.delta)
+    pairs = zip(counts, found, strict=True)
+    return {"points": [_point(x, y, Kind.LOWER_BOUND) for x, y in pairs]}
+
+
+def shares_rounds(form: Form) -> bool:
+    """Whether runs of any number of rounds are composed from one curve of one round."""
+    try:
+        one = form.one_round()
+    except DpCheckinError:  # every point says so
+        return False
+    return one is not None and not one.is_function and one.renyi is None
 
 
 @answering

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from dpcheckin import __version__
 from dpcheckin.dashboard import answers, panels, survey_routes
 from dpcheckin.dashboard.form import Form, describe
+from dpcheckin.dashboard.lines import points
 from dpcheckin.dashboard.readers import Lines, for_reader
 from dpcheckin.dashboard.runs import RunFolder
 from dpcheckin.dashboard.workers import Workers
@@ -36,10 +37,8 @@ from dpcheckin.errors import DpCheckinError, InvalidParameter
 STATIC = Path(__file__).parent / "static"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PATIENCE = 0.05  # seconds for a preview before a rougher figure is asked for as well
-PREVIEW_POINTS, OUR_POINTS, PUBLISHED_POINTS = 9, 13, 7
-NEEDED_POINTS = 6  # of ours that are drawn however long they take: here, the ends, the quarters
+PREVIEW_POINTS = 9
 MOST_PARTS = 20  # kinds of rounds in one run
-DEAR = 0.7  # seconds of CPU time for a point above which no more than those are asked for
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'"
 
 
@@ -231,67 +230,7 @@ async def _lines(request: Request) -> Response:
     for key in wanted:
         if key not in known:
             raise InvalidParameter("bound", key, "a published bound about the protocol")
-    return Lines(_points(_workers(request), form, axis, wanted))
-
-
-Question = tuple[str, Callable[..., Any], tuple[Any, ...]]
-
-
-def _questions(form: Form, axis: str, wanted: list[str]) -> tuple[list[Question], list[Question]]:
-    """What the workers are asked, in this order: first what a line needs, then what refines it."""
-    needed: list[Question] = []
-    finer: list[Question] = []
-    here = float(getattr(form, axis))
-    for place, x in enumerate(answers.coarse_first(form.abscissas(axis, OUR_POINTS), here)):
-        ours = needed if place < NEEDED_POINTS else finer
-        ours.append(("guarantee", answers.guarantee_at, (form, axis, x)))
-        if form.about.bounded:
-            ours.append(("lower bound", answers.lower_at, (form, axis, x)))
-    few = form.abscissas(axis, PUBLISHED_POINTS)
-    for key in wanted:
-        if axis == "rounds":  # all at once: most of the work is the same for every count
-            needed.append((key, answers.published_at, (form, key, axis, tuple(few))))
-        else:
-            for x in answers.coarse_first(few, here):
-                needed.append((key, answers.published_at, (form, key, axis, (x,))))
-    return needed, finer
-
-
-async def _points(
-    workers: Workers, form: Form, axis: str, wanted: list[str]
-) -> AsyncGenerator[str, None]:
-    """Our own lines first, coarse before fine; then the published ones; then what refines ours.
-
-    No more questions are put to the workers than they can take up at once: when the browser turns
-    away, as it does when a slider moves, the rest is never asked. A line whose points are dear is
-    left coarse.
-    """
-    xs = form.abscissas(axis, OUR_POINTS)
-    questions, finer = _questions(form, axis, wanted)
-    count = len(questions) + len(finer)
-    yield json.dumps({"axis": axis, "from": xs[0], "to": xs[-1], "questions": count}) + "\n"
-
-    async def ask(line: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        return line, await workers.later(function, *arguments)
-
-    waiting: set[asyncio.Task[Any]] = set()
-    dearest = 0.0
-    try:
-        while questions or waiting or finer:
-            if not questions and finer:
-                questions, finer = ([] if dearest > DEAR else finer), []
-            while questions and len(waiting) < workers.width:
-                waiting.add(asyncio.create_task(ask(*questions.pop(0))))
-            if not waiting:
-                break
-            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                line, answer = task.result()
-                dearest = max(dearest, answer.get("seconds", 0.0))
-                yield json.dumps({"line": line, **answer}) + "\n"
-    finally:
-        for task in waiting:
-            task.cancel()
+    return Lines(points(_workers(request), form, axis, wanted))
 
 
 async def _runs(request: Request) -> Response:

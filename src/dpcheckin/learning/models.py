@@ -115,6 +115,25 @@ def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
     raise InvalidParameter("model", name, listed(MODELS))
 
 
+def described(module: nn.Module) -> str:
+    """A model in words: the layers of a chain, the name of any other.
+
+    >>> described(small_network(64))
+    'linear 64→32, linear 32→10'
+    """
+    if not isinstance(module, nn.Sequential):
+        return type(module).__name__
+    layers = []
+    for layer in module:
+        sizes = [getattr(layer, f"{side}_features", getattr(layer, f"{side}_channels", None))
+                 for side in ("in", "out")]  # fmt: skip
+        if None not in sizes:
+            layers.append(f"{type(layer).__name__.lower()} {sizes[0]:,}→{sizes[1]:,}")
+        elif any(True for _ in layer.parameters()):
+            layers.append(type(layer).__name__)
+    return ", ".join(layers) or type(module).__name__
+
+
 def count_parameters(module: nn.Module) -> int:
     """Number of trainable numbers: the dimension that vector randomizers must know."""
     return sum(p.numel() for p in module.parameters())

@@ -13,7 +13,7 @@ from typing import Any
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.learning.data.fleet import Bootstrapped, GroupedByOwner
-from dpcheckin.learning.models import count_parameters
+from dpcheckin.learning.models import count_parameters, described
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.simulation.scores import Score
 from dpcheckin.learning.simulation.training import Outcome, Trainer
@@ -97,15 +97,14 @@ def _described(
         dealt += f" with replacement: {held} the same one"
     elif isinstance(fleet, GroupedByOwner):
         dealt = f"{records:,} records of {fleet.population:,} clients, their owners"
-    model = type(trainer.work.module).__name__
+    layers = described(trainer.work.module)
+    built_in = None if options is None or options.model == "auto" else options.model
     name = data_name or (None if options is None else options.data)
     validated = options is not None and options.validate is not None
     return {
         "evaluated_on": "training records held out" if validated else "test records",
         "data": dealt if name is None else f"{name}: {dealt}",
-        "model": f"{model}, {parameters:,} parameters"
-        if options is None or options.model == "auto"
-        else f"{options.model}, {parameters:,} parameters",
+        "model": f"{f'{built_in} ({layers})' if built_in else layers}; {parameters:,} parameters",
         "population": fleet.population,
         "records": records,
     }
@@ -128,8 +127,6 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         "budget": "none" if (most := facts["epsilon_budget"]) is None else f"ε ≤ {most:g}",
         "stopped by the budget": "yes" if facts["stopped_by_budget"] else "no",
     }
-    settings = [(o.name.replace("_", " "), _told(o.value(options)), o.help) for o in
-                options_of(type(options))]  # fmt: skip
     title = f"{reached if score.percent else facts['reached']} at {spent}"
     return Document(
         kind="Training report",
@@ -149,15 +146,28 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         },
         tables=(
             Table("The run", list(rows.items())),
-            Table("Settings", settings, ("option", "value", "meaning")),
+            *_settings(options),
             versions("torch", "scipy"),
         ),
         bad=epsilon is None,
     )
 
 
+def _settings(options: object) -> list[Table]:
+    """What was chosen, and below it what was left as it is."""
+    heads, every = ("option", "value", "meaning"), options_of(type(options))
+
+    def rows(chosen: bool) -> list[tuple[str, str, str]]:
+        some = [o for o in every if (o.value(options) != o.default) is chosen]
+        return [(o.name.replace("_", " "), _told(o.value(options)), o.help) for o in some]
+
+    left = Table("Settings left as they are", rows(False), heads, folded=True)
+    chosen = rows(True)
+    return [Table("Settings that were chosen", chosen, heads), left] if chosen else [left]
+
+
 def _told(value: object) -> str:
-    if value is None:
+    if value is None or value == ():
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"

@@ -62,7 +62,11 @@ class Settings:
         None, "Project the parameters onto a ball around zero after each step.", section=LEARNING
     )
     seed: int = option(0, section=LEARNING)
-    evaluate_every: int = option(10, "Rounds between log lines.", section=LEARNING)
+    evaluate_every: int | None = option(
+        None,
+        "Rounds between log lines (default: twenty lines in a run, or one every ten rounds).",
+        section=LEARNING,
+    )
     checkpoint_every: int = option(50, "Rounds between checkpoints.", section=MACHINE)
 
     def __post_init__(self) -> None:
@@ -77,10 +81,20 @@ class Settings:
         if self.radius is not None and not 0 < self.radius < math.inf:
             raise InvalidParameter("radius", self.radius, "a finite number above 0")
         for name in ("evaluate_every", "checkpoint_every"):
-            if getattr(self, name) < 1:
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidParameter(name, getattr(self, name), "at least 1")
         if not 0 <= self.seed < 2**63:
             raise InvalidParameter("seed", self.seed, "an integer from 0 to 2**63 - 1")
+
+    def rounds_between_scores(self, rounds: int) -> int:
+        """After how many rounds of so many a model is evaluated and logged.
+
+        >>> [Settings().rounds_between_scores(rounds) for rounds in (7, 20, 60, 400)]
+        [1, 1, 3, 10]
+        """
+        if self.evaluate_every is not None:
+            return self.evaluate_every
+        return min(max(rounds // 20, 1), 10)
 
     def rate_at(self, round_index: int, rounds: int) -> float:
         """Learning rate of a round (counted from 0) out of `rounds`."""

@@ -136,7 +136,8 @@ def _left_out(given: dict[str, Any], solve_for: str | None) -> str:
     if not missing:
         raise InvalidParameter("rounds", given["rounds"], f"no value: leave out {rule}")
     needed = next(name for name in missing if name != (free or missing[0]))
-    raise InvalidParameter(needed, None, f"only {rule} may be left out, not {len(missing)}")
+    few = f"a value (only {rule} may be left out, not {len(missing)})"
+    raise InvalidParameter(needed, None, few)
 
 
 def in_full(value: float) -> str:

@@ -20,12 +20,12 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import Randomizer, TreeResponse
 from dpcheckin.randomizers.base import at_least
-from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.histogram import ShareLaw
 from dpcheckin.survey.numbers import check_bounds, unit_numbers
-from dpcheckin.survey.query import Query, Values, counted
-from dpcheckin.survey.sampling import Sample, critical_value, normal_interval, sample_of
+from dpcheckin.survey.query import Query, Values
+from dpcheckin.survey.received import Received
+from dpcheckin.survey.sampling import Sample, normal_interval
 from dpcheckin.survey.tree_estimates import even_variance, reach_of, running_shares
 
 MOST_BINS = 1 << 14
@@ -78,45 +78,32 @@ class Distribution(Query):
             raise InvalidParameter("mechanism", mechanism, allowed)
         return TreeResponse(local_epsilon, self.bins, branching)
 
-    def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        plan: Plan,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-    ) -> Estimate:
-        shares, deviation, parts, dropped = self._running(reports, plan)
-        z = critical_value(confidence, self.bins - 1 if simultaneous else 1)
+    def answer(self, received: Received) -> Estimate:
+        shares, deviation, parts = self._running(received)
+        z = received.deviations(self.bins - 1)
         lower, upper = normal_interval(shares, deviation, z)
         values = non_decreasing(shares)
         lower, upper = np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)
-        if simultaneous:
+        if received.simultaneous:
             lower, upper = _band(lower, upper)
-        return Estimate(
+        return received.estimate(
             names=tuple(f"{edge:.6g}" for edge in self.edges[1:]),
             values=values,
             lower=np.minimum(lower, values),
             upper=np.maximum(upper, values),
             deviation=deviation,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            population=plan.population,
-            reports=sum(parts),
-            dropped=dropped,
             more={"unbiased": shares, "edges": self.edges[1:]},
             parts=parts,
         )
 
     def _running(
-        self, reports: Sequence[Reports] | Reports, plan: Plan
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[int, ...], int]:
-        """Unbiased running shares, deviations, the reports of each level, and what was dropped."""
-        kept, dropped = counted(reports, plan)
-        sample = sample_of(plan.population, [len(some) for some in kept])
-        tree, together = _tree(plan.randomizer), np.concatenate(kept)
-        shares, variance = running_shares(tree, together, sample)
+        self, received: Received
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[int, ...]]:
+        """Unbiased running shares, deviations, and the reports of each level."""
+        tree, together = _tree(received.plan.randomizer), received.together
+        shares, variance = running_shares(tree, together, received.sample)
         levels = np.bincount(together[:, 0], minlength=len(tree.levels))
-        return shares, np.sqrt(variance), tuple(map(int, levels)), dropped
+        return shares, np.sqrt(variance), tuple(map(int, levels))
 
     def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
         """Mean over the edges, for numbers spread evenly."""
@@ -174,30 +161,19 @@ class Quantiles(Distribution):
         if not self.probabilities or not all(0 < p < 1 for p in self.probabilities):
             raise InvalidParameter("probabilities", self.probabilities, "strictly between 0 and 1")
 
-    def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        plan: Plan,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-    ) -> Estimate:
-        shares, deviation, parts, dropped = self._running(reports, plan)
-        z = critical_value(confidence, len(self.probabilities) if simultaneous else 1)
+    def answer(self, received: Received) -> Estimate:
+        shares, deviation, parts = self._running(received)
+        z = received.deviations(len(self.probabilities))
         lower, upper = _outer(*normal_interval(shares, deviation, z))
         whole = non_decreasing(shares)
         values = self._inverse(whole)
         first, last = self._inverse(upper), self._inverse(lower)
-        return Estimate(
+        return received.estimate(
             names=tuple(f"{p:g}" for p in self.probabilities),
             values=values,
             lower=first,
             upper=last,
             deviation=(last - first) / (2 * z),
-            confidence=confidence,
-            simultaneous=simultaneous,
-            population=plan.population,
-            reports=sum(parts),
-            dropped=dropped,
             parts=parts,
             more={
                 "edges": self.edges[1:],

@@ -23,8 +23,9 @@ from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.histogram import ShareLaw
-from dpcheckin.survey.query import Query, Values, counted, plain_values
-from dpcheckin.survey.sampling import Sample, critical_value, sample_of, score_interval
+from dpcheckin.survey.query import Query, Values, plain_values
+from dpcheckin.survey.received import Received
+from dpcheckin.survey.sampling import Sample, sample_of, score_interval
 from dpcheckin.survey.words import Alphabet
 
 FIRST_BITS, MORE_BITS = 16, 10
@@ -108,14 +109,8 @@ class HeavyHitters(Query):
             raise InvalidParameter("mechanism", mechanism, "hash:BITS, BITS from 1 to 24")
         return LocalHashing(local_epsilon, 1 << k, FUNCTIONS, self.salt)
 
-    def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        plan: Plan,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-    ) -> Estimate:
-        kept, dropped = counted(reports, plan)
+    def answer(self, received: Received) -> Estimate:
+        kept, plan = received.rounds, received.plan
         made = _hashing(plan.randomizer)
         candidates = self.candidates(kept[: self.stages - 1], plan, kept)
         last = [some for i, some in enumerate(kept) if i % self.stages == self.stages - 1]
@@ -127,33 +122,25 @@ class HeavyHitters(Query):
         best = best[support[best] >= least]
         shared = self._shared(tables, made, sample)
         return self._listed(
-            candidates[best], support[best], len(candidates), least, (sample, shared), plan,
-            (confidence, simultaneous), int(sum(map(len, kept))), dropped,
-        )  # fmt: skip
+            candidates[best], support[best], len(candidates), least, (sample, shared), received
+        )
 
     def _listed(
         self, words: Words, support: NDArray[np.float64], tried: int, least: float,
-        drawn: tuple[Sample, float], plan: Plan, wanted: tuple[float, bool], reports: int,
-        dropped: int,
+        drawn: tuple[Sample, float], received: Received,
     ) -> Estimate:  # fmt: skip
-        (sample, shared), (confidence, simultaneous) = drawn, wanted
-        made, people = _hashing(plan.randomizer), plan.population
+        sample, shared = drawn
+        made, people = _hashing(received.plan.randomizer), received.plan.population
         p, q = made.own_support, made.other_support
         shares = (support / sample.reports - q) / (p - q)
         law = ShareLaw(p, q, sample, shared)
-        z = critical_value(confidence, max(tried, 1) if simultaneous else 1)
-        lower, upper = score_interval(shares, law.moments, z)
-        return Estimate(
+        lower, upper = score_interval(shares, law.moments, received.deviations(max(tried, 1)))
+        return received.estimate(
             names=self.names_of(words),
             values=shares * people,
             lower=lower * people,
             upper=upper * people,
             deviation=law.deviation(np.clip(shares, 0.0, 1.0)) * people,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            population=people,
-            reports=reports,
-            dropped=dropped,
             more={
                 "false_positives": self.false_positives,
                 "candidates": tried,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,10 +20,10 @@ from dpcheckin.randomizers import (
     SubsetSelection,
     UnaryEncoding,
 )
-from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, counted, numbers_of, plain_values
-from dpcheckin.survey.sampling import Figures, Sample, critical_value, sample_of, score_interval
+from dpcheckin.survey.query import Query, Values, numbers_of, plain_values
+from dpcheckin.survey.received import Received
+from dpcheckin.survey.sampling import Figures, Sample, score_interval
 
 MOST_CATEGORIES = 1 << 20
 _SUBSETS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -89,34 +89,20 @@ class Histogram(Query):
             raise InvalidParameter("mechanism", mechanism, "dary, subset:W, unary or hadamard")
         return made(local_epsilon, self.size)
 
-    def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        plan: Plan,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-    ) -> Estimate:
-        kept, dropped = counted(reports, plan)
-        randomizer = _frequency(plan.randomizer)
-        sample = sample_of(plan.population, [len(some) for some in kept])
-        support = sum((randomizer.support(some) for some in kept), np.zeros(self.size))
+    def answer(self, received: Received) -> Estimate:
+        randomizer, sample = _frequency(received.plan.randomizer), received.sample
+        support = sum((randomizer.support(some) for some in received.rounds), np.zeros(self.size))
         p, q = randomizer.own_support, randomizer.other_support
         shares = (support / sample.reports - q) / (p - q)
-        z = critical_value(confidence, self.size if simultaneous else 1)
         law = ShareLaw(p, q, sample)
-        lower, upper = score_interval(shares, law.moments, z)
-        people = plan.population
-        return Estimate(
+        lower, upper = score_interval(shares, law.moments, received.deviations(self.size))
+        people = received.plan.population
+        return received.estimate(
             names=self.names,
             values=shares * people,
             lower=lower * people,
             upper=upper * people,
             deviation=law.deviation(np.clip(shares, 0.0, 1.0)) * people,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            population=people,
-            reports=int(sample.reports),
-            dropped=dropped,
         )
 
     def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
@@ -166,19 +152,12 @@ class Count(Histogram):
     def mechanisms(self) -> Sequence[str]:
         return ["dary"]
 
-    def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        plan: Plan,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-    ) -> Estimate:
-        both = super().estimate(reports, plan, confidence)
+    def answer(self, received: Received) -> Estimate:
+        both = super().answer(replace(received, simultaneous=False))  # one figure, one interval
         one = slice(1, 2)
-        return Estimate(
-            ("yes",), both.values[one], both.lower[one], both.upper[one], both.deviation[one],
-            confidence, simultaneous, both.population, both.reports, both.dropped,
-        )  # fmt: skip
+        return received.estimate(
+            ("yes",), both.values[one], both.lower[one], both.upper[one], both.deviation[one]
+        )
 
     def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
         return super().truth_of(values, estimate)[1:]

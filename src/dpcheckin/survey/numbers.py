@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import DitheredLevels, Randomizer
-from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, counted, numbers_of, plain_values
-from dpcheckin.survey.sampling import Sample, critical_value, normal_interval, sample_of
+from dpcheckin.survey.query import Query, Values, numbers_of, plain_values
+from dpcheckin.survey.received import Received
+from dpcheckin.survey.sampling import Sample, normal_interval
 
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
@@ -76,36 +76,23 @@ class Mean(Query):
         """What a mean in [0, 1] is multiplied by, and what is added."""
         return self.high - self.low, self.low
 
-    def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        plan: Plan,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-    ) -> Estimate:
-        kept, dropped = counted(reports, plan)
-        made = _levels(plan.randomizer)
-        sample = sample_of(plan.population, [len(some) for some in kept])
-        together = np.concatenate(kept)
+    def answer(self, received: Received) -> Estimate:
+        made = _levels(received.plan.randomizer)
+        sample, together = received.sample, received.together
         each = made.estimate(together)
         spread = float(np.var(each, ddof=1)) if len(each) > 1 else 1.0
         noise = made.response_variance(together) + made.rounding_variance
         variance = sample.mean_variance(np.array([spread]), np.array([max(spread - noise, 0.0)]))
-        times, plus = self._scale(plan.population)
+        times, plus = self._scale(received.plan.population)
         deviation = np.sqrt(variance) * times
         value = np.array([each.mean() * times + plus])
-        lower, upper = normal_interval(value, deviation, critical_value(confidence))
-        return Estimate(
+        lower, upper = normal_interval(value, deviation, received.deviations(1))
+        return received.estimate(
             names=(self.kind,),
             values=value,
             lower=np.maximum(lower, plus),
             upper=np.minimum(upper, plus + times),
             deviation=deviation,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            population=plan.population,
-            reports=int(sample.reports),
-            dropped=dropped,
         )
 
     def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:

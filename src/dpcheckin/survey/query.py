@@ -24,6 +24,7 @@ from dpcheckin.randomizers.formats import ReportFormat, Reports, accepted, forma
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.influence import check_clients, largest_moves, least_sizes
 from dpcheckin.survey.names import QUERIES
+from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample
 
 Values = NDArray[Any]
@@ -91,7 +92,6 @@ class Query(ABC):
             mechanism: one of `mechanisms`; without it the first.
         """
 
-    @abstractmethod
     def estimate(
         self,
         reports: Sequence[Reports] | Reports,
@@ -106,6 +106,16 @@ class Query(ABC):
             plan: who was asked, and by which randomizer.
             confidence: of the intervals.
             simultaneous: whether all intervals are to hold at once.
+        """
+        kept, dropped = counted(reports, plan)
+        return self.answer(Received(tuple(kept), dropped, plan, confidence, simultaneous))
+
+    @abstractmethod
+    def answer(self, received: Received) -> Estimate:
+        """The answer, from reports that clients can have made.
+
+        Args:
+            received: the reports, and how sure the intervals are to be.
         """
 
     @abstractmethod

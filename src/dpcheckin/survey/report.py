@@ -182,6 +182,8 @@ def _document(picture: Path, facts: dict[str, Any]) -> Document:
         "seed": facts["seed"],
     }
     figures = {
+        "ε, certified": f"≤ {rounded_up(plan['epsilon'])}",
+        "δ": f"{plan['delta']:g}",
         "clients": f"{plan['population']:,}",
         "rounds": f"{plan['rounds']:,}",
         "reports counted": f"{estimate['reports']:,}",

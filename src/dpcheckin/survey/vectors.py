@@ -14,10 +14,10 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import LdpSgd, PrivUnit, Randomizer, VectorRandomizer
 from dpcheckin.randomizers.base import at_least, clip_rows, positive
-from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, counted, numbers_of
-from dpcheckin.survey.sampling import Sample, critical_value, normal_interval, sample_of
+from dpcheckin.survey.query import Query, Values, numbers_of
+from dpcheckin.survey.received import Received
+from dpcheckin.survey.sampling import Sample, normal_interval
 
 
 @dataclass(frozen=True)
@@ -59,33 +59,19 @@ class VectorMean(Query):
             return LdpSgd(local_epsilon, self.dimension, self.clip)
         raise InvalidParameter("mechanism", mechanism, "privunit or hemisphere")
 
-    def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        plan: Plan,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
-    ) -> Estimate:
-        kept, dropped = counted(reports, plan)
-        made = _vectors(plan.randomizer)
-        sample = sample_of(plan.population, [len(some) for some in kept])
-        each = made.estimate(np.concatenate(kept))
+    def answer(self, received: Received) -> Estimate:
+        made, sample = _vectors(received.plan.randomizer), received.sample
+        each = made.estimate(received.together)
         spread = np.var(each, axis=0, ddof=1) if len(each) > 1 else np.full(self.dimension, np.inf)
         deviation = np.sqrt(spread / sample.reports)
         values = each.mean(axis=0)
-        z = critical_value(confidence, self.dimension if simultaneous else 1)
-        lower, upper = normal_interval(values, deviation, z)
-        return Estimate(
+        lower, upper = normal_interval(values, deviation, received.deviations(self.dimension))
+        return received.estimate(
             names=tuple(map(str, range(self.dimension))),
             values=values,
             lower=lower,
             upper=upper,
             deviation=deviation,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            population=plan.population,
-            reports=int(sample.reports),
-            dropped=dropped,
         )
 
     def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:

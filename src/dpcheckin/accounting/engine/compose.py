@@ -308,51 +308,77 @@ def gridded(curves: Curves, tolerance: float, total: int) -> Sides:
         tolerance: What of each may be cut off and charged in a round.
         total: Number of rounds that the composition will have.
     """
-    step, reaches = _step(curves, tolerance, total)
-    # lower bounds may be on a coarser grid where each point is dear
-    factor = max(
-        1,
-        *(
-            round(reach / step / c.most_lower)
-            for (c, _), reach in zip(curves, reaches, strict=True)
-        ),
-    )
-    sizes = [math.ceil(reach / step) + 3 for reach in reaches]
-
-    def above() -> Parts:
-        found = []
-        for (curve, n), points in zip(curves, sizes, strict=True):
-            other = None if curve.symmetric else curve.swapped()
-            backward = None if other is None else other.upper(step, points)
-            found.append((dominating(step, curve.upper(step, points), backward), n))
-        return found
-
-    def below() -> Parts:
-        found = []
-        for (curve, n), points in zip(curves, sizes, strict=True):
-            fine = 2 * math.ceil((points / factor + 1) / 2) + 1
-            lower = curve.lower(factor * step, fine)
-            backward = curve.lower_backward(factor * step, fine)
-            found.append((dominated(2 * factor * step, lower, backward), n))
-        return found
-
-    return Sides(above, below)
+    return Grids(curves, tolerance).sides(total)
 
 
-def _step(curves: Curves, tolerance: float, total: int) -> tuple[float, list[float]]:
-    """A step small against the loss of a typical round, with a grid of bounded length."""
-    reaches = [curve.reach(tolerance) for curve, _ in curves]
-    rounds = sum(n for _, n in curves)
-    variance = sum(n * curve.spread**2 for curve, n in curves) / rounds
-    # few rounds leave room for a finer grid in an FFT of about 2^17 points
-    finer = 2**17 / (17 * math.sqrt(total))
-    resolution = min(min(max(c.resolution, finer), c.finest) for c, _ in curves)
-    step = max(math.sqrt(variance) / resolution, max(reaches) / LONGEST_GRID)
-    if not (math.isfinite(step)):
-        raise NumericalFailure("the loss of one round could not be bounded")
-    if step == 0.0:
-        return 1.0, reaches
-    if len(curves) == 1 and curves[0][0].quantum > step:
-        quantum = curves[0][0].quantum
-        step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
-    return step, reaches
+class Grids:
+    """One-round curves on a grid for each number of rounds; grids that are alike are made once.
+
+    Args:
+        curves: Curves, and how many rounds have each.
+        tolerance: What of each may be cut off and charged in a round.
+    """
+
+    def __init__(self, curves: Curves, tolerance: float) -> None:
+        self._curves = curves
+        self._reaches = [curve.reach(tolerance) for curve, _ in curves]
+        self._made: dict[float, Sides] = {}
+
+    def sides(self, total: int) -> Sides:
+        """From above and from below.
+
+        Args:
+            total: Number of rounds that the composition will have.
+        """
+        step = self._step(total)
+        if step not in self._made:
+            self._made[step] = self._with(step)
+        return self._made[step]
+
+    def _with(self, step: float) -> Sides:
+        # lower bounds may be on a coarser grid where each point is dear
+        factor = max(
+            1,
+            *(
+                round(reach / step / c.most_lower)
+                for (c, _), reach in zip(self._curves, self._reaches, strict=True)
+            ),
+        )
+        sizes = [math.ceil(reach / step) + 3 for reach in self._reaches]
+
+        def above() -> Parts:
+            found = []
+            for (curve, n), points in zip(self._curves, sizes, strict=True):
+                other = None if curve.symmetric else curve.swapped()
+                backward = None if other is None else other.upper(step, points)
+                found.append((dominating(step, curve.upper(step, points), backward), n))
+            return found
+
+        def below() -> Parts:
+            found = []
+            for (curve, n), points in zip(self._curves, sizes, strict=True):
+                fine = 2 * math.ceil((points / factor + 1) / 2) + 1
+                lower = curve.lower(factor * step, fine)
+                backward = curve.lower_backward(factor * step, fine)
+                found.append((dominated(2 * factor * step, lower, backward), n))
+            return found
+
+        return Sides(above, below)
+
+    def _step(self, total: int) -> float:
+        """A step small against the loss of a typical round, with a grid of bounded length."""
+        curves = self._curves
+        rounds = sum(n for _, n in curves)
+        variance = sum(n * curve.spread**2 for curve, n in curves) / rounds
+        # few rounds leave room for a finer grid in an FFT of about 2^17 points
+        finer = 2**17 / (17 * math.sqrt(total))
+        resolution = min(min(max(c.resolution, finer), c.finest) for c, _ in curves)
+        step = max(math.sqrt(variance) / resolution, max(self._reaches) / LONGEST_GRID)
+        if not (math.isfinite(step)):
+            raise NumericalFailure("the loss of one round could not be bounded")
+        if step == 0.0:
+            return 1.0
+        if len(curves) == 1 and curves[0][0].quantum > step:
+            quantum = curves[0][0].quantum
+            step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
+        return step

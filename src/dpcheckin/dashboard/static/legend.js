@@ -32,6 +32,28 @@ export function explain(line) {
   return rows;
 }
 
+// A short piece of a line as the plot draws it.
+function sampleOf(look, hue) {
+  const swatch = document.createElementNS(SVG, "svg");
+  swatch.setAttribute("class", "plot");
+  swatch.setAttribute("viewBox", "0 0 30 12");
+  swatch.setAttribute("aria-hidden", "true");
+  const stroke = document.createElementNS(SVG, "path");
+  stroke.setAttribute("class", `line ${look} hue-${hue}`);
+  stroke.setAttribute("d", "M1 6H29");
+  swatch.append(stroke);
+  return swatch;
+}
+
+// What the lines of a plot are, where none can be switched off.
+export function keyTo(lines) {
+  return lines.map(({ key, kind, hue }) => {
+    const item = document.createElement("li");
+    item.append(sampleOf(kind, hue), key);
+    return item;
+  });
+}
+
 export class Legend {
   // `toggled(key, on)`, `pointed(line or null, element)`
   constructor(fieldset, { toggled, pointed }) {
@@ -58,14 +80,7 @@ export class Legend {
     const box = document.createElement("input");
     box.type = "checkbox";
     box.dataset.line = line.key;
-    const swatch = document.createElementNS(SVG, "svg");
-    swatch.setAttribute("class", "plot");
-    swatch.setAttribute("viewBox", "0 0 30 12");
-    swatch.setAttribute("aria-hidden", "true");
-    const stroke = document.createElementNS(SVG, "path");
-    stroke.setAttribute("class", `line ${line.look} hue-${line.hue}`);
-    stroke.setAttribute("d", "M1 6H29");
-    swatch.append(stroke);
+    const swatch = sampleOf(line.look, line.hue);
     const name = document.createElement("span");
     name.className = "name";
     const small = document.createElement("small");

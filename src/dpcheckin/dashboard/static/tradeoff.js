@@ -1,6 +1,7 @@
 // What an attacker can do: false positives against the true positives that the guarantee allows.
 
 import { aborted, getJson } from "./api.js";
+import { keyTo } from "./legend.js";
 import { Plot } from "./plot.js";
 
 const $ = (id) => document.getElementById(id);
@@ -14,6 +15,7 @@ export class TradeOff {
 
   clear(text = "") {
     this.plot.clear();
+    $("tradeoff-key").replaceChildren();
     $("tradeoff-words").textContent = text;
   }
 
@@ -33,14 +35,16 @@ export class TradeOff {
   #show(answer) {
     $("tradeoff-words").textContent = answer.words;
     const chance = [0, 100].map((x) => ({ x, y: x, text: `${x}%` }));
+    const lines = [
+      { key: "at most, certified", kind: "guarantee", hue: 0, points: answer.points },
+      { key: "best known attack", kind: "beside", hue: 2, points: answer.known },
+      { key: "guessing", kind: "lower", hue: 1, points: chance },
+    ].filter((line) => line.points.length);
+    $("tradeoff-key").replaceChildren(...keyTo(lines));
     this.plot.show({
       x: { from: 0, to: 100, log: false, title: "clients wrongly accused, %" },
       y: { from: 0, to: 100, log: false, title: "found, %" },
-      lines: [
-        { key: "at most, certified", kind: "guarantee", hue: 0, points: answer.points },
-        { key: "best known attack", kind: "beside", hue: 2, points: answer.known },
-        { key: "guessing", kind: "lower", hue: 1, points: chance },
-      ],
+      lines,
     });
   }
 }

@@ -159,7 +159,7 @@ class Trainer:
         while state.rounds < end:
             figures = self._round(state, optimizer, backend, allowed)
             last = state.rounds == end
-            if last or state.rounds % self.settings.evaluate_every == 0:
+            if last or state.rounds % self.settings.rounds_between_scores(self.plan.rounds) == 0:
                 self._evaluate(state, figures)
             if self.out and (last or state.rounds % self.settings.checkpoint_every == 0):
                 checkpoint.save(self.out, state, mark)
