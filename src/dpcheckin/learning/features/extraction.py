@@ -32,12 +32,13 @@ from dpcheckin.learning.features.reduction import (
 from dpcheckin.learning.names import FEATURES
 from dpcheckin.options import listed
 
-_VERSIONS = {"scattering": 2, "efficientnet-lite0": 3}
+_VERSIONS = {"scattering": 3, "efficientnet-lite0": 3}
 """Raised when a transform changes: what was kept by an older one is not taken."""
 _COSTLY = ("efficientnet-lite0",)
 """Features kept whole before they are reduced: another number of components then costs seconds."""
 _DIRECTIONS = 1000
 """Principal components kept at least: fewer of them are the first of these, and cost nothing."""
+_PUBLIC = 3_000  # public records that give them
 _BATCH = 10  # what a batch makes stays in the processor's cache
 _PARTS = ("train", "test", "deviations")
 Rows = tuple[Tensor, Tensor, Tensor]
@@ -188,7 +189,7 @@ def _reduction(
         width = transform(data.train_inputs[:1]).shape[1]
         projection = random_projection(width, recipe.components)
         return projection, projection.deviations
-    sample = recipe.public.train_inputs[:20_000]
+    sample = recipe.public.train_inputs[:_PUBLIC]
     public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
     count = min(recipe.components, most_components(public))
     progress(f"principal components of {recipe.public.name}: {count}")
