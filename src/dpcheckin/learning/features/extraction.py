@@ -40,6 +40,7 @@ _DIRECTIONS = 1000
 """Principal components kept at least: fewer of them are the first of these, and cost nothing."""
 _PUBLIC = 3_000  # public records that give them
 _BATCH = 10  # what a batch makes stays in the processor's cache
+_BLOCK = 200  # records reduced at once: the matrix of directions is read from memory each time
 _PARTS = ("train", "test", "deviations")
 Rows = tuple[Tensor, Tensor, Tensor]
 """Training rows, test rows, and the public deviation of each of their numbers."""
@@ -206,8 +207,9 @@ def _rows(
 ) -> Tensor:
     found: list[Tensor] = []
     told = time.monotonic()
-    for start in range(0, len(inputs), _BATCH):
-        found.append(reduce(transform(inputs[start : start + _BATCH])))
+    for start in range(0, len(inputs), _BLOCK):
+        batches = inputs[start : start + _BLOCK].split(_BATCH)
+        found.append(reduce(torch.cat([transform(batch) for batch in batches])))
         if time.monotonic() - told > 2.0 or start == 0:
             told = time.monotonic()
             progress(f"features of {what}: {start + len(found[-1]):,} of {len(inputs):,}")
