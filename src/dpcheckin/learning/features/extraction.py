@@ -208,7 +208,7 @@ def _rows(
     found: list[Tensor] = []
     told = time.monotonic()
     for start in range(0, len(inputs), _BLOCK):
-        batches = inputs[start : start + _BLOCK].split(_BATCH)
+        batches = torch.split(inputs[start : start + _BLOCK], _BATCH)
         found.append(reduce(torch.cat([transform(batch) for batch in batches])))
         if time.monotonic() - told > 2.0 or start == 0:
             told = time.monotonic()
