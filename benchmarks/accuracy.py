@@ -43,7 +43,18 @@ TASKS: dict[str, Changes] = {
         "components": 300,
         "public": "mnist",
     },
-    "cifar10-imagenet": {"data": "cifar10", "features": "efficientnet-lite0", "components": 400},
+    "cifar10-scattering": {
+        "data": "cifar10",
+        "features": "scattering",
+        "components": 600,
+        "public": "dead-leaves",
+    },
+    "cifar10-imagenet": {
+        "data": "cifar10",
+        "features": "efficientnet-lite0",
+        "components": 400,
+        "public": "dead-leaves",
+    },
 }
 COMMON: Changes = {
     "rate": 0.1,
@@ -288,7 +299,12 @@ PAGE_HEAD = (
     "| without privacy |",
     "|---|---|---|---|---|---|---|",
 )
-NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar10-imagenet": "CIFAR-10"}
+NAMES = {
+    "mnist": "MNIST",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar10-scattering": "CIFAR-10, scattering",
+    "cifar10-imagenet": "CIFAR-10, ImageNet features",
+}
 
 
 def page_row(row: dict[str, Any]) -> str:

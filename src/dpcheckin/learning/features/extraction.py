@@ -32,13 +32,15 @@ from dpcheckin.learning.features.reduction import (
 from dpcheckin.learning.names import FEATURES
 from dpcheckin.options import listed
 
-_VERSIONS = {"scattering": 2, "efficientnet-lite0": 3}
+_VERSIONS = {"scattering": 3, "efficientnet-lite0": 3}
 """Raised when a transform changes: what was kept by an older one is not taken."""
 _COSTLY = ("efficientnet-lite0",)
 """Features kept whole before they are reduced: another number of components then costs seconds."""
 _DIRECTIONS = 1000
 """Principal components kept at least: fewer of them are the first of these, and cost nothing."""
+_PUBLIC = 3_000  # public records that give them
 _BATCH = 10  # what a batch makes stays in the processor's cache
+_BLOCK = 200  # records reduced at once: the matrix of directions is read from memory each time
 _PARTS = ("train", "test", "deviations")
 Rows = tuple[Tensor, Tensor, Tensor]
 """Training rows, test rows, and the public deviation of each of their numbers."""
@@ -188,7 +190,7 @@ def _reduction(
         width = transform(data.train_inputs[:1]).shape[1]
         projection = random_projection(width, recipe.components)
         return projection, projection.deviations
-    sample = recipe.public.train_inputs[:20_000]
+    sample = recipe.public.train_inputs[:_PUBLIC]
     public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
     count = min(recipe.components, most_components(public))
     progress(f"principal components of {recipe.public.name}: {count}")
@@ -205,8 +207,9 @@ def _rows(
 ) -> Tensor:
     found: list[Tensor] = []
     told = time.monotonic()
-    for start in range(0, len(inputs), _BATCH):
-        found.append(reduce(transform(inputs[start : start + _BATCH])))
+    for start in range(0, len(inputs), _BLOCK):
+        batches = torch.split(inputs[start : start + _BLOCK], _BATCH)
+        found.append(reduce(torch.cat([transform(batch) for batch in batches])))
         if time.monotonic() - told > 2.0 or start == 0:
             told = time.monotonic()
             progress(f"features of {what}: {start + len(found[-1]):,} of {len(inputs):,}")

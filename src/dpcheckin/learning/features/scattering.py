@@ -2,9 +2,9 @@
 
 Orders 0, 1 and 2 of Bruna and Mallat (arXiv 1203.1513v2, section 2) with Morlet wavelets: a
 low-pass of the image, of the moduli of its wavelet transform, and of the moduli of theirs. Every
-client can compute it from its own image alone, so it costs no privacy. Each order of each image is
-standardised by itself: brightness and contrast of the image, and with them any normalisation that
-was applied before, drop out.
+client can compute it from its own image alone, so it costs no privacy. Of the averaged moduli roots
+are taken, and each order of each image is standardised by itself: brightness and contrast of the
+image, and with them any normalisation that was applied before, drop out.
 """
 
 from __future__ import annotations
@@ -113,5 +113,6 @@ def scattering(images: Tensor, scales: int = SCALES, angles: int = ANGLES) -> Te
         for k in range(j + 1, scales):
             deeper = _modulus(torch.fft.fft2(moduli), waves[k], 2**k)
             second.append(averaged(deeper, 2**k))
-    orders += [torch.cat(first, 1)] + ([torch.cat(second, 1)] if second else [])
+    # roots: a few strong edges would otherwise drown the rest of an order
+    orders += [torch.cat(paths, 1).clamp(min=0).sqrt() for paths in (first, second) if paths]
     return torch.cat([standardised(order) for order in orders], dim=1)
