@@ -10,7 +10,7 @@ import numpy as np
 from oracles.attacks import caps, hemispheres, noisy, pure
 from oracles.attacks.arenas import Arena, shuffled
 from oracles.attacks.crowds import Random, any_level
-from oracles.attacks.seats import Enumerated, OnLattice
+from oracles.attacks.seats import Alike, Enumerated, OnLattice
 
 
 def _between(rng: Random, low: int, high: int) -> int:
@@ -104,9 +104,24 @@ def _cohort(rng: Random, n: int) -> int:
 
 def _gaussian_seats(rng: Random) -> Arena:
     n, flat = int(np.exp(rng.uniform(np.log(6), np.log(200)))), rng.random() < 0.5
-    along, across = (120, 1) if flat else (48, 24)
-    crowd = noisy.Gaussian(n, _diameter(rng, 1.8), 3 if n < 60 else 2, along, across, (4.0, 6.0))
+    along, across = (300, 1) if flat else (64, 32)
+    crowd = noisy.Gaussian(n, _diameter(rng, 1.8), 3 if n < 60 else 2, along, across, (4.0, 8.0))
     return OnLattice(crowd, float(rng.uniform(0.02, 0.9)), _cohort(rng, n))
+
+
+def _alike(rng: Random) -> Arena:
+    """Hundreds of clients: where a bound comes close to the truth its digits matter."""
+    n, name, level = int(np.exp(rng.uniform(4.0, 7.0))), rng.integers(0, 5), any_level(rng)
+    crowd = [
+        lambda: hemispheres.Binary(n, level, 2),
+        lambda: pure.Response(n, level, 3, as_any=True),
+        lambda: pure.Designs(n, level, 3, 1),
+        lambda: pure.Response(n, level, int(rng.integers(3, 20))),
+        lambda: caps.CapsOnCircle(n, min(level, 6.0), 3),
+    ][name]()
+    taken = min(float(np.exp(rng.uniform(0.0, 4.5))), 0.9 * n)
+    cohort = max(int(taken), 1) if rng.random() < 0.25 else 0
+    return Alike(crowd, taken / n, cohort)
 
 
 def _laplace(rng: Random) -> Arena:
@@ -155,19 +170,20 @@ KINDS = {
     "hemisphere/binary": Kind(_binary, 0.08),
     "hemisphere/circle": Kind(_circle, 0.12),
     "hemisphere/sphere": Kind(_sphere, 0.10),
-    "any/designs": Kind(_designs, 0.10),
-    "any/vertices": Kind(_vertices, 0.08),
+    "any/designs": Kind(_designs, 0.15),
+    "any/vertices": Kind(_vertices, 0.03),
     "any/inner": Kind(_inner, 0.05),
     "any/response": Kind(_response_as_any, 0.05),
     "response/dary": Kind(_response, 0.04),
     "privunit/circle": Kind(_caps_on_circle, 0.04),
     "privunit/sphere": Kind(_caps_on_sphere, 0.02),
-    "gaussian/line": Kind(_line, 0.07),
-    "gaussian/plane": Kind(_plane, 0.08),
+    "gaussian/line": Kind(_line, 0.08),
+    "gaussian/plane": Kind(_plane, 0.07),
     "gaussian/few-cells": Kind(_few_cells, 0.06),
     "gaussian/seats": Kind(_gaussian_seats, 0.01, heavy=True),
     "laplace/line": Kind(_laplace, 0.045),
     "laplace/seats": Kind(_laplace_seats, 0.005, heavy=True),
     "approximate/leaky": Kind(_leaky, 0.04),
     "labelled/pure": Kind(_enumerated_seats, 0.01, heavy=True),
+    "alike/many": Kind(_alike, 0.015, heavy=True),
 }

@@ -66,6 +66,10 @@ class Gaussian(Cells):
     def scale(self) -> float:
         return 1.6 * self.level + 0.4 * self.level**2
 
+    @property
+    def deviation(self) -> float:
+        return float(np.sqrt(np.expm1(self.level**2)))
+
     def points(self, rng: Random, m: int) -> Array:
         """Relative to the radius."""
         dimension = 1 if self.across == 1 else 2
