@@ -32,7 +32,6 @@ from oracles.attacks.climb import Tally  # noqa: E402
 from oracles.attacks.kinds import KINDS  # noqa: E402
 
 PARTS = 20
-_HEAVY = {"alphas": 4, "batch": 5, "generations": 2, "moves": 2}
 
 
 def attack(
@@ -50,7 +49,7 @@ def attack(
     """
     kind, tally = KINDS[name], tally or Tally()
     ends = time.process_time() + seconds
-    size = size or (_HEAVY if kind.heavy else {})
+    size = size or kind.size
     while tally.attacks < attacks and time.process_time() < ends:
         rng = np.random.default_rng([seed, *name.encode(), tally.campaigns])
         tally.campaigns += 1

@@ -159,11 +159,23 @@ def _enumerated_seats(rng: Random) -> Arena:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to draw arenas. `share`: of all attacks. `heavy`: one comparison takes long."""
+    """A way to draw arenas.
+
+    `share`: of all attacks. `batch`: data sets at a time, more where a promise takes long to ask
+    for. `heavy`: one comparison takes long.
+    """
 
     draw: Callable[[Random], Arena]
     share: float
+    batch: int = 12
     heavy: bool = False
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Of a campaign, as `climb.campaign` takes it."""
+        if self.heavy:
+            return {"alphas": 4, "batch": 5, "generations": 2, "moves": 2}
+        return {"alphas": 8, "batch": self.batch, "generations": 3, "moves": 3}
 
 
 KINDS = {
@@ -171,19 +183,19 @@ KINDS = {
     "hemisphere/circle": Kind(_circle, 0.12),
     "hemisphere/sphere": Kind(_sphere, 0.10),
     "any/designs": Kind(_designs, 0.15),
-    "any/vertices": Kind(_vertices, 0.03),
-    "any/inner": Kind(_inner, 0.05),
-    "any/response": Kind(_response_as_any, 0.05),
+    "any/vertices": Kind(_vertices, 0.025),
+    "any/inner": Kind(_inner, 0.055),
+    "any/response": Kind(_response_as_any, 0.06),
     "response/dary": Kind(_response, 0.04),
     "privunit/circle": Kind(_caps_on_circle, 0.04),
     "privunit/sphere": Kind(_caps_on_sphere, 0.02),
-    "gaussian/line": Kind(_line, 0.08),
-    "gaussian/plane": Kind(_plane, 0.07),
-    "gaussian/few-cells": Kind(_few_cells, 0.06),
-    "gaussian/seats": Kind(_gaussian_seats, 0.01, heavy=True),
-    "laplace/line": Kind(_laplace, 0.045),
-    "laplace/seats": Kind(_laplace_seats, 0.005, heavy=True),
-    "approximate/leaky": Kind(_leaky, 0.04),
-    "labelled/pure": Kind(_enumerated_seats, 0.01, heavy=True),
-    "alike/many": Kind(_alike, 0.015, heavy=True),
+    "gaussian/line": Kind(_line, 0.08, batch=24),
+    "gaussian/plane": Kind(_plane, 0.07, batch=32),
+    "gaussian/few-cells": Kind(_few_cells, 0.07, batch=24),
+    "gaussian/seats": Kind(_gaussian_seats, 0.004, heavy=True),
+    "laplace/line": Kind(_laplace, 0.05),
+    "laplace/seats": Kind(_laplace_seats, 0.002, heavy=True),
+    "approximate/leaky": Kind(_leaky, 0.045),
+    "labelled/pure": Kind(_enumerated_seats, 0.005, heavy=True),
+    "alike/many": Kind(_alike, 0.005, heavy=True),
 }
