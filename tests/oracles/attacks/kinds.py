@@ -9,8 +9,10 @@ import numpy as np
 
 from oracles.attacks import caps, hemispheres, noisy, pure
 from oracles.attacks.arenas import Arena, shuffled
-from oracles.attacks.crowds import Random, any_level
-from oracles.attacks.seats import Alike, Enumerated, OnLattice
+from oracles.attacks.crowds import Crowd, Random, any_level
+from oracles.attacks.lattice import OnLattice
+from oracles.attacks.many_clients import Alike, Groups
+from oracles.attacks.seats import Enumerated
 
 
 def _between(rng: Random, low: int, high: int) -> int:
@@ -109,19 +111,48 @@ def _gaussian_seats(rng: Random) -> Arena:
     return OnLattice(crowd, float(rng.uniform(0.02, 0.9)), _cohort(rng, n))
 
 
-def _alike(rng: Random) -> Arena:
+Few = Callable[[Random, int, float], Crowd]  # a crowd with few possible reports
+
+
+def _poles(rng: Random, n: int, level: float) -> Crowd:
+    return hemispheres.Binary(n, level, 2)
+
+
+def _third_symbol(rng: Random, n: int, level: float) -> Crowd:
+    if rng.random() < 0.3:
+        return pure.Designs(n, level, 3, 1)
+    return pure.Response(n, level, 3, as_any=True)
+
+
+def _symbols(rng: Random, n: int, level: float) -> Crowd:
+    return pure.Response(n, level, _between(rng, 3, 12))
+
+
+def _caps(rng: Random, n: int, level: float) -> Crowd:
+    return caps.CapsOnCircle(n, min(level, 6.0), 3)
+
+
+def _alike(few: Few) -> Callable[[Random], Arena]:
     """Hundreds of clients: where a bound comes close to the truth its digits matter."""
-    n, name, level = int(np.exp(rng.uniform(4.0, 7.0))), rng.integers(0, 5), any_level(rng)
-    crowd = [
-        lambda: hemispheres.Binary(n, level, 2),
-        lambda: pure.Response(n, level, 3, as_any=True),
-        lambda: pure.Designs(n, level, 3, 1),
-        lambda: pure.Response(n, level, int(rng.integers(3, 20))),
-        lambda: caps.CapsOnCircle(n, min(level, 6.0), 3),
-    ][name]()
-    taken = min(float(np.exp(rng.uniform(0.0, 4.5))), 0.9 * n)
-    cohort = max(int(taken), 1) if rng.random() < 0.25 else 0
-    return Alike(crowd, taken / n, cohort)
+
+    def draw(rng: Random) -> Arena:
+        n = int(np.exp(rng.uniform(4.0, 7.0)))
+        taken = min(float(np.exp(rng.uniform(0.0, 4.5))), 0.9 * n)
+        cohort = max(int(taken), 1) if rng.random() < 0.25 else 0
+        return Alike(few(rng, n, any_level(rng)), taken / n, cohort)
+
+    return draw
+
+
+def _groups(few: Few, most: float) -> Callable[[Random], Arena]:
+    """The others split between some values: where the largest pattern has to be found."""
+
+    def draw(rng: Random) -> Arena:
+        n = int(np.exp(rng.uniform(2.3, 5.0)))
+        taken = min(float(np.exp(rng.uniform(0.0, np.log(most)))), 0.9 * n)
+        return Groups(few(rng, n, any_level(rng)), taken / n)
+
+    return draw
 
 
 def _laplace(rng: Random) -> Arena:
@@ -196,6 +227,12 @@ KINDS = {
     "laplace/line": Kind(_laplace, 0.05),
     "laplace/seats": Kind(_laplace_seats, 0.002, heavy=True),
     "approximate/leaky": Kind(_leaky, 0.045),
-    "labelled/pure": Kind(_enumerated_seats, 0.005, heavy=True),
-    "alike/many": Kind(_alike, 0.005, heavy=True),
+    "pure/labelled": Kind(_enumerated_seats, 0.005, heavy=True),
+    "hemisphere/groups": Kind(_groups(_poles, 40.0), 0.004, heavy=True),
+    "any/groups": Kind(_groups(_third_symbol, 12.0), 0.004, heavy=True),
+    "response/groups": Kind(_groups(_symbols, 12.0), 0.001, heavy=True),
+    "hemisphere/alike": Kind(_alike(_poles), 0.003, heavy=True),
+    "any/alike": Kind(_alike(_third_symbol), 0.003, heavy=True),
+    "response/alike": Kind(_alike(_symbols), 0.001, heavy=True),
+    "privunit/alike": Kind(_alike(_caps), 0.001, heavy=True),
 }

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from oracles import brute_force
-from oracles.attacks import caps, hemispheres, kinds, noisy, pure, seats, shuffles
+from oracles.attacks import (
+    caps,
+    hemispheres,
+    kinds,
+    lattice,
+    many_clients,
+    noisy,
+    pure,
+    seats,
+    shuffles,
+)
 from oracles.attacks.arenas import Shuffled
 from oracles.attacks.crowds import Crowd
 
@@ -111,7 +121,7 @@ def test_the_lattice_agrees_with_every_atom(who: tuple[int, ...]) -> None:
     genes.who[:] = who
     alphas = np.array([1.0, 1.2])
     rate = 0.3
-    fine = seats.OnLattice(crowd, rate).truths(genes, alphas)
+    fine = lattice.OnLattice(crowd, rate).truths(genes, alphas)
     every = seats.Enumerated(crowd, rate).truths(genes, alphas)
     assert (fine <= every * (1 + 1e-4)).all()  # whose atoms are merged where there are many
     # the lattice leaves out that everybody reports, unless all are alike
@@ -127,9 +137,20 @@ def test_many_clients_alike_are_enumerated() -> None:
     genes = crowd.draw(np.random.default_rng(4), 4)
     genes.who[:] = genes.who[:, :1]
     alphas = np.array([1.0, 1.1])
-    for arena in (seats.Alike(crowd, 0.4), seats.Alike(crowd, 0.4, 7)):
+    for arena in (many_clients.Alike(crowd, 0.4), many_clients.Alike(crowd, 0.4, 7)):
         true = Shuffled(crowd, 0.4, arena.cohort).truths(genes, alphas)
         np.testing.assert_allclose(arena.truths(genes, alphas), true, rtol=1e-9)
+
+
+@pytest.mark.parametrize("crowd", [pure.Response(6, 1.4, 3), hemispheres.Binary(6, 0.4, 3)])
+def test_groups_of_clients_have_the_seats_of_each_alone(crowd: Crowd) -> None:
+    genes = crowd.draw(np.random.default_rng(14), 6)
+    alphas, rate = np.array([1.0, 1.1]), 0.3
+    one_by_one = seats.Enumerated(crowd, rate)
+    apart = one_by_one.truths(genes, alphas) - rate**6 * 0.7
+    together = many_clients.Groups(crowd, rate).truths(genes, alphas)
+    assert (together <= one_by_one.truths(genes, alphas) * (1 + 1e-6)).all()
+    assert (together >= apart * (1 - 1e-3)).all()
 
 
 def test_labelled_seats_are_above_the_truth_and_equal_for_equal_clients() -> None:
