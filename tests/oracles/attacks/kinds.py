@@ -132,12 +132,12 @@ def _caps(rng: Random, n: int, level: float) -> Crowd:
     return caps.CapsOnCircle(n, min(level, 6.0), 3)
 
 
-def _alike(few: Few) -> Callable[[Random], Arena]:
+def _alike(few: Few, most: float) -> Callable[[Random], Arena]:
     """Hundreds of clients: where a bound comes close to the truth its digits matter."""
 
     def draw(rng: Random) -> Arena:
         n = int(np.exp(rng.uniform(4.0, 7.0)))
-        taken = min(float(np.exp(rng.uniform(0.0, 4.5))), 0.9 * n)
+        taken = min(float(np.exp(rng.uniform(0.0, np.log(most)))), 0.9 * n)
         cohort = max(int(taken), 1) if rng.random() < 0.25 else 0
         return Alike(few(rng, n, any_level(rng)), taken / n, cohort)
 
@@ -174,6 +174,12 @@ def _leaky(rng: Random) -> Arena:
     if designs == 2:
         n = min(n, 4)
     return shuffled(rng, noisy.Leaky(n, any_level(rng), min(n + 1, 4), designs, delta))
+
+
+def _rough(rng: Random) -> Arena:
+    n, symbols = _between(rng, 2, 6), _between(rng, 2, 6)
+    delta = float(np.exp(rng.uniform(np.log(1e-4), np.log(0.5))))
+    return shuffled(rng, noisy.Rough(n, any_level(rng), min(n + 1, 4), symbols, delta))
 
 
 def _enumerated_seats(rng: Random) -> Arena:
@@ -226,13 +232,14 @@ KINDS = {
     "gaussian/seats": Kind(_gaussian_seats, 0.004, heavy=True),
     "laplace/line": Kind(_laplace, 0.05),
     "laplace/seats": Kind(_laplace_seats, 0.002, heavy=True),
-    "approximate/leaky": Kind(_leaky, 0.045),
+    "approximate/leaky": Kind(_leaky, 0.03),
+    "approximate/rough": Kind(_rough, 0.015),
     "pure/labelled": Kind(_enumerated_seats, 0.005, heavy=True),
     "hemisphere/groups": Kind(_groups(_poles, 40.0), 0.004, heavy=True),
     "any/groups": Kind(_groups(_third_symbol, 12.0), 0.004, heavy=True),
     "response/groups": Kind(_groups(_symbols, 12.0), 0.001, heavy=True),
-    "hemisphere/alike": Kind(_alike(_poles), 0.003, heavy=True),
-    "any/alike": Kind(_alike(_third_symbol), 0.003, heavy=True),
-    "response/alike": Kind(_alike(_symbols), 0.001, heavy=True),
-    "privunit/alike": Kind(_alike(_caps), 0.001, heavy=True),
+    "hemisphere/alike": Kind(_alike(_poles, 90.0), 0.003, heavy=True),
+    "any/alike": Kind(_alike(_third_symbol, 50.0), 0.003, heavy=True),
+    "response/alike": Kind(_alike(_symbols, 25.0), 0.001, heavy=True),
+    "privunit/alike": Kind(_alike(_caps, 25.0), 0.001, heavy=True),
 }
