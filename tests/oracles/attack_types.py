@@ -70,13 +70,13 @@ def attack(
 def table(tallies: dict[str, Tally]) -> str:
     """One line a kind, then the sums."""
     lines = [f"{'kind':20s} {'attacks':>8} {'sampled':>8} {'climbed':>8} {'2 rounds':>8} "
-             f"{'cohorts':>8} {'data':>8} {'curves':>7} {'crossed':>7} {'closest':>9} "
-             f"{'crowded':>9} {'s':>6}"]  # fmt: skip
+             f"{'cohorts':>8} {'data':>8} {'curves':>7} {'crossed':>7} {'closest':>11} "
+             f"{'crowded':>11} {'s':>6}"]  # fmt: skip
     columns = ("attacks", "sampled", "climbed", "twice", "cohorts", "data_sets", "curves")
     for name, t in tallies.items():
         counts = " ".join(f"{getattr(t, c):{7 if c == 'curves' else 8}d}" for c in columns)
-        lines.append(f"{name:20s} {counts} {len(t.crossings):7d} {t.closest[0]:9.6f} "
-                     f"{t.crowded[0]:9.6f} {t.seconds:6.0f}")  # fmt: skip
+        lines.append(f"{name:20s} {counts} {len(t.crossings):7d} {t.closest[0]:11.9f} "
+                     f"{t.crowded[0]:11.9f} {t.seconds:6.0f}")  # fmt: skip
     sums = [sum(getattr(t, c) for t in tallies.values()) for c in columns]
     counts = " ".join(
         f"{s:{7 if c == 'curves' else 8}d}" for s, c in zip(sums, columns, strict=True)
