@@ -9,12 +9,13 @@ are drawn at random, the others climb towards the largest quotient truth / promi
 the largest quotient with at least 1.5 check-ins a round and epsilon up to half the local one
 (elsewhere little is hidden and bounds are exact). `--scaled 0.9` attacks promises that much
 smaller, to see that attacks bite. Every crossing is printed with what repeats it; exit code 1 if
-there is any.
+there is any. A run that is told to end says what it found.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 import warnings
@@ -30,7 +31,7 @@ from oracles.attacks import climb, guarantees  # noqa: E402
 from oracles.attacks.climb import Tally  # noqa: E402
 from oracles.attacks.kinds import KINDS  # noqa: E402
 
-_HEAVY = {"alphas": 4, "batch": 5, "generations": 2, "moves": 2}
+PARTS = 20
 
 
 def attack(
@@ -48,7 +49,7 @@ def attack(
     """
     kind, tally = KINDS[name], tally or Tally()
     ends = time.process_time() + seconds
-    size = size or (_HEAVY if kind.heavy else {})
+    size = size or kind.size
     while tally.attacks < attacks and time.process_time() < ends:
         rng = np.random.default_rng([seed, *name.encode(), tally.campaigns])
         tally.campaigns += 1
@@ -69,13 +70,13 @@ def attack(
 def table(tallies: dict[str, Tally]) -> str:
     """One line a kind, then the sums."""
     lines = [f"{'kind':20s} {'attacks':>8} {'sampled':>8} {'climbed':>8} {'2 rounds':>8} "
-             f"{'cohorts':>8} {'data':>8} {'curves':>7} {'crossed':>7} {'closest':>9} "
-             f"{'crowded':>9} {'s':>6}"]  # fmt: skip
+             f"{'cohorts':>8} {'data':>8} {'curves':>7} {'crossed':>7} {'closest':>11} "
+             f"{'crowded':>11} {'s':>6}"]  # fmt: skip
     columns = ("attacks", "sampled", "climbed", "twice", "cohorts", "data_sets", "curves")
     for name, t in tallies.items():
         counts = " ".join(f"{getattr(t, c):{7 if c == 'curves' else 8}d}" for c in columns)
-        lines.append(f"{name:20s} {counts} {len(t.crossings):7d} {t.closest[0]:9.6f} "
-                     f"{t.crowded[0]:9.6f} {t.seconds:6.0f}")  # fmt: skip
+        lines.append(f"{name:20s} {counts} {len(t.crossings):7d} {t.closest[0]:11.9f} "
+                     f"{t.crowded[0]:11.9f} {t.seconds:6.0f}")  # fmt: skip
     sums = [sum(getattr(t, c) for t in tallies.values()) for c in columns]
     counts = " ".join(
         f"{s:{7 if c == 'curves' else 8}d}" for s, c in zip(sums, columns, strict=True)
@@ -91,6 +92,25 @@ def table(tallies: dict[str, Tally]) -> str:
     return "\n".join(lines)
 
 
+def _rounds_of_all(
+    options: argparse.Namespace, tallies: dict[str, Tally], promise: guarantees.Promise
+) -> None:
+    """All kinds advance together, so that a run cut short has seen them all."""
+    shares = sum(KINDS[name].share for name in tallies)
+    told = dict.fromkeys(tallies, 0)
+    for part in range(1, PARTS + 1):
+        for name, tally in tallies.items():
+            quota = int(np.ceil(options.attacks * KINDS[name].share / shares * part / PARTS))
+            left = options.seconds - time.process_time()
+            attack(name, options.seed, quota, left, promise, tally)
+            for crossing in tally.crossings[told[name] :][:20]:
+                print(f"CROSSED {name}: {crossing}", flush=True)
+            told[name] = len(tally.crossings)
+        done = sum(t.attacks for t in tallies.values())
+        line = f"# {part}/{PARTS}: {done} attacks, {sum(told.values())} crossed"
+        print(f"{line}, {time.process_time():.0f} s", file=sys.stderr, flush=True)
+
+
 def main() -> int:
     """Run the attacks."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -103,26 +123,18 @@ def main() -> int:
     names = [k for k in KINDS if any(fnmatch(k, pattern) for pattern in options.kinds)]
     if not names:
         parser.error(f"no kind matches {options.kinds}; there are: {', '.join(KINDS)}")
-    shares = sum(KINDS[name].share for name in names)
     tallies = {name: Tally() for name in names}
 
     def promise(text, epsilons):
         return options.scaled * guarantees.deltas(text, epsilons)
 
-    told = dict.fromkeys(names, 0)
-    for part in range(1, 21):  # all kinds advance together: a run cut short has seen them all
-        for name in names:
-            quota = int(np.ceil(options.attacks * KINDS[name].share / shares * part / 20))
-            left = options.seconds - time.process_time()
-            attack(name, options.seed, quota, left, promise, tallies[name])
-            for crossing in tallies[name].crossings[told[name] :][:20]:
-                print(f"CROSSED {name}: {crossing}", flush=True)
-            told[name] = len(tallies[name].crossings)
-        print(f"# {part}/20: {sum(t.attacks for t in tallies.values())} attacks, "
-              f"{sum(told.values())} crossed, {time.process_time():.0f} s",
-              file=sys.stderr, flush=True)  # fmt: skip
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        _rounds_of_all(options, tallies, promise)
+    except KeyboardInterrupt:
+        print("stopped: what was found until then")
     print(table(tallies))
-    return 1 if sum(told.values()) else 0
+    return 1 if any(t.crossings for t in tallies.values()) else 0
 
 
 if __name__ == "__main__":

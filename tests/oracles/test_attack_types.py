@@ -12,23 +12,24 @@ from oracles.attacks import climb, guarantees
 from oracles.attacks.kinds import KINDS
 from oracles.seat_types.laws import Array
 
-_SLOW = ("gaussian/plane", "gaussian/few-cells", "gaussian/seats", "laplace/seats")
+_SLOW = [name for name in KINDS if name.startswith("gaussian/") or name.endswith("/alike")]
+_SLOW += ["laplace/seats", "response/groups", "any/vertices"]
 _QUICK = [name for name in KINDS if name not in _SLOW]
 
 
-@pytest.mark.parametrize("name", _QUICK)
+@pytest.mark.parametrize("name", [*_QUICK, "gaussian/line"])
 def test_the_package_is_not_crossed(name: str) -> None:
-    tally = attack_types.attack(name, 31, 100, size={"alphas": 4, "batch": 20, "moves": 1})
+    tally = attack_types.attack(name, 31, 60, size={"alphas": 4, "batch": 8, "moves": 1})
     assert tally.crossings == []
-    assert tally.attacks >= 100
+    assert tally.attacks >= 60
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_the_package_is_not_crossed_by_many(name: str) -> None:
-    tally = attack_types.attack(name, 32, max(400, int(30_000 * KINDS[name].share)))
+    tally = attack_types.attack(name, 32, max(150, int(20_000 * KINDS[name].share)))
     assert tally.crossings == []
-    assert tally.closest[0] > 0.9
+    assert tally.closest[0] > 0.8
     assert tally.sampled > 0 and tally.climbed >= tally.attacks / 2
 
 
@@ -46,14 +47,14 @@ def _bites(name: str, promise: guarantees.Promise) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", [n for n in _QUICK if not n.startswith("gaussian/")])
+@pytest.mark.parametrize("name", _QUICK)
 def test_a_promise_a_tenth_too_small_is_found(name: str) -> None:
     assert _bites(name, _a_tenth_less)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in KINDS if n in _SLOW or n.startswith("gaussian/")])
-def test_a_promise_a_tenth_too_small_is_found_for_noise(name: str) -> None:
+@pytest.mark.parametrize("name", _SLOW)
+def test_a_promise_a_tenth_too_small_is_found_in_slow_kinds(name: str) -> None:
     assert _bites(name, _a_tenth_less)
 
 
@@ -100,7 +101,7 @@ def test_what_is_not_a_number_is_a_crossing() -> None:
 
 def test_the_command_says_what_crossed(capsys: pytest.CaptureFixture[str],
                                        monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    words = ["attack_types.py", "--attacks", "60", "--kinds", "response/*", "--seed", "5"]
+    words = ["attack_types.py", "--attacks", "60", "--kinds", "response/d*", "--seed", "5"]
     monkeypatch.setattr("sys.argv", words)
     assert attack_types.main() == 0
     assert "response/dary" in capsys.readouterr().out

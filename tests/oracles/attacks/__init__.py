@@ -2,7 +2,7 @@
 
 `crowds` says what a batch of data sets is and how it changes a little; `hemispheres`, `pure`,
 `caps` and `noisy` turn batches into rows of reports. `shuffles` enumerates what the analyzer sees
-of a whole batch at once, `seats` the view with labelled seats of rounds too large for that.
+of a whole batch at once; `seats` labels them, `lattice` and `many_clients` for many clients.
 `arenas` are rounds to fight over, `climb` does the fighting and the counting, `kinds` names what
 there is, and `guarantees`, alone of all, asks the package.
 """

@@ -43,9 +43,10 @@ class Arena(Protocol):
         """The same with slightly different parameters; data sets fit both."""
 
 
-def _spread(scale: float, expected: float) -> float:
-    """Where delta is not yet negligible."""
-    return min(0.97 * scale, 3.5 * scale / max(expected, 1.0) ** 0.5)
+def widest(crowd: Crowd, expected: float) -> float:
+    """The epsilon at which delta becomes negligible: of one report, or some deviations of many."""
+    many = 4.5 * crowd.deviation * float(np.sqrt(max(expected, 1.0))) / crowd.n
+    return min(0.97 * crowd.scale, many)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Shuffled:
 
     @property
     def scale(self) -> float:
-        return _spread(self.crowd.scale, self.expected)
+        return widest(self.crowd, self.expected)
 
     @property
     def error(self) -> float:

@@ -147,7 +147,7 @@ def epsilons(rng: Random, arena: Arena, count: int) -> Array:
 
 def campaign(
     rng: Random, arena: Arena, promise: Promise, tally: Tally,
-    alphas: int = 8, batch: int = 20, generations: int = 3, moves: int = 3,
+    alphas: int = 8, batch: int = 12, generations: int = 3, moves: int = 3,
 ) -> None:  # fmt: skip
     """Sample, climb by changing the data, then by changing rate, local epsilon and alpha as well.
 

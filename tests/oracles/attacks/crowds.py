@@ -79,6 +79,12 @@ class Crowd(ABC):
         return self.level
 
     @property
+    def deviation(self) -> float:
+        """About the standard deviation of a seat."""
+        e = np.exp(self.level)
+        return float((e - 1.0) * np.sqrt(2.0 / (e + 1.0)))
+
+    @property
     def choices(self) -> int:
         """How many laws the other clients can choose from."""
         return self.values

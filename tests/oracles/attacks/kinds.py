@@ -9,8 +9,10 @@ import numpy as np
 
 from oracles.attacks import caps, hemispheres, noisy, pure
 from oracles.attacks.arenas import Arena, shuffled
-from oracles.attacks.crowds import Random, any_level
-from oracles.attacks.seats import Enumerated, OnLattice
+from oracles.attacks.crowds import Crowd, Random, any_level
+from oracles.attacks.lattice import OnLattice
+from oracles.attacks.many_clients import Alike, Groups
+from oracles.attacks.seats import Enumerated
 
 
 def _between(rng: Random, low: int, high: int) -> int:
@@ -104,9 +106,53 @@ def _cohort(rng: Random, n: int) -> int:
 
 def _gaussian_seats(rng: Random) -> Arena:
     n, flat = int(np.exp(rng.uniform(np.log(6), np.log(200)))), rng.random() < 0.5
-    along, across = (120, 1) if flat else (48, 24)
-    crowd = noisy.Gaussian(n, _diameter(rng, 1.8), 3 if n < 60 else 2, along, across, (4.0, 6.0))
+    along, across = (300, 1) if flat else (64, 32)
+    crowd = noisy.Gaussian(n, _diameter(rng, 1.8), 3 if n < 60 else 2, along, across, (4.0, 8.0))
     return OnLattice(crowd, float(rng.uniform(0.02, 0.9)), _cohort(rng, n))
+
+
+Few = Callable[[Random, int, float], Crowd]  # a crowd with few possible reports
+
+
+def _poles(rng: Random, n: int, level: float) -> Crowd:
+    return hemispheres.Binary(n, level, 2)
+
+
+def _third_symbol(rng: Random, n: int, level: float) -> Crowd:
+    if rng.random() < 0.3:
+        return pure.Designs(n, level, 3, 1)
+    return pure.Response(n, level, 3, as_any=True)
+
+
+def _symbols(rng: Random, n: int, level: float) -> Crowd:
+    return pure.Response(n, level, _between(rng, 3, 12))
+
+
+def _caps(rng: Random, n: int, level: float) -> Crowd:
+    return caps.CapsOnCircle(n, min(level, 6.0), 3)
+
+
+def _alike(few: Few, most: float) -> Callable[[Random], Arena]:
+    """Hundreds of clients: where a bound comes close to the truth its digits matter."""
+
+    def draw(rng: Random) -> Arena:
+        n = int(np.exp(rng.uniform(4.0, 7.0)))
+        taken = min(float(np.exp(rng.uniform(0.0, np.log(most)))), 0.9 * n)
+        cohort = max(int(taken), 1) if rng.random() < 0.25 else 0
+        return Alike(few(rng, n, any_level(rng)), taken / n, cohort)
+
+    return draw
+
+
+def _groups(few: Few, most: float) -> Callable[[Random], Arena]:
+    """The others split between some values: where the largest pattern has to be found."""
+
+    def draw(rng: Random) -> Arena:
+        n = int(np.exp(rng.uniform(2.3, 5.0)))
+        taken = min(float(np.exp(rng.uniform(0.0, np.log(most)))), 0.9 * n)
+        return Groups(few(rng, n, any_level(rng)), taken / n)
+
+    return draw
 
 
 def _laplace(rng: Random) -> Arena:
@@ -130,6 +176,12 @@ def _leaky(rng: Random) -> Arena:
     return shuffled(rng, noisy.Leaky(n, any_level(rng), min(n + 1, 4), designs, delta))
 
 
+def _rough(rng: Random) -> Arena:
+    n, symbols = _between(rng, 2, 6), _between(rng, 2, 6)
+    delta = float(np.exp(rng.uniform(np.log(1e-4), np.log(0.5))))
+    return shuffled(rng, noisy.Rough(n, any_level(rng), min(n + 1, 4), symbols, delta))
+
+
 def _enumerated_seats(rng: Random) -> Arena:
     n, name = _between(rng, 3, 6), rng.integers(0, 4)
     level = any_level(rng)
@@ -144,30 +196,50 @@ def _enumerated_seats(rng: Random) -> Arena:
 
 @dataclass(frozen=True)
 class Kind:
-    """A way to draw arenas. `share`: of all attacks. `heavy`: one comparison takes long."""
+    """A way to draw arenas.
+
+    `share`: of all attacks. `batch`: data sets at a time, more where a promise takes long to ask
+    for. `heavy`: one comparison takes long.
+    """
 
     draw: Callable[[Random], Arena]
     share: float
+    batch: int = 12
     heavy: bool = False
+
+    @property
+    def size(self) -> dict[str, int]:
+        """Of a campaign, as `climb.campaign` takes it."""
+        if self.heavy:
+            return {"alphas": 4, "batch": 5, "generations": 2, "moves": 2}
+        return {"alphas": 8, "batch": self.batch, "generations": 3, "moves": 3}
 
 
 KINDS = {
     "hemisphere/binary": Kind(_binary, 0.08),
     "hemisphere/circle": Kind(_circle, 0.12),
     "hemisphere/sphere": Kind(_sphere, 0.10),
-    "any/designs": Kind(_designs, 0.10),
-    "any/vertices": Kind(_vertices, 0.08),
-    "any/inner": Kind(_inner, 0.05),
-    "any/response": Kind(_response_as_any, 0.05),
+    "any/designs": Kind(_designs, 0.15),
+    "any/vertices": Kind(_vertices, 0.025),
+    "any/inner": Kind(_inner, 0.055),
+    "any/response": Kind(_response_as_any, 0.06),
     "response/dary": Kind(_response, 0.04),
     "privunit/circle": Kind(_caps_on_circle, 0.04),
     "privunit/sphere": Kind(_caps_on_sphere, 0.02),
-    "gaussian/line": Kind(_line, 0.07),
-    "gaussian/plane": Kind(_plane, 0.08),
-    "gaussian/few-cells": Kind(_few_cells, 0.06),
-    "gaussian/seats": Kind(_gaussian_seats, 0.01, heavy=True),
-    "laplace/line": Kind(_laplace, 0.045),
-    "laplace/seats": Kind(_laplace_seats, 0.005, heavy=True),
-    "approximate/leaky": Kind(_leaky, 0.04),
-    "labelled/pure": Kind(_enumerated_seats, 0.01, heavy=True),
+    "gaussian/line": Kind(_line, 0.08, batch=24),
+    "gaussian/plane": Kind(_plane, 0.07, batch=32),
+    "gaussian/few-cells": Kind(_few_cells, 0.07, batch=24),
+    "gaussian/seats": Kind(_gaussian_seats, 0.004, heavy=True),
+    "laplace/line": Kind(_laplace, 0.05),
+    "laplace/seats": Kind(_laplace_seats, 0.002, heavy=True),
+    "approximate/leaky": Kind(_leaky, 0.03),
+    "approximate/rough": Kind(_rough, 0.015),
+    "pure/labelled": Kind(_enumerated_seats, 0.005, heavy=True),
+    "hemisphere/groups": Kind(_groups(_poles, 40.0), 0.004, heavy=True),
+    "any/groups": Kind(_groups(_third_symbol, 12.0), 0.004, heavy=True),
+    "response/groups": Kind(_groups(_symbols, 12.0), 0.001, heavy=True),
+    "hemisphere/alike": Kind(_alike(_poles, 90.0), 0.003, heavy=True),
+    "any/alike": Kind(_alike(_third_symbol, 50.0), 0.003, heavy=True),
+    "response/alike": Kind(_alike(_symbols, 25.0), 0.001, heavy=True),
+    "privunit/alike": Kind(_alike(_caps, 25.0), 0.001, heavy=True),
 }

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from oracles.attacks.crowds import Crowd, Random
-from oracles.attacks.pure import BLOCKS, Designs, design_laws
+from oracles.attacks.pure import BLOCKS, Designs, Inner, design_laws, drawn_together
 from oracles.seat_types.laws import Array
 
 
@@ -65,6 +66,10 @@ class Gaussian(Cells):
     @property
     def scale(self) -> float:
         return 1.6 * self.level + 0.4 * self.level**2
+
+    @property
+    def deviation(self) -> float:
+        return float(np.sqrt(np.expm1(self.level**2)))
 
     def points(self, rng: Random, m: int) -> Array:
         """Relative to the radius."""
@@ -160,3 +165,25 @@ class Leaky(Designs):
         rows = np.concatenate([np.zeros((*pure.shape[:2], LEAKS)), pure], axis=2)
         told = points[:, :, -1:] == np.arange(rows.shape[2])
         return (1.0 - self.delta) * rows + self.delta * told
+
+
+@dataclass(frozen=True)
+class Rough(Inner):
+    """Random matrices with many zeros, drawn together until they are (epsilon, delta)-LDP."""
+
+    delta: float = 0.01
+
+    @property
+    def pair(self) -> str:
+        return f"approximate({self.level!r}, {self.delta!r})"
+
+    def laws(self, points: Array, extra: Array) -> Array:
+        top = points.max(axis=2, keepdims=True)
+        rows = np.where(points > top - 2.0 * self.level - 1.0, np.exp(points - top), 0.0)
+        rows, e = rows / rows.sum(axis=2, keepdims=True), np.exp(self.level)
+
+        def allowed(mixed: Array) -> NDArray[np.bool_]:
+            above = np.maximum(mixed[:, :, None] - e * mixed[:, None], 0.0).sum(axis=3)
+            return above.max(axis=(1, 2)) <= self.delta
+
+        return drawn_together(rows, allowed)

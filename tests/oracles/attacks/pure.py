@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize
 
 from oracles.attacks.crowds import Crowd, Random
@@ -92,15 +94,14 @@ class Vertices(AnyPure):
         return out
 
 
-def _within(rows: Array, e: float) -> Array:
-    """Rows mixed with their mean, just enough that no report is more than e times as likely."""
+def drawn_together(rows: Array, allowed: Callable[[Array], NDArray[np.bool_]]) -> Array:
+    """Rows mixed with their mean, just enough to be allowed; the mean alone always is."""
     mean = rows.mean(axis=1, keepdims=True)
     low, high = np.zeros((len(rows), 1, 1)), np.ones((len(rows), 1, 1))
     for _ in range(50):
         middle = (low + high) / 2
-        mixed = middle * rows + (1.0 - middle) * mean
-        allowed = (mixed.max(axis=1) <= e * mixed.min(axis=1)).all(axis=1)[:, None, None]
-        low, high = np.where(allowed, middle, low), np.where(allowed, high, middle)
+        good = allowed(middle * rows + (1.0 - middle) * mean)[:, None, None]
+        low, high = np.where(good, middle, low), np.where(good, high, middle)
     return low * rows + (1.0 - low) * mean
 
 
@@ -116,7 +117,11 @@ class Inner(AnyPure):
 
     def laws(self, points: Array, extra: Array) -> Array:
         rows = np.exp(points - points.max(axis=2, keepdims=True))
-        return _within(rows / rows.sum(axis=2, keepdims=True), float(np.exp(self.level)))
+        e = np.exp(self.level)
+        return drawn_together(
+            rows / rows.sum(axis=2, keepdims=True),
+            lambda mixed: (mixed.max(axis=1) <= e * mixed.min(axis=1)).all(axis=1),
+        )
 
 
 @dataclass(frozen=True)

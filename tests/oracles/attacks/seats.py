@@ -1,8 +1,7 @@
 """Rounds with labelled seats: above the truth if the others differ, below every bound by seats.
 
-`Enumerated` keeps every atom, for few clients; `OnLattice` is for continuous reports of up to
-hundreds of clients: seats' laws on a fine lattice, sums by Fourier transform. The part in which
-everybody checks in is left out where it cannot be enumerated, which lowers the figure.
+The part in which everybody checks in is left out where it cannot be enumerated, which lowers the
+figure.
 """
 
 from __future__ import annotations
@@ -10,22 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oracles.attacks import shuffles
-from oracles.attacks.arenas import _spread
+from oracles.attacks.arenas import widest
 from oracles.attacks.crowds import Crowd, Genes, Random
 from oracles.seat_types import seats, views
-from oracles.seat_types.laws import Array, Law, seat_of
-
-Transform = NDArray[np.complex128]
+from oracles.seat_types.laws import Array, seat_of
 
 _ATOMS = 1500  # of a sum of seats; more are merged, which only lowers the figure
 _HISTOGRAMS = 4000
 
 
 @dataclass(frozen=True)
-class _Seated:
+class Seated:
     """Check-in, or with `cohort` a cohort of fixed size."""
 
     crowd: Crowd
@@ -45,13 +41,13 @@ class _Seated:
 
     @property
     def scale(self) -> float:
-        return _spread(self.crowd.scale, self.expected)
+        return widest(self.crowd, self.expected)
 
     @property
     def error(self) -> float:
         return self.crowd.error
 
-    def near(self, rng: Random) -> _Seated:
+    def near(self, rng: Random) -> Seated:
         odds = self.rate / (1.0 - self.rate) * np.exp(rng.normal(0.0, 0.4))
         return replace(
             self,
@@ -78,20 +74,21 @@ class _Seated:
         return np.zeros((2, len(alphas), len(genes)))
 
 
-def _essential(*rows: Array) -> Array:
-    return views.essential(np.array(rows))
+def merged_rows(a: Array, b: Array, x: Array) -> Array:
+    """The three laws of reports, those that say the same added up, as far as x sends them."""
+    rows = views.essential(np.array([a, b, x]))
+    return rows[:, rows[2] > 0]
 
 
-class Enumerated(_Seated):
+class Enumerated(Seated):
     """Every atom of every sum of seats."""
 
     def labelled(self, a: Array, b: Array, laws: Array, counts: Array, alpha: float) -> float:
         each = []
         for law, count in zip(laws, counts, strict=True):
             if count:
-                merged = _essential(a, b, law)
-                merged = merged[:, merged[2] > 0]
-                each += [seat_of(merged[0], merged[1], merged[2], alpha)] * int(count)
+                rows = merged_rows(a, b, law)
+                each += [seat_of(rows[0], rows[1], rows[2], alpha)] * int(count)
         if self.cohort:
             return seats.cohort(each, self.cohort, alpha, most=_ATOMS)
         return seats.check_in(each, self.rate, alpha, most=_ATOMS)
@@ -107,64 +104,3 @@ class Enumerated(_Seated):
             for p, q in ((pairs.p, pairs.q), (pairs.q, pairs.p))
         ]
         return self.rate**n * np.array(both)
-
-
-@dataclass(frozen=True)
-class _Lattice:
-    """Multiples of a step, round about zero."""
-
-    step: float
-    points: int = 2**16
-
-    def transform(self, one: Law) -> Transform:
-        """Atoms are spread to the two lattice points beside them, the mean kept."""
-        most = self.points / 4 * self.step  # larger ones are cut down, far smaller ones left out
-        kept = one.values > -most / 2
-        at = np.minimum(one.values[kept], most) / self.step
-        low = np.floor(at)
-        up, masses, cell = at - low, one.masses[kept], low.astype(np.int64)
-        on = np.bincount(cell % self.points, masses * (1.0 - up), minlength=self.points)
-        on += np.bincount((cell + 1) % self.points, masses * up, minlength=self.points)
-        return np.fft.rfft(on)
-
-    def excess(self, total: Transform) -> float:
-        """E (sum)+."""
-        mass = np.fft.irfft(total, self.points)[: self.points // 2]
-        return float(mass @ np.arange(self.points // 2)) * self.step
-
-
-class OnLattice(_Seated):
-    """Seats of continuous reports."""
-
-    @property
-    def error(self) -> float:
-        return 5e-5
-
-    def labelled(self, a: Array, b: Array, laws: Array, counts: Array, alpha: float) -> float:
-        held = np.flatnonzero(counts)
-        each = []
-        for x in laws[held]:
-            seen = x > 1e-280
-            each.append(Law((a[seen] - alpha * b[seen]) / x[seen], x[seen]))
-        n = self.crowd.n
-        taken = float(self.cohort or n * self.rate)
-        widest = max(one.variance for one in each)
-        reach = 9.0 * np.sqrt(taken * widest + 1e-12) + n * (alpha - 1.0)
-        lattice = _Lattice(4.0 * reach / 2**16)
-        empty = lattice.transform(Law(np.array([1.0 - alpha]), np.ones(1)))
-        seat = [lattice.transform(one) for one in each]
-        if len(held) == 1:  # all others alike: n seats, and it is the truth
-            if self.cohort:
-                return lattice.excess(seat[0] ** self.cohort * empty ** (n - self.cohort)) / n
-            return lattice.excess((self.rate * seat[0] + (1.0 - self.rate) * empty) ** n) / n
-        if self.cohort:
-            return 0.0  # different values in a cohort: left to enumeration
-        # 1/(n - k) is the integral of s^(n-k-1): a polynomial, so that few nodes are exact
-        nodes, weights = np.polynomial.legendre.leggauss(n // 2 + 1)
-        total = np.zeros_like(empty)
-        for s, weight in zip((nodes + 1.0) / 2, weights / 2, strict=True):
-            product = np.ones_like(empty)
-            for one, count in zip(seat, counts[held], strict=True):
-                product *= (self.rate * one + (1.0 - self.rate) * s * empty) ** int(count)
-            total += weight * product
-        return lattice.excess((1.0 - self.rate) * empty * total)
