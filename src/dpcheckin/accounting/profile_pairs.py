@@ -17,6 +17,7 @@ from dpcheckin.accounting.parameters import (
     open_probability,
 )
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.quadrature import integral
 
 
 @dataclass(frozen=True)
@@ -50,18 +51,12 @@ class ProfilePair(LocalPair):
     @property
     def second_moment(self) -> float:
         top = math.exp(min(self.local_epsilon, 60.0))
-        from scipy import integrate  # slow to load, and few pairs need it
 
-        value = integrate.quad(
-            lambda x: (
-                math.exp(x) * float(self.profile(np.array([math.exp(x)]))[0] - self.local_delta)
-            ),
-            0.0,
-            math.log(top),
-            limit=400,
-            full_output=1,
-        )[0]
-        return max(2 * float(value), 1e-300)
+        def above(logs: Array) -> Array:
+            ratios = np.exp(logs)
+            return np.asarray(ratios * (self.profile(ratios) - self.local_delta))
+
+        return max(2 * integral(above, 0.0, math.log(top)), 1e-300)
 
 
 def laplace(local_epsilon: float) -> ProfilePair:

@@ -150,7 +150,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         tables=(
             Table("The run", list(rows.items())),
             Table("Settings", settings, ("option", "value", "meaning")),
-            versions("torch", "scipy"),
+            versions("torch", "numpy"),
         ),
         bad=epsilon is None,
     )
