@@ -30,10 +30,10 @@ RUN = ("--population", "2000", "--rate", "1/20", "--local-epsilon", "1")
 
 # several questions in one process, which is started once
 ASK = """
-import contextlib, io, json, sys
+import contextlib, importlib.util, io, json, sys
 import dpcheckin
 from dpcheckin.cli import main
-said = {"file": dpcheckin.__file__}
+said = {"file": dpcheckin.__file__, "scipy": importlib.util.find_spec("scipy") is not None}
 for name, arguments in json.loads(sys.argv[1]).items():
     out, err, code = io.StringIO(), io.StringIO(), 0
     sys.argv = ["dpcheckin", *arguments]
@@ -104,8 +104,9 @@ def core() -> set[str]:
 
 
 def test_the_core_is_light() -> None:
-    assert not core() & {"matplotlib", "scikit-learn", "dp-accounting", "torch", "pandas", "attrs"}
-    assert len(core()) <= 14
+    heavy = {"scipy", "matplotlib", "scikit-learn", "dp-accounting", "torch", "pandas", "attrs"}
+    assert not core() & heavy
+    assert len(core()) <= 12
     assert {"plot", "learning", "bridge", "frame"} <= set(PROJECT["optional-dependencies"])
 
 
@@ -148,6 +149,7 @@ def test_the_wheel_alone_answers(packages: tuple[Path, Path], tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["file"].startswith(str(site))
+    assert not said["scipy"]
     assert {name: said[name]["code"] for name in questions} == {
         "epsilon": 0, "plan": 0, "compare": 0, "local": 0, "picture": 2, "training": 2
     }  # fmt: skip
@@ -183,4 +185,5 @@ def test_pip_installs_the_wheel_with_what_it_needs(
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "matplotlib" not in listed.stdout
-    assert len(listed.stdout.splitlines()) <= 18
+    assert "scipy" not in listed.stdout
+    assert len(listed.stdout.splitlines()) <= 17

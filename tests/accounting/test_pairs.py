@@ -8,6 +8,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
+from scipy.special import betainc
 
 from dpcheckin.accounting import (
     any_pure,
@@ -68,6 +69,16 @@ def test_privunit_law() -> None:
     assert pair.hit == pytest.approx(q * (1 - p) / (1 - q))
     assert pair.hit * (math.exp(4.0) + 1) + pair.neutral == pytest.approx(1.0)
     assert pair.second_moment < any_pure(4.0).second_moment
+
+
+@pytest.mark.parametrize(("local", "dimension"), [(0.1, 2), (1.0, 3), (4.0, 300), (8.0, 10_000)])
+def test_privunit_takes_the_cap_of_the_largest_scale(local: float, dimension: int) -> None:
+    """Of all heights: the mean cosine, summed from the law of a coordinate, falls on both sides."""
+    _, _, best = privunit_parameters(local, dimension)
+    power, heights = (dimension - 1) / 2, best * np.array([0.9, 0.999, 1.0, 1.001, 1.1])
+    q = 0.5 * betainc(power, 0.5, 1 - heights**2)
+    scales = (1 - heights**2) ** power / (1 + math.expm1(local) * q)
+    assert scales[0] < scales[1] < scales[2] > scales[3] > scales[4]
 
 
 @pytest.mark.parametrize("noise", [0.3, 2.0, 19.9, 20.1, 200.0, 1e4, 1e6])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.flower.observations import Observation, detectable_shift, examine
+from dpcheckin.flower.observations import Observation, _ranks, detectable_shift, examine
 
 
 def log(chance, *, nodes=6, rounds=60, delay=0.0, wider=0.0, bytes_more=0, errors=0.0, rate=0.4):
@@ -83,3 +84,9 @@ def test_a_log_without_both_kinds_is_refused():
         examine(seen)
     with pytest.raises(InvalidParameter, match="level"):
         examine(seen, level=0.0)
+
+
+def test_equal_values_share_their_rank():
+    chance = np.random.default_rng(3)
+    for values in (chance.integers(0, 5, 40).astype(float), chance.normal(size=30), np.ones(4)):
+        np.testing.assert_array_equal(_ranks(values), stats.rankdata(values))

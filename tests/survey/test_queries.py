@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SecureSource
@@ -21,6 +22,7 @@ from dpcheckin.survey import (
     one_round,
     simulate,
 )
+from dpcheckin.survey.distribution import non_decreasing
 
 EVERY = [
     (Count(), None, [0, 1] * 50),
@@ -279,3 +281,13 @@ def test_bad_descriptions_are_refused(make):
 def test_a_survey_without_reports_has_no_answer():
     with pytest.raises(InvalidParameter, match="reports"):
         Survey(Count(), 10, 1.0).estimate(np.zeros(0, dtype=np.int64))
+
+
+def test_shares_in_the_wrong_order_are_pooled():
+    """The nearest non-decreasing numbers, as another implementation finds them."""
+    chance = np.random.default_rng(9)
+    for size in (1, 2, 7, 60):
+        shares = np.cumsum(chance.normal(0.02, 0.2, size))
+        nearest = np.clip(optimize.isotonic_regression(shares).x, 0.0, 1.0)
+        nearest[-1] = 1.0
+        np.testing.assert_allclose(non_decreasing(shares), nearest, atol=1e-14)

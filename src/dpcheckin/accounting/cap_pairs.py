@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.engine.lower.cap_overlaps import (
     height_bounds,
@@ -25,6 +24,9 @@ from dpcheckin.accounting.engine.seats import RealPair
 from dpcheckin.accounting.pairs import ThreeAtoms
 from dpcheckin.accounting.parameters import count, local_epsilon_in_range
 from dpcheckin.accounting.types.cases import OthersData
+from dpcheckin.special.gamma import log_beta
+from dpcheckin.special.roots import root
+from dpcheckin.special.sphere import cap_measure
 
 _SLACK = 1 - 1e-13  # of a handful of products
 
@@ -133,29 +135,19 @@ def privunit_parameters(local_epsilon: float, dimension: int) -> tuple[float, fl
     """
     epsilon = local_epsilon_in_range(local_epsilon)
     d = count("dimension", dimension, 2)
-    e0 = math.exp(epsilon)
+    lift, log_whole = math.expm1(epsilon), log_beta(0.5, (d - 1) / 2)
 
     def cap(t: float) -> float:
-        return 0.5 * float(scipy.special.betainc((d - 1) / 2, 0.5, 1 - t * t))
+        return float(cap_measure(t, d))
 
-    def hit_probability(q: float) -> float:
-        return e0 * q / (1 - q + e0 * q)
+    def growth(t: float) -> float:
+        """The derivative of the scale's logarithm, (d-1)/2 log(1 - t²) - log(1 + lift q)."""
+        rest = (1 - t) * (1 + t)
+        density = math.exp((d - 3) / 2 * math.log1p(-t * t) - log_whole)
+        return lift * density / (1 + lift * cap(t)) - (d - 1) * t / rest
 
-    def minus_log_scale(t: float) -> float:
-        q = cap(t)
-        if q <= 0.0:
-            return math.inf
-        p = hit_probability(q)
-        # (1 - t^2)^((d-1)/2) (p/q - (1-p)/(1-q)); constants in d left out
-        lift = (p - q) / (q * (1 - q))
-        return -((d - 1) / 2 * math.log1p(-t * t) + math.log(lift)) if lift > 0 else math.inf
-
+    # where the scale is largest it is flat: its derivative knows the place to the last digits
     widest = min(0.999999, math.sqrt(2 * (epsilon + 5) / (d - 1)) + 1e-9)
-    from scipy import optimize  # slow to load, and only PrivUnit needs it
-
-    found = optimize.minimize_scalar(
-        minus_log_scale, bounds=(0.0, widest), method="bounded", options={"xatol": 1e-12}
-    )
-    t = float(found.x) if found.fun < minus_log_scale(0.0) else 0.0
+    t = root(growth, 0.0, widest) if growth(widest) < 0.0 else widest
     q = cap(t)
-    return hit_probability(q), q, t
+    return (1 + lift) * q / (1 + lift * q), q, t

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.certificates import certified_scale
 from dpcheckin.accounting.engine.arrays import Array
@@ -20,6 +19,7 @@ from dpcheckin.accounting.types.cases import all_at_one_value, with_types
 from dpcheckin.accounting.types.gaussian import gaussian_types
 from dpcheckin.accounting.types.pure import Family
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.normal import ndtr
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class GaussianPair(LocalPair):
         s = self.s
         if s > 25.0:
             return math.inf  # it would overflow
-        tail = scipy.special.ndtr
+        tail = ndtr
         return float(math.exp(s * s) * tail(1.5 * s) - 2 * tail(s / 2) + tail(-s / 2))
 
     @property
@@ -122,7 +122,7 @@ class GaussianPair(LocalPair):
             high = np.concatenate([inner - mean, [np.inf]])
             # from the nearer tail, so that nothing cancels
             left, right = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
-            return np.asarray(scipy.special.ndtr(right) - scipy.special.ndtr(left))
+            return np.asarray(ndtr(right) - ndtr(left))
 
         q = masses(0.0)
         return masses(self.s) / q, q

@@ -21,6 +21,7 @@ from dpcheckin.accounting.parameters import (
 from dpcheckin.accounting.types.cases import OthersData, all_at_one_value, with_types
 from dpcheckin.accounting.types.pure import Family, pure_types, variance_of_types
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.quadrature import integral
 
 _FALLEN = 1e-12  # what rounding may leave of a profile where it ends
 _WORTH = 0.97  # of the variance of a report that other types must not exceed to be worth a sum
@@ -86,18 +87,12 @@ class ProfilePair(LocalPair):
     @property
     def second_moment(self) -> float:
         top = math.exp(min(self.local_epsilon, 60.0))
-        from scipy import integrate  # slow to load, and few pairs need it
 
-        value = integrate.quad(
-            lambda x: (
-                math.exp(x) * float(self.profile(np.array([math.exp(x)]))[0] - self.local_delta)
-            ),
-            0.0,
-            math.log(top),
-            limit=400,
-            full_output=1,
-        )[0]
-        return max(2 * float(value), 1e-300)
+        def above(logs: Array) -> Array:
+            ratios = np.exp(logs)
+            return np.asarray(ratios * (self.profile(ratios) - self.local_delta))
+
+        return max(2 * integral(above, 0.0, math.log(top)), 1e-300)
 
 
 def from_atoms(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.pairs import LocalPair, local_pair
 from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.special.hypergeometric import cell_masses
 
 FEW = 6
 BLANKET = (
@@ -241,9 +241,6 @@ class SubsampleRound(ShuffledRound):
         The curve grows with it (an empty seat is replaced by a report of the same mean), so cells
         are counted at their upper end.
         """
-        from scipy import stats  # slow to load, and only colluding clients need it
-
-        draw = stats.hypergeom(self.population, n, k)
         low, high = max(0, k - (self.population - n)), min(k, n)
         people = self.population
         mean = k * n / people
@@ -255,19 +252,15 @@ class SubsampleRound(ShuffledRound):
             {low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high}
         )
         parts, full = [], 0.0
-        for left, right in pairwise(edges):
-            weight = (
-                float(draw.cdf(right) - draw.cdf(left))
-                if right < mean
-                else float(draw.sf(left) - draw.sf(right))
-            )
+        masses = cell_masses(edges, people, n, k)
+        for right, weight in zip(edges[1:], masses, strict=True):
             if right >= n and not self.pair.full_shuffle_proved:
                 full += weight
                 continue
             if right > 0 and weight > 0.0:
                 seats = Seats(right, self.pair, float(n - right), float(n))
-                # differences of cumulative probabilities are good to about 1e-16
-                parts.append((weight + 1e-15, seats))
+                # sums of probabilities that are good to 5e-14 each, where they matter
+                parts.append((weight * (1 + 1e-12) + 1e-15, seats))
         # a sum of independent coins (Vatutin, Mikhailov 1982): Bernstein at 40 deviations and 60
         lost = 1e-38 if (low, high) != (max(0, k - (self.population - n)), min(k, n)) else 0.0
         unprotected = min(full + lost, 1.0)

@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.account import Composition, compose
 from dpcheckin.accounting.brackets import Brackets, is_array
@@ -35,6 +34,7 @@ from dpcheckin.accounting.statements import Adjacency, Bracket, Kind
 from dpcheckin.display import Tabular, axes_for, legend_beside
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.special.normal import ndtr, ndtri
 
 ROUNDING = 1e-13  # far more than what lines between 0 and 1 can be wrong by
 FALSE_POSITIVES = 0.001  # of the row in plain words
@@ -234,7 +234,7 @@ def _below_gaussian(profile: Profile, mu: float, slack: float) -> bool:
     epsilons, values = profile.epsilons, profile.deltas
     x = np.exp(epsilons)
     normal = gaussian_profile_at(mu, epsilons)
-    slopes = -scipy.special.ndtr(-epsilons / mu - mu / 2)
+    slopes = -ndtr(-epsilons / mu - mu / 2)
     allowed = slack * (1.0 - 1e-9)
     if np.any(values > normal * (1.0 - 1e-11) + allowed):
         return False
@@ -276,4 +276,4 @@ def gaussian_false_negatives(mu: float, false_positives: float) -> float:
     if not mu >= 0.0:
         raise InvalidParameter("mu", mu, "0 or more")
     a = probability("false_positives", false_positives)
-    return float(scipy.special.ndtr(scipy.special.ndtri(1.0 - a) - mu))
+    return float(ndtr(ndtri(1.0 - a) - mu))

@@ -22,6 +22,7 @@ from dpcheckin.accounting.parameters import count, positive
 from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.special import binomial, poisson
 
 # where cells of a slot's load begin, in deviations: what lies below the first counts as empty
 _CELLS = (-16.0, -13.0, -11.0, -9.5, -8.0, -7.0, *(0.5 * i - 6.0 for i in range(24)))
@@ -163,12 +164,10 @@ def poisson_load(others: int, rate: float) -> tuple[float, float]:
 
     Returns the mean load of a slot, zero if others are of no use, and the factor.
     """
-    from scipy.special import pdtr  # slow to load, and only windows need it
-
     near = others - np.linspace(0.0, 4.0, 81) * math.sqrt(others)
     means = np.concatenate([near[near > 0.0], others * np.geomspace(1e-3, 1.0, 30)])
     # a bound from below on the probability, a little more than its rounding
-    factors = (1.0 + 1e-9) / pdtr(others, means)
+    factors = (1.0 + 1e-9) / poisson.cdf(others, means)
     loads = means * rate
     variances = factors / (1.0 + 0.75 * loads + loads**2)  # about E 1/(1 + load)^2
     best = int(np.argmin(variances))
@@ -194,9 +193,7 @@ def _shares(load: float) -> Shares:
 
 
 def _poisson_between(mean: float, first: int, after: int) -> float:
-    from scipy.special import pdtr
-
-    return float(pdtr(after - 1, mean) - (pdtr(first - 1, mean) if first else 0.0))
+    return float(poisson.cdf(after - 1, mean) - (poisson.cdf(first - 1, mean) if first else 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,14 +306,12 @@ def typical_averaged_posteriors(
     count("slots", slots)
     if not 0.0 < load_delta < 1.0:
         raise InvalidParameter("load_delta", load_delta, "a number strictly between 0 and 1")
-    from scipy.stats import binom  # slow to load, and only averaged windows need it
-
     tail = load_delta / (2.0 * slots)
-    high = min(population, int(binom.isf(tail, population, 1.0 / slots)))
-    while binom.sf(high, population, 1.0 / slots) > tail:
+    high = min(population, binomial.upper_quantile(tail, population, 1.0 / slots))
+    while binomial.sf(high, population, 1.0 / slots) > tail:
         high += 1
-    low = max(0, int(binom.ppf(tail, population, 1.0 / slots)))
-    while low > 0 and binom.cdf(low - 1, population, 1.0 / slots) > tail:
+    low = max(0, binomial.quantile(tail, population, 1.0 / slots))
+    while low > 0 and binomial.cdf(low - 1, population, 1.0 / slots) > tail:
         low -= 1
     i = np.arange(1, slots + 1, dtype=np.float64)
     rest = float(population - high)

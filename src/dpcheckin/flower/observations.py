@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.normal import ndtri
 
 Floats = NDArray[np.float64]
 FEATURES = ("size", "seconds", "spread", "error")
@@ -75,7 +74,7 @@ class _Strata:
     def scores(self, values: Floats) -> Floats:
         found = np.zeros(len(values))
         for part in self.parts:
-            ranks = rankdata(values[part])
+            ranks = _ranks(values[part])
             found[part] = (ranks - ranks.mean()) / (len(part) + 1)
         return found
 
@@ -90,6 +89,12 @@ class _Strata:
         for part in self.parts:
             found[part] = np.abs(values[part] - np.median(values[part]))
         return found
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks from 1 on; equal values share the mean of theirs."""
+    _, place, ties = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(ties) - 0.5 * (ties - 1))[place])
 
 
 def _features(seen: Sequence[Observation], strata: _Strata) -> dict[str, Floats]:

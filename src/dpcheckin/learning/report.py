@@ -147,7 +147,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         tables=(
             Table("The run", list(rows.items())),
             *_settings(options),
-            versions("torch", "scipy"),
+            versions("torch", "numpy"),
         ),
         bad=epsilon is None,
     )

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import optimize, stats
 
 from dpcheckin.accounting import Kind
 from dpcheckin.display import Tabular
@@ -24,6 +23,8 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import Gaussian, PrivUnit, VectorRandomizer
+from dpcheckin.special.normal import log_ndtr
+from dpcheckin.special.roots import root
 
 LOCAL_EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)
 MOST_ROUNDS = 10_000_000
@@ -45,14 +46,14 @@ def central_signal(epsilon: float, delta: float, population: int) -> float:
 
     def excess(ratio: float) -> float:
         """Delta of shift over noise, less the one allowed."""
-        far, near = stats.norm.logcdf([-epsilon / ratio - ratio / 2, -epsilon / ratio + ratio / 2])
+        far, near = log_ndtr([-epsilon / ratio - ratio / 2, -epsilon / ratio + ratio / 2])
         return float(math.exp(near) - math.exp(epsilon + far)) - delta
 
     high = 1.0
     while excess(high) < 0:
         high *= 2
-    ratio = optimize.brentq(excess, 1e-9, high, xtol=1e-12)
-    return float((population * ratio / 2) ** 2)
+    ratio = root(excess, 1e-9, high, absolute=1e-12)
+    return (population * ratio / 2) ** 2
 
 
 def report_variance(randomizer: VectorRandomizer, dimension: int) -> float:

@@ -16,13 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.stats import binom
-
 from dpcheckin.accounting import CheckInRound, any_pure, compose, guarantee
 from dpcheckin.accounting.account import local_guarantee
 from dpcheckin.accounting.shuffled import ShuffleRound
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special import binomial
 
 RUN = "the run's guarantee"
 LOCAL = "the client's own noise only"
@@ -124,8 +123,8 @@ def shuffler_alone(
     crowd = minimum_batch - (one.population - one.honest)
     if crowd < 2 or not one.pair.pure:
         return local, LOCAL
-    most = int(binom.isf(delta / 2, rounds, one.participation))
-    most += bool(binom.sf(most, rounds, one.participation) > delta / 2 * (1 - 1e-9))
+    most = binomial.upper_quantile(delta / 2, rounds, one.participation)
+    most += bool(binomial.sf(most, rounds, one.participation) > delta / 2 * (1 - 1e-9))
     shuffled = ShuffleRound(crowd, any_pure(one.pair.local_epsilon))
     found = compose([(shuffled, most)]).epsilon(delta / 2).upper
     if found >= local:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
@@ -36,6 +35,9 @@ from dpcheckin.randomizers.base import (
     squared_rows,
 )
 from dpcheckin.randomizers.source import Array, RandomSource
+from dpcheckin.special import sphere
+from dpcheckin.special.gamma import log_beta
+from dpcheckin.special.roots import minimum
 
 if TYPE_CHECKING:
     from dpcheckin.accounting import LocalPair
@@ -45,16 +47,12 @@ _LARGEST_EPSILON = 500.0  # e^ε₀ must stay a finite float with room for produ
 
 def cap_height(measure: float, dimension: int) -> float:
     """The c with P(⟨u, v⟩ ≥ c) = measure ≤ 1/2 for u uniform on the sphere."""
-    if measure == 0.5:
-        return 0.0
-    # ⟨u, v⟩² is Beta(1/2, (d-1)/2); the complement 1 - c² keeps precision for tiny caps.
-    rest = special.betaincinv((dimension - 1) / 2, 0.5, 2 * measure)
-    return math.sqrt(max(0.0, 1.0 - float(rest)))
+    return float(sphere.cap_height(measure, dimension))
 
 
 def cap_moment(height: float, dimension: int) -> float:
     """E[⟨u, v⟩ ; ⟨u, v⟩ ≥ height] for u uniform on the sphere."""
-    log_total = special.betaln(0.5, (dimension - 1) / 2)
+    log_total = log_beta(0.5, (dimension - 1) / 2)
     log_rest = (dimension - 1) / 2 * math.log1p(-height * height) if height < 1 else -math.inf
     return math.exp(log_rest - log_total) / (dimension - 1)
 
@@ -83,10 +81,8 @@ def best_cap(local_epsilon: float, dimension: int) -> float:
     i = int(np.argmin(values))
     if i == len(grid) - 1:
         return 0.5
-    found = optimize.minimize_scalar(
-        loss, bounds=(grid[max(i - 1, 0)], grid[i + 1]), method="bounded", options={"xatol": 1e-10}
-    )
-    return math.exp(float(found.x))
+    found, _ = minimum(loss, float(grid[max(i - 1, 0)]), float(grid[i + 1]), absolute=1e-10)
+    return math.exp(found)
 
 
 @dataclass(frozen=True)
@@ -152,9 +148,8 @@ class _CapRandomizer(SummableRandomizer):
         u, q = source.uniform(inside.shape), self.cap_measure
         upper = np.where(inside, u * q, q + u * (1 - q))  # P(⟨u, v⟩ ≥ cosine)
         tail = np.minimum(upper, 1 - upper)
-        rest = special.betaincinv((self.dimension - 1) / 2, 0.5, 2 * tail)
         signs = np.where(upper < 0.5, 1.0, -1.0)
-        return np.asarray(signs * np.sqrt(np.maximum(0.0, 1 - rest)))
+        return np.asarray(signs * sphere.cap_height(tail, self.dimension))
 
     def _by_cosine(
         self,

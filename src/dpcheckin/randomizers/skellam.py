@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import Randomizer, at_least, positive
 from dpcheckin.randomizers.source import RandomSource
+from dpcheckin.special.bessel import ive
 
 if TYPE_CHECKING:
     from dpcheckin.accounting import LocalPair
@@ -41,7 +41,7 @@ def stochastic_round(values: NDArray[np.float64], source: RandomSource) -> NDArr
 
 def skellam_masses(variance: float, reach: int) -> NDArray[np.float64]:
     """P(noise = j), j = -reach, …, reach: e^{-v} I_j(v) for Poisson means v/2 each."""
-    return np.asarray(special.ive(np.abs(np.arange(-reach, reach + 1)), variance))
+    return ive(np.abs(np.arange(-reach, reach + 1)), variance)
 
 
 @lru_cache(maxsize=64)

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.normal import ndtri
 
 Array = Any
 """A NumPy array or a torch tensor; the few operations used are spelled alike in both."""
@@ -122,7 +122,7 @@ class SecureSource(RandomSource):
 
     def normal(self, shape: tuple[int, ...]) -> Array:
         # Inversion: the two halves are symmetric, so the lower tail's full precision serves both.
-        half = special.ndtri(self.uniform(shape) / 2.0)
+        half = ndtri(self.uniform(shape) / 2.0)
         flips = (self._words((half.size + 63) // 64)).view(np.uint8)
         signs = np.unpackbits(flips)[: half.size].reshape(shape)
         return np.where(signs == 1, half, -half)

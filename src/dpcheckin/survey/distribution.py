@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
@@ -207,9 +206,22 @@ class Quantiles(Distribution):
 
 def non_decreasing(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """The non-decreasing shares nearest to these, within [0, 1], ending at 1."""
-    fitted = np.clip(optimize.isotonic_regression(shares).x, 0.0, 1.0)
+    fitted = np.clip(_pooled(shares), 0.0, 1.0)
     fitted[-1] = 1.0
     return np.asarray(fitted)
+
+
+def _pooled(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest non-decreasing numbers: neighbours in the wrong order get their mean."""
+    pools: list[tuple[float, int]] = []  # mean and size
+    for share in shares.tolist():
+        mean, size = share, 1
+        while pools and pools[-1][0] >= mean:
+            before, count = pools.pop()
+            mean, size = (before * count + mean * size) / (count + size), count + size
+        pools.append((mean, size))
+    means, sizes = zip(*pools, strict=True)
+    return np.repeat(np.array(means), sizes)
 
 
 def _band(

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special import binomial
 
 Figures = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def least_sizes(honest: int, probability: float, parts: int) -> NDArray[np.float
     """
     if probability >= 1.0:
         return np.full(parts, float(honest))
-    return np.full(parts, float(stats.binom.ppf(FAILURE / parts, honest, probability)))
+    return np.full(parts, float(binomial.quantile(FAILURE / parts, honest, probability)))
 
 
 def check_clients(clients: object, population: int, name: str = "clients") -> int:

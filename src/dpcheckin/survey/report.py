@@ -231,6 +231,6 @@ def document(
         tables=(
             Table("The run", list(rows.items())),
             Table(f"How far {_LIARS} can move any figure", moved),
-            versions("scipy"),
+            versions("numpy"),
         ),
     )

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.normal import log_ndtr, ndtr, ndtri
 
 Figures = NDArray[np.float64]
 Moments = Callable[[Figures], tuple[Figures, Figures, Figures]]
@@ -91,7 +91,7 @@ def critical_value(confidence: float, intervals: int = 1) -> float:
     """
     if not 0.0 < confidence < 1.0:
         raise InvalidParameter("confidence", confidence, "strictly between 0 and 1")
-    return float(-special.ndtri((1.0 - confidence) / (2.0 * intervals)))
+    return float(-ndtri((1.0 - confidence) / (2.0 * intervals)))
 
 
 def normal_interval(values: Figures, deviation: Figures, z: float) -> tuple[Figures, Figures]:
@@ -152,8 +152,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """
 
     def lost(mu: float) -> float:
-        first = special.ndtr(-epsilon / mu + mu / 2)
-        return float(first - math.exp(epsilon + special.log_ndtr(-epsilon / mu - mu / 2)))
+        first = ndtr(-epsilon / mu + mu / 2)
+        return float(first - math.exp(epsilon + log_ndtr(-epsilon / mu - mu / 2)))
 
     low, high = 1e-9, 1.0
     while lost(high) < delta:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import mpmath as mp
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from dpcheckin.accounting.certificates import rounding
+from dpcheckin.special.normal import ndtr
 
 STRIKES = np.concatenate([np.geomspace(1e-6, 1e6, 61), [-2.0, -1e-9, 0.0, 1.0]])
 SPREADS = [0.02, 0.3, 1.0, 2.1]

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.certificates.gram import Triple
 from dpcheckin.accounting.certificates.rounding import (
@@ -25,6 +24,7 @@ from dpcheckin.accounting.certificates.rounding import (
     put_lower,
     put_upper,
 )
+from dpcheckin.special.normal import ndtr
 
 REACH = 7.5  # standard deviations kept on both sides; the rest is charged in full
 WIDEST, NARROWEST = 0.7, 0.12  # widths of the slices of one report's first coordinate
@@ -59,7 +59,7 @@ def report_potential(triple: Triple, tilts: Array, points: Array, slicing: float
         if np.any(chosen):
             shift = np.abs(points[chosen]) if is_call else -np.abs(points[chosen])
             result[:, chosen] = slices.expectation(apex, end, shift, is_call)
-    return result + 2 * float(scipy.special.ndtr(-REACH)) * float(minus.max()) * (1 + SUMS)
+    return result + 2 * float(ndtr(-REACH)) * float(minus.max()) * (1 + SUMS)
 
 
 class _Slices:

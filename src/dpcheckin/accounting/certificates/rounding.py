@@ -1,8 +1,8 @@
 """Log-normal option values with one-sided errors: every number here is certified up or down.
 
 A call E(Y - k)₊ and a put E(k - Y)₊ of a log-normal Y with mean 1 are differences of two products
-with the normal distribution function. What is trusted of the floating-point library: `ndtr` is
-right to 1e-13 relative down to -14 and to 1e-12 down to -37 (a test compares it with mpmath);
+with the normal distribution function. What is trusted below: `ndtr` is right to 1e-13 relative down
+to -14 and to 1e-12 down to -37 (it promises less, and a test compares it with mpmath);
 `log`, `exp`, `expm1`, `sqrt` and `cos` are right to four units in the last place. An argument of
 `ndtr` computed with those is off by at most 4e-14 for arguments up to 40, and the distribution
 function moves by a factor of at most exp(40 · 4e-14) < 1 + 2e-12 then; below -37 it is less than
@@ -12,8 +12,9 @@ function moves by a factor of at most exp(40 · 4e-14) < 1 + 2e-12 then; below -
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from dpcheckin.special.normal import ndtr
 
 Array = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ def _terms(strike: Array, spread: float | Array) -> tuple[Array, Array, Array]:
 def call_upper(strike: Array, spread: float | Array) -> Array:
     """Upper bound of E(Y - strike)₊, Y log-normal(-spread²/2, spread²)."""
     k, d, width = _terms(strike, spread)
-    first, second = scipy.special.ndtr(width - d), k * scipy.special.ndtr(-d)
+    first, second = ndtr(width - d), k * ndtr(-d)
     value = first - second + PRODUCT * (first + second) + TINY
     return np.where(strike > 0, value, (1 - strike) * (1 + SUMS))
 
@@ -42,7 +43,7 @@ def call_upper(strike: Array, spread: float | Array) -> Array:
 def put_upper(strike: Array, spread: float | Array) -> Array:
     """Upper bound of E(strike - Y)₊, Y log-normal(-spread²/2, spread²)."""
     k, d, width = _terms(strike, spread)
-    first, second = k * scipy.special.ndtr(d), scipy.special.ndtr(d - width)
+    first, second = k * ndtr(d), ndtr(d - width)
     value = first - second + PRODUCT * (first + second) + TINY
     return np.where(strike > 0, value, 0.0)
 
@@ -50,7 +51,7 @@ def put_upper(strike: Array, spread: float | Array) -> Array:
 def call_lower(strike: Array, spread: float | Array) -> Array:
     """Lower bound of E(Y - strike)₊, Y log-normal(-spread²/2, spread²)."""
     k, d, width = _terms(strike, spread)
-    first, second = scipy.special.ndtr(width - d), k * scipy.special.ndtr(-d)
+    first, second = ndtr(width - d), k * ndtr(-d)
     value = np.maximum(first - second - PRODUCT * (first + second) - TINY, 0.0)
     return np.where(strike > 0, value, (1 - strike) * (1 - SUMS))
 
@@ -58,7 +59,7 @@ def call_lower(strike: Array, spread: float | Array) -> Array:
 def put_lower(strike: Array, spread: float | Array) -> Array:
     """Lower bound of E(strike - Y)₊, Y log-normal(-spread²/2, spread²)."""
     k, d, width = _terms(strike, spread)
-    first, second = k * scipy.special.ndtr(d), scipy.special.ndtr(d - width)
+    first, second = k * ndtr(d), ndtr(d - width)
     value = np.maximum(first - second - PRODUCT * (first + second) - TINY, 0.0)
     return np.where(strike > 0, value, 0.0)
 
@@ -84,6 +85,5 @@ def normal_masses(edges: Array, shift: float) -> Array:
     larger of the two numbers subtracted, so 1e-13 becomes less than 1e-11.
     """
     z = edges - shift
-    ndtr = scipy.special.ndtr
     right, left = ndtr(-z[:-1]) - ndtr(-z[1:]), ndtr(z[1:]) - ndtr(z[:-1])
     return np.asarray(np.where(z[:-1] > 0, right, left))

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy  # its parts load when they are first touched
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
 from dpcheckin.accounting.engine.curves import Curve
@@ -25,6 +24,7 @@ from dpcheckin.accounting.engine.loss import (
     single,
 )
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import fourier
 
 # Mass of the tilted distribution that may fall outside the FFT window, in natural logarithms.
 WINDOW_EXPONENT = 38.0
@@ -175,7 +175,7 @@ def compose(
     if last - first > longest:
         raise WindowTooLong(last - first)
     least = max(last - first + 1, 2 * max(d.reach for d, _ in parts) + 2)
-    size = scipy.fft.next_fast_len(least, True)
+    size = fourier.next_fast_len(least, True)
     first -= (size - (last - first + 1)) // 2
 
     log_spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
@@ -220,7 +220,7 @@ class Factor(NamedTuple):
         signal = np.zeros(size)
         signal[(indices - centre) % size] = tilted
         turns = 2j * math.pi / size * ((centre * np.arange(size // 2 + 1)) % size)
-        spectrum = scipy.fft.rfft(signal) + zero * np.exp(turns)
+        spectrum = fourier.rfft(signal) + zero * np.exp(turns)
         modulus = np.abs(spectrum)
         logs = np.log(np.where(modulus > 1e-300, spectrum, 1e-300))
         error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
@@ -238,7 +238,7 @@ def inverted(log_spectrum: Complex, log_bound: Array, size: int) -> tuple[Array,
         growth < 1.0, np.exp(log_spectrum.real) * np.expm1(growth), np.exp(np.minimum(log_bound, 0))
     )
     per_bin = (2.0 * float(errors.sum()) - float(errors[0])) / size
-    pmf = scipy.fft.irfft(np.exp(log_spectrum), size)
+    pmf = fourier.irfft(np.exp(log_spectrum), size)
     per_bin += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(pmf))
     return pmf, per_bin
 

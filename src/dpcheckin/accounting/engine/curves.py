@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import Array, FloatArray
 from dpcheckin.accounting.engine.seats import Profile, RealPair
+from dpcheckin.special.roots import root
 
 # Curves are widened by this relative amount, far more than the rounding of sums and differences.
 UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
@@ -285,12 +286,10 @@ def crossing(curve: Callable[[float], float], delta: float, most: float, *, up: 
         if high >= most or high >= FURTHEST:
             return most if up else min(high, most)
         high = min(2 * high, most, FURTHEST)
-    from scipy import optimize  # slow to load, and only single rounds need it
-
-    root = float(optimize.brentq(lambda e: curve(e) - delta, 0.0, high, xtol=1e-300, rtol=1e-9))
-    step = 1e-9 * max(root, 1e-300)
+    place = root(lambda e: curve(e) - delta, 0.0, high, relative=1e-9)
+    step = 1e-9 * max(place, 1e-300)
     # step to the safe side of the root until it is one
-    while (curve(root) > delta) if up else (root > 0.0 and curve(root) < delta):
-        root = min(root + step, high) if up else max(root - step, 0.0)
+    while (curve(place) > delta) if up else (place > 0.0 and curve(place) < delta):
+        place = min(place + step, high) if up else max(place - step, 0.0)
         step *= 2
-    return root
+    return place

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.compose import (
@@ -26,6 +25,7 @@ from dpcheckin.accounting.engine.compose import (
     untilted,
 )
 from dpcheckin.accounting.engine.loss import LossDistribution, Tail, single
+from dpcheckin.special import fourier
 
 
 def octaves(counts: Sequence[int]) -> list[list[int]]:
@@ -62,7 +62,7 @@ def repeated(one: LossDistribution, counts: Sequence[int], delta: float) -> Iter
     window = _Window(cumulant, theta, middle)
     ends = {count: window.ends(count, one.step) for count in counts}
     longest = max(last - first + 1 for first, last in ends.values())
-    size = scipy.fft.next_fast_len(max(longest, 2 * one.reach + 2), True)
+    size = fourier.next_fast_len(max(longest, 2 * one.reach + 2), True)
     factor = Factor.of(one, theta, size)
     for count in counts:
         infinite, bounded = unbounded([(mass, count)])

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
 from dpcheckin.accounting.engine.seats import Law, Seats
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import fourier
 
 LONGEST = 1 << 22
 # roots of unity that are worth keeping, of several sizes and of the last one (32 MB)
@@ -143,7 +143,7 @@ class Tilt:
             plain_spread=spread,
             low=low - spread / 2,
             centre=round(mean / step),
-            size=scipy.fft.next_fast_len(size, True) if size <= LONGEST else size,
+            size=fourier.next_fast_len(size, True) if size <= LONGEST else size,
         )
 
 
@@ -199,7 +199,7 @@ class LatticeSums:
         else:
             signal = np.zeros(size)
             signal[(indices - tilt.centre) % size] = weights
-            spectrum = np.asarray(scipy.fft.rfft(signal), np.complex128)
+            spectrum = fourier.rfft(signal)
             each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
         if atom > 0.0:
             spectrum += atom / normaliser * _turns(tilt.centre * np.arange(spectrum.size), size)
@@ -225,7 +225,7 @@ class LatticeSums:
         tilt, size = self._tilt, self._tilt.size
         spectrum = np.zeros(size // 2 + 1, np.complex128)
         spectrum[self._kept] = self._power
-        found = scipy.fft.irfft(spectrum, size)
+        found = fourier.irfft(spectrum, size)
         error = float(self._errors.sum()) + math.exp(-59.0) + 4 * math.exp(-39.0)
         error += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(found))
         first = math.floor(tilt.low / self._step) + 1

@@ -11,9 +11,10 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.special.bessel import ive
+from dpcheckin.special.normal import log_ndtr
 
 _CLOSE = 0.1  # deviations
 _NEAR = 30.0  # beyond, one of the two probabilities is as good as nothing
@@ -36,8 +37,8 @@ def gaussian_profile(distance: float, alpha: FloatArray) -> FloatArray:
 
 def gaussian_profile_at(distance: float, logs: FloatArray) -> FloatArray:
     """The same at alpha = exp(logs), which may be far too large for a double."""
-    first = scipy.special.log_ndtr(distance / 2 - logs / distance)
-    gap = logs + scipy.special.log_ndtr(-distance / 2 - logs / distance) - first
+    first = log_ndtr(distance / 2 - logs / distance)
+    gap = logs + log_ndtr(-distance / 2 - logs / distance) - first
     if distance < _CLOSE:
         near = np.abs(logs) < _NEAR * distance
         gap[near] = _close_gap(distance, logs[near], first[near])
@@ -66,7 +67,7 @@ def _cumulative(variance: float, shift: int) -> tuple[FloatArray, FloatArray, Fl
     """Losses (decreasing) of P = noise + shift against Q = noise, with their running masses."""
     log = math.log(2.0 / SKELLAM_TAIL)
     reach = math.ceil(math.sqrt(2.0 * variance * log) + log) + shift + 1
-    masses = scipy.special.ive(np.abs(np.arange(-reach - shift, reach + shift + 1)), variance)
+    masses = ive(np.abs(np.arange(-reach - shift, reach + shift + 1)), variance)
     p, q = masses[: -shift or None], masses[shift:]  # P(j) = noise(j - shift), Q(j) = noise(j)
     keep = (p > 0.0) & (q > 0.0)
     p, q = p[keep][::-1], q[keep][::-1]

@@ -19,6 +19,7 @@ from dpcheckin.accounting.engine.compose import compose
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.loss import dominated, dominating
 from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.special import binomial
 
 TAIL = 1e-20
 BINS = 192
@@ -62,12 +63,10 @@ def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleC
             np.linspace(mean + core, last, groups // 8),
         ]
     )
-    from scipy.stats import binom  # slow to load, and only sums need it
-
     edges = np.unique(np.clip(np.rint(knots), first - 1, last).astype(np.int64))
     # differences of the nearer tail: those of the other one would lose the digits far out
-    below = np.diff(binom.cdf(edges, population, rate))
-    above = -np.diff(binom.sf(edges, population, rate))
+    lower, upper = binomial.tails(edges, population, rate)
+    below, above = np.diff(lower), -np.diff(upper)
     probability = np.where(edges[1:] < mean, below, above)
     return VisibleCounts(
         low=(edges[:-1] + 1).astype(np.float64),

@@ -12,14 +12,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import betainc, gammaln, xlog1py, xlogy
-from scipy.stats import binom
 
 from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.published import strong_composition
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.special import binomial
+from dpcheckin.special.roots import root
 
 _LARGEST_CLONED = 40.0  # beyond this local epsilon there are no clones to speak of
 _TAIL = 18.0 * math.log(10.0)
@@ -79,27 +78,13 @@ def numerical_delta(local_epsilon: float, reports: int, epsilon: float) -> float
     reach = math.sqrt(2.0 * mean * _TAIL) + 2.0 * _TAIL / 3.0 + 1.0
     low, high = max(0, math.floor(mean - reach)), min(reports - 1, math.ceil(mean + reach))
     c = np.arange(low, high + 1, dtype=np.float64)
-    weight = np.exp(
-        gammaln(reports)
-        - gammaln(c + 1.0)
-        - gammaln(reports - c)
-        + xlogy(c, clone)
-        + xlog1py(reports - 1.0 - c, -clone)
-    )
+    weight = binomial.pmf(c, reports - 1, clone)
     cut = np.floor((c + 1.0) * (alpha * e0 - 1.0) / ((e0 - 1.0) * (1.0 + alpha)))
-    above = _fair_coin_tail(cut, c)  # P(A > cut)
-    above_one_less = _fair_coin_tail(cut - 1.0, c)  # P(A + 1 > cut)
+    above = binomial.sf(cut, c, 0.5)  # P(A > cut)
+    above_one_less = above + binomial.pmf(cut, c, 0.5)  # P(A + 1 > cut)
     p = (e0 * above_one_less + above) / (e0 + 1.0)
     q = (above_one_less + e0 * above) / (e0 + 1.0)
     return float(np.dot(weight, np.maximum(0.0, p - alpha * q))) + 2.0 * math.exp(-_TAIL)
-
-
-def _fair_coin_tail(cut: NDArray[np.float64], count: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P(Bin(count, 1/2) > cut) for integer-valued arrays."""
-    inside = (cut >= 0.0) & (cut < count)
-    first = np.where(inside, cut + 1.0, 1.0)
-    second = np.where(inside, count - cut, 1.0)
-    return np.where(inside, betainc(first, second, 0.5), np.where(cut < 0.0, 1.0, 0.0))
 
 
 @lru_cache(maxsize=512)
@@ -113,13 +98,12 @@ def numerical(local_epsilon: float, reports: int, delta: float) -> float:
     low, high = 0.0, local_epsilon
     if numerical_delta(local_epsilon, reports, 0.0) <= delta:
         return 0.0
-    from scipy.optimize import brentq
 
     def too_much(epsilon: float) -> float:
         return math.log(max(numerical_delta(local_epsilon, reports, epsilon), 1e-300) / delta)
 
     # delta falls about exponentially: its logarithm's secant finds what bisection then confirms
-    guess = float(brentq(too_much, low, high, rtol=2e-8, xtol=1e-300))
+    guess = root(too_much, low, high, relative=2e-8)
     tries = [guess * (1 + 4e-8), guess * (1 - 4e-8)]
     while high - low > 1e-7 * high:
         middle = tries.pop(0) if tries else (low + high) / 2.0
@@ -214,7 +198,7 @@ def composed_check_in(
     if not 0.0 < rate <= 1.0:
         raise InvalidParameter("rate", rate, "above 0 and at most 1")
     tail = delta / (4.0 * rounds)
-    most = min(population, int(binom.isf(tail, population, rate)) + 1)
+    most = min(population, binomial.upper_quantile(tail, population, rate) + 1)
     per_round = min(0.5, delta / (4.0 * rounds) / (most / population))
     starts = math.ceil(smallest_shuffle(local_epsilon, per_round))
     one_round = max(
@@ -246,7 +230,7 @@ def gaussian_check_in(
     """(eps_0, delta_0)-clones (Theorem 3.8), sampling, strong composition; best eps_0 of a grid."""
     distance = 2.0 / noise_multiplier
     budget = delta / (4.0 * rounds)
-    most = min(population, int(binom.isf(budget, population, rate)) + 1)
+    most = min(population, binomial.upper_quantile(budget, population, rate) + 1)
     fraction = most / population
     best = math.inf
     for local_epsilon in np.geomspace(0.05, 16.0, 120):

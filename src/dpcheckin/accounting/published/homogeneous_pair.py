@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft as sfft
 
 from dpcheckin.accounting.engine.arrays import UNIT, FloatArray
 from dpcheckin.accounting.engine.curves import FunctionCurve
@@ -27,6 +26,7 @@ from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.special import fourier
 
 LARGEST_FFT = 1 << 21
 TAIL = 1e-22
@@ -157,11 +157,11 @@ def _mean_law(population: int, terms: int, take: float, shift: float, *, lowered
     masses *= take / float(masses.sum())
     masses[per_one] += 1.0 - take
     low = terms - 12.0 * scatter
-    size = sfft.next_fast_len(int((largest + 26.0 * scatter) / step) + top + 64, True)
+    size = fourier.next_fast_len(int((largest + 26.0 * scatter) / step) + top + 64, True)
     signal = np.zeros(size)
     signal[(np.arange(masses.size) - per_one) % size] = masses  # centred at 1
-    spectrum = sfft.rfft(signal)
-    law = sfft.irfft(np.exp(terms * np.log(np.where(spectrum == 0.0, 1e-300, spectrum))), size)
+    spectrum = fourier.rfft(signal)
+    law = fourier.irfft(np.exp(terms * np.log(np.where(spectrum == 0.0, 1e-300, spectrum))), size)
     first = math.floor((low - terms) / step)
     law = np.roll(law, -first)
     offset = (population - terms) + terms + first * step

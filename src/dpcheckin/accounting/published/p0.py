@@ -21,8 +21,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import comb
-from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
@@ -30,6 +28,7 @@ from dpcheckin.accounting.engine.sampling import refined, visible_counts
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.special import binomial
 
 _POINTS = 4001
 
@@ -72,15 +71,15 @@ def printed_braces(population: int, rate: float, noise: float, order: int) -> fl
     """
     n, g, a = population, rate, order
     others = np.arange(1, n)
-    chance = binom.pmf(others, n - 1, g)
+    chance = binomial.pmf(others, n - 1, g)
     alone = (1.0 - g) ** (n - 1)
     total = (1.0 - g) ** (a - 1) * (a * g - g + 1.0)
     mixed = alone * math.exp(1.0 / noise**2) + _printed_mean(chance, others, 2, noise)
-    total += float(comb(a, 2)) * g**2 * (1.0 - g) ** (a - 2) * mixed
+    total += float(math.comb(a, 2)) * g**2 * (1.0 - g) ** (a - 2) * mixed
     for j in range(3, a + 1):
         mixed = alone * math.exp(j * (j - 1) / (2.0 * noise**2))
         mixed += _printed_mean(chance, others, j, noise)
-        total += 3.0 * float(comb(a, j)) * g ** (a - j) * (1.0 - g) ** j * mixed
+        total += 3.0 * float(math.comb(a, j)) * g ** (a - j) * (1.0 - g) ** j * mixed
     return total
 
 
@@ -91,7 +90,7 @@ def printed_line_12(population: int, rate: float, noise: float, kept: int) -> tu
     """
     others = np.arange(1, population)
     mean = (population - 1) * rate
-    exact = _printed_mean(binom.pmf(others, population - 1, rate), others, 2, noise)
+    exact = _printed_mean(binomial.pmf(others, population - 1, rate), others, 2, noise)
     few = math.exp(-((mean - kept) ** 2) / (2.0 * mean))
     return exact, printed_moment(1, 2, noise) * few + printed_moment(kept + 1, 2, noise)
 

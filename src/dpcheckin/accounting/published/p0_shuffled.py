@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.parameters import count, open_probability, positive, probability
 from dpcheckin.accounting.published import p3, strong_composition
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.special import binomial
 
 
 def lemma_4(values: FloatArray, rate: float, kept: int) -> float:
@@ -52,7 +52,7 @@ def lemma_5(values: FloatArray, rate: float, summed: int) -> float:
     if not mean <= summed:
         raise InvalidParameter("summed", summed, f"at least the mean {mean:g}")
     upto = min(summed, n)
-    exact = float(np.dot(binom.pmf(np.arange(1, upto + 1), n, rate), values[:upto]))
+    exact = float(np.dot(binomial.pmf(np.arange(1, upto + 1), n, rate), values[:upto]))
     if summed >= n or mean == 0.0:
         return exact
     split = summed / mean - 1.0
@@ -184,9 +184,9 @@ def baseline(
     positive("local_epsilon", local_epsilon)
     open_probability("delta", delta)
     budget = delta / (2.0 * rounds)
-    most = min(population, int(binom.isf(budget / 2.0, population, rate)) + 1)
+    most = min(population, binomial.upper_quantile(budget / 2.0, population, rate) + 1)
     fraction = most / population
-    spent = fraction * local_delta + float(binom.sf(most, population, rate))
+    spent = fraction * local_delta + float(binomial.sf(most, population, rate))
     if spent > budget:
         raise OutsideTheorem(
             f"P0's baseline spends {spent:.3g} a round, above the {budget:.3g} there is; "

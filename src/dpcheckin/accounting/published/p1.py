@@ -18,7 +18,6 @@ from functools import wraps
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.parameters import positive
@@ -26,6 +25,7 @@ from dpcheckin.accounting.published import clones
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sampling import wang_subsampled
 from dpcheckin.accounting.renyi.sums import MAX_ORDER, summed_rdp
+from dpcheckin.special import binomial
 
 _WANG_ORDERS = np.arange(2.0, 257.0)
 _ORDERS = np.unique(np.concatenate([np.arange(2.0, 33.0), np.rint(np.geomspace(33.0, 1e4, 80))]))
@@ -64,9 +64,8 @@ def baseline(cell: Cell) -> float:
     True
     """
     d0 = cell.delta**2 if cell.local_delta is None else cell.local_delta
-    count = min(
-        cell.population, int(binom.isf(cell.delta / cell.rounds, cell.population, cell.rate)) + 1
-    )
+    most = binomial.upper_quantile(cell.delta / cell.rounds, cell.population, cell.rate)
+    count = min(cell.population, most + 1)
     fraction = count / cell.population
     shuffled = min(cell.local_epsilon, clones.formula(cell.local_epsilon, count, cell.delta))
     one, _ = clones.subsampled(shuffled, 0.0, fraction)
@@ -107,13 +106,13 @@ def approach_2(cell: Cell) -> float:
 
 def _counts(population: int, rate: float) -> tuple[NDArray[np.int64], FloatArray]:
     """At most 80 visible numbers of check-ins and their probabilities (0 check-ins left out)."""
-    low = max(1, int(binom.ppf(1e-15, population, rate)) - 1)
-    high = min(population, int(binom.isf(1e-15, population, rate)) + 1)
+    low = max(1, binomial.quantile(1e-15, population, rate) - 1)
+    high = min(population, binomial.upper_quantile(1e-15, population, rate) + 1)
     if high - low < 80:
         k = np.arange(low, high + 1)
-        return k, np.asarray(binom.pmf(k, population, rate))
+        return k, np.asarray(binomial.pmf(k, population, rate))
     edges = np.unique(np.linspace(low - 1, high, 81).astype(np.int64))
-    weight = np.diff(binom.cdf(edges, population, rate))
+    weight = np.diff(binomial.cdf(edges, population, rate))
     return edges[1:], np.asarray(weight)
 
 

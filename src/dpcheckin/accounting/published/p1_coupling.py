@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from dpcheckin.accounting.parameters import count, open_probability, positive
 from dpcheckin.accounting.published import clones
 from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.special import binomial
 
 _GROUPS = 72
 _TAIL = 1e-16
@@ -97,12 +97,12 @@ def _groups(n: int, rate: float) -> tuple[list[tuple[int, int, float]], float]:
     others = n - 1
     if others == 0:
         return [(1, 1, 1.0)], 0.0
-    first = 1 + max(0, int(binom.ppf(_TAIL / 2.0, others, rate)) - 1)
-    last = 1 + min(others, int(binom.isf(_TAIL / 2.0, others, rate)) + 1)
-    left_out = float(binom.cdf(first - 2, others, rate) + binom.sf(last - 1, others, rate))
+    first = 1 + max(0, binomial.quantile(_TAIL / 2.0, others, rate) - 1)
+    last = 1 + min(others, binomial.upper_quantile(_TAIL / 2.0, others, rate) + 1)
+    left_out = float(binomial.cdf(first - 2, others, rate) + binomial.sf(last - 1, others, rate))
     if last - first < _GROUPS:
         k = np.arange(first, last + 1)
-        chances = binom.pmf(k - 1, others, rate)
+        chances = binomial.pmf(k - 1, others, rate)
         return [(int(i), int(i), float(w)) for i, w in zip(k, chances, strict=True)], left_out
     # narrow groups where the mass is, wide ones in the tails
     core = 4.0 * math.sqrt(others * rate)
@@ -113,6 +113,6 @@ def _groups(n: int, rate: float) -> tuple[list[tuple[int, int, float]], float]:
         np.linspace(middle[1], last, _GROUPS // 8),
     ]
     edges = np.unique(np.rint(np.concatenate(knots)).astype(int))
-    chances = np.diff(binom.cdf(edges - 1, others, rate))
+    chances = np.diff(binomial.cdf(edges - 1, others, rate))
     ends = zip(edges[:-1], edges[1:], chances, strict=True)
     return [(int(a) + 1, int(b), float(w)) for a, b, w in ends], left_out

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.special import binomial
 
 
 def fixed_window_dummies(population: int, slots: int, check_in_probability: float) -> float:
@@ -110,7 +110,7 @@ def inverse_load(population: int, slots: int) -> float:
     """
     _counts(population, slots)
     load = np.arange(1, population + 1)
-    return float(np.dot(binom.pmf(load, population, 1.0 / slots), 1.0 / load))
+    return float(np.dot(binomial.pmf(load, population, 1.0 / slots), 1.0 / load))
 
 
 def _counts(population: int, slots: int) -> None:

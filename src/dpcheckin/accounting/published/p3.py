@@ -13,13 +13,13 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sampling import wang_subsampled
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special import binomial
+from dpcheckin.special.gamma import log_gamma
 
 
 def upper_rdp(population: int, cohort: int, local_epsilon: float, max_order: int) -> RenyiCurve:
@@ -81,8 +81,8 @@ def _log_tail_sums(max_order: int, per_term: float) -> FloatArray:
     """
     out = np.full(max_order - 1, -np.inf)
     j = np.arange(3, max_order + 1, dtype=np.float64)
-    base = np.log(j) + gammaln(j / 2.0) - gammaln(j + 1.0) + j * per_term
-    log_factorial = gammaln(np.arange(max_order + 1) + 1.0)
+    base = np.log(j) + log_gamma(j / 2.0) - log_gamma(j + 1.0) + j * per_term
+    log_factorial = log_gamma(np.arange(max_order + 1) + 1.0)
     for a in range(3, max_order + 1):
         m = a - 2
         terms = base[:m] + log_factorial[a] - log_factorial[a - 3 :: -1][:m]
@@ -105,7 +105,7 @@ def lower_rdp(population: int, cohort: int, local_epsilon: float, max_order: int
     low = max(0, math.floor(cohort * p - spread))
     high = min(cohort, math.ceil(cohort * p + spread))
     m = np.arange(low, high + 1, dtype=np.float64)
-    weight = binom.pmf(m, cohort, p)
+    weight = binomial.pmf(m, cohort, p)
     x = (1.0 / population) * (e0 - 1.0 / e0) * (m - cohort * p)
     log_ratio = np.log1p(x)
     orders = np.arange(2, max_order + 1, dtype=np.float64)

@@ -24,13 +24,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sampling import wang_subsampled
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special import binomial
+from dpcheckin.special.gamma import log_gamma
 
 SUBSAMPLED_ORDERS = 60
 
@@ -131,7 +131,7 @@ def _mean_log_excess(term: FloatArray, count: int) -> FloatArray:
 def _by_recurrence(term: FloatArray, count: int) -> FloatArray:
     top = term.size - 1
     n = float(count)
-    log_factorial = gammaln(np.arange(top + 1) + 1.0)
+    log_factorial = log_gamma(np.arange(top + 1) + 1.0)
     k = np.arange(1, top + 1, dtype=np.float64)
     base = -log_factorial[1:] - k * math.log(n)
     lead = k * (n + 1.0)
@@ -151,7 +151,7 @@ def _merge(one: FloatArray, other: FloatArray, share: float) -> FloatArray:
     if share == 1.0:
         return one
     top = one.size - 1
-    log_factorial = gammaln(np.arange(top + 1) + 1.0)
+    log_factorial = log_gamma(np.arange(top + 1) + 1.0)
     i = np.arange(top + 1, dtype=np.float64)
     weight_one = i * math.log(share) - log_factorial
     weight_other = i * math.log1p(-share) - log_factorial
@@ -203,7 +203,7 @@ def equation_17_moment(population: int, rate: float, noise_multiplier: float, or
     """
     total = 0.0
     for k in range(1, population + 1):
-        chance = float(binom.pmf(k, population, rate))
+        chance = float(binomial.pmf(k, population, rate))
         curve = subsampled_rdp(rate, k, noise_multiplier)
         total += chance * math.exp((order - 1.0) * float(curve.epsilons[order - 2]))
     return total

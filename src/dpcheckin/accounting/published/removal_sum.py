@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
@@ -37,6 +36,7 @@ from dpcheckin.accounting.engine.sampling import reach, refined
 from dpcheckin.accounting.parameters import count, positive
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.special import binomial
 
 _TAIL = 1e-20
 MOST_COUNTS = 20_000
@@ -93,8 +93,8 @@ def curves(
             "replacement curves (DistributedRound) are grouped and have no such limit"
         )
     k = np.arange(first, last + 2)  # the target makes one more
-    here = binom.pmf(k, others, rate)  # b_k
-    before = binom.pmf(k - 1, others, rate)  # b_{k-1}
+    here = binomial.pmf(k, others, rate)  # b_k
+    before = binomial.pmf(k - 1, others, rate)  # b_{k-1}
     shift = distance / (noise_multiplier * np.sqrt(np.maximum(k, 1)))
     odds = (population - k) * rate / (np.maximum(k, 1) * (1.0 - rate))  # b_k / b_{k-1}
     seats = [(float(s), float(b), float(p), float(o), int(i))

@@ -11,9 +11,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import gammaln
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.gamma import log_gamma
 
 
 def closed_form(epsilon: float, rounds: int, slack: float) -> float:
@@ -61,7 +61,7 @@ def optimal(epsilon: float, rounds: int, slack: float) -> float:
     loss = (rounds - 2.0 * i) * epsilon
     positive = loss > 0.0
     i, loss = i[positive], loss[positive]
-    choose = gammaln(rounds + 1.0) - gammaln(i + 1.0) - gammaln(rounds - i + 1.0)
+    choose = log_gamma(rounds + 1.0) - log_gamma(i + 1.0) - log_gamma(rounds - i + 1.0)
     total = rounds * np.logaddexp(0.0, epsilon)
     p = np.cumsum(np.exp(choose + (rounds - i) * epsilon - total))
     log_q = np.logaddexp.accumulate(choose + i * epsilon - total)

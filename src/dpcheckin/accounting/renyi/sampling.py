@@ -9,11 +9,11 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special.gamma import log_gamma
 
 
 def wang_subsampled(base: RenyiCurve, fraction: float, epsilon_infinity: float) -> RenyiCurve:
@@ -47,11 +47,7 @@ def _log_binomials(count: int) -> FloatArray:
     """log C(a, j) for a and j in 2 .. count + 1, minus infinity where j exceeds a."""
     a = np.arange(2.0, count + 2.0)[:, None]
     j = np.arange(2.0, count + 2.0)[None, :]
-    inside = (
-        scipy.special.gammaln(a + 1.0)
-        - scipy.special.gammaln(j + 1.0)
-        - scipy.special.gammaln(np.maximum(a - j, 0.0) + 1.0)
-    )
+    inside = log_gamma(a + 1.0) - log_gamma(j + 1.0) - log_gamma(np.maximum(a - j, 0.0) + 1.0)
     table = np.where(j <= a, inside, -np.inf)
     table.setflags(write=False)
     return np.asarray(table)

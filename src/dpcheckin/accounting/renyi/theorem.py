@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
 
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
@@ -19,6 +18,7 @@ from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.accounting.rounds import Round
 from dpcheckin.display import needed
 from dpcheckin.errors import OutsideTheorem
+from dpcheckin.special.gamma import log_sum
 
 DEFAULT_ORDERS = tuple(
     float(x)
@@ -51,8 +51,8 @@ def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
         for weight, atoms in curve.upper_atoms:
             p, losses, scale = atoms.p, atoms.losses, math.log(weight)
             middle = 1.0 - float(np.sum(p * (1 + np.exp(-losses))))
-            terms.append(scale + float(special.logsumexp((order - 1) * losses, b=p)))
-            terms.append(scale + float(special.logsumexp(-order * losses, b=p)))
+            terms.append(scale + log_sum((order - 1) * losses, p))
+            terms.append(scale + log_sum(-order * losses, p))
             terms.append(scale + math.log(max(middle, 1e-300)))
             # what was left out loses at most the local epsilon
             lost = math.log(2 * max(atoms.corner, 1e-300))
@@ -62,7 +62,7 @@ def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
         terms.append(math.log(silent))
         if curve.unprotected > 0.0:
             terms.append(math.log(curve.unprotected) + (order - 1) * pair.local_epsilon)
-        out.append(max(float(special.logsumexp(terms)), 0.0) / (order - 1))
+        out.append(max(log_sum(terms), 0.0) / (order - 1))
     return np.array(out)
 
 

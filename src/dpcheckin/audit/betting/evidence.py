@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special import binomial
 
 FloatArray = NDArray[np.float64]
 
@@ -228,14 +229,10 @@ def clopper_pearson_epsilon(counts: Counts, delta: float, confidence: float) -> 
     >>> clopper_pearson_epsilon(Counts.plain(0, 900, 0, 100), 1e-3, 0.99) > 4
     True
     """
-    from scipy import stats  # slow to import, and for comparison only
-
     needed_capital(confidence)
     miss, n = (1.0 - confidence) / 2, counts.pairs
     if n == 0 or counts.first == 0:
         return 0.0
-    least = float(stats.beta.ppf(miss, counts.first, n - counts.first + 1))
-    most = 1.0
-    if counts.second < n:
-        most = float(stats.beta.ppf(1.0 - miss, counts.second + 1, n - counts.second))
+    least = binomial.least_probability(counts.first, n, miss)
+    most = binomial.largest_probability(counts.second, n, miss)
     return max(0.0, math.log((least - delta) / most)) if least > delta else 0.0

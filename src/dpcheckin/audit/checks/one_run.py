@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit.betting.evidence import needed_capital
@@ -22,6 +21,7 @@ from dpcheckin.audit.finding import Verdict
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import DistributedCheckIn
 from dpcheckin.randomizers import Gaussian
+from dpcheckin.special import binomial
 
 _ENOUGH = 0.3  # of what right guesses only would show; one run of a sound system shows about half
 
@@ -42,9 +42,9 @@ def p_value(canaries: int, guesses: int, right: int, epsilon: float, delta: floa
     if not 0 <= right <= guesses <= canaries:
         raise InvalidParameter("right", right, f"0 to guesses = {guesses} ≤ canaries = {canaries}")
     bias = 1.0 / (1.0 + math.exp(-epsilon))
-    tail = float(stats.binom.sf(right - 1, guesses, bias))
+    tail = float(binomial.sf(right - 1, guesses, bias))
     # δ may move a few canaries: the worst number i of them shifts the count from right - i
-    masses = np.cumsum(stats.binom.pmf(np.arange(right - 1, -1, -1), guesses, bias))
+    masses = np.cumsum(binomial.pmf(np.arange(right - 1, -1, -1), guesses, bias))
     shift = float(np.max(masses / np.arange(1, right + 1), initial=0.0))
     return min(1.0, tail + 2 * canaries * delta * shift)
 

@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from scipy import stats
-
 from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit.tables.mutants import Mutant, mutants
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.special import binomial
 
 Progress = Callable[[float, str], None]
 
@@ -50,8 +49,7 @@ class Row:
         """Detection probability that is shown with 95% confidence (Clopper and Pearson)."""
         if self.caught == 0:
             return 0.0
-        missed = self.repetitions - self.caught
-        return float(stats.beta.ppf(0.05, self.caught, missed + 1))
+        return binomial.least_probability(self.caught, self.repetitions, 0.05)
 
     @property
     def false_alarms(self) -> float:
@@ -82,7 +80,7 @@ def most_likely(seen: int, of: int) -> float:
     >>> round(most_likely(0, 299), 4)
     0.01
     """
-    return 1.0 if seen >= of else float(stats.beta.ppf(0.95, seen + 1, of - seen))
+    return binomial.largest_probability(seen, of, 0.05)
 
 
 def measure(

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import sdot
 
 from dpcheckin.randomizers import (
     CategoryRandomizer,
@@ -216,8 +215,8 @@ class _VectorSum:
     def take(self, payload: bytes) -> None:
         partial = self._partial
         row = np.frombuffer(payload, "<f4", partial.size, PAYLOAD_HEAD_BYTES)  # a token may follow
-        # BLAS itself: it neither warns of NaN nor of overflow, and both fail the comparison
-        if not self._squares[0] <= sdot(row, row) <= self._squares[1]:
+        # of NumPy's products the one that warns neither of NaN nor of overflow; both fail here
+        if not self._squares[0] <= np.vdot(row, row) <= self._squares[1]:
             raise Malformed("not a vector this randomizer can report")
         np.add(partial, row, partial)
         self._rows += 1

@@ -11,8 +11,6 @@ import threading
 from functools import lru_cache
 from typing import Any
 
-from scipy.special import bdtr
-
 from dpcheckin.service.analyzer.batches import COPY
 from dpcheckin.service.analyzer.ledger import Ledger
 from dpcheckin.service.analyzer.state import AnalyzerState
@@ -20,6 +18,7 @@ from dpcheckin.service.analyzer.tokens import FORGED, SPENT
 from dpcheckin.service.influence import influence
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.documents import OCTETS
+from dpcheckin.special import binomial
 
 _PREFIX = "dpcheckin_analyzer_"
 _BAND = 0.005  # a round lies below or above the band with this probability each
@@ -35,20 +34,9 @@ def expected(present: int, chance: float) -> dict[str, float]:
     """
     return {
         "mean": present * chance,
-        "low": _quantile(present, chance, _BAND),
-        "high": _quantile(present, chance, 1 - _BAND),
+        "low": binomial.quantile(_BAND, present, chance),
+        "high": binomial.quantile(1 - _BAND, present, chance),
     }
-
-
-def _quantile(trials: int, chance: float, level: float) -> int:
-    low, high = -1, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        if bdtr(middle, trials, chance) >= level:
-            high = middle
-        else:
-            low = middle
-    return high
 
 
 def _total(ledger: Ledger) -> dict[str, Any] | None:

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.special.gamma import log_beta
+from dpcheckin.special.sphere import cap_height
 
 _NODES = 20
 _FAR = 45.0  # beyond exp(-_FAR) of its first value the integrand is bounded, not integrated
@@ -147,9 +148,8 @@ def height_bounds(dimension: int, measure: float) -> Measure | None:
     if measure >= 0.5:
         return None
     power = (dimension - 1) / 2
-    rest = float(scipy.special.betaincinv(power, 0.5, 2 * measure))
-    guess = min(math.sqrt(max(1.0 - rest, 1e-16 / power)), 1 - 1e-14)
-    log_density = float(scipy.special.betaln(0.5, power))
+    guess = min(max(float(cap_height(measure, dimension)), 1e-8 / math.sqrt(power)), 1 - 1e-14)
+    log_density = log_beta(0.5, power)
     for _ in range(4):  # of Newton's method: the inverse loses the digits of small heights
         found = overlap(dimension, guess, 0.0)
         slope = math.exp((power - 1) * _log_rest(guess) - log_density)

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
 from dpcheckin.accounting.engine.loss import NO_ATOMS, Atoms
 from dpcheckin.accounting.engine.seats import Law, Seats
+from dpcheckin.special import fourier
 
 MOST_COUNTED = 10_000  # strong reports; of more than these the number tells nothing more
 LONGEST = 1 << 23
@@ -99,9 +99,7 @@ class _Sums:
         self._spread = math.sqrt(self._count * (self._strong * self._high**2 + weak * self._low**2))
         reach = self._reach(weak)
         self._wrapped = 0.0 if reach >= self._count * self._high else 2 * math.exp(-_BOX)
-        self.size = (
-            int(scipy.fft.next_fast_len(int(2 * reach) + 2, True)) if reach < LONGEST else 2**62
-        )
+        self.size = fourier.next_fast_len(int(2 * reach) + 2, True) if reach < LONGEST else 2**62
 
     def _reach(self, weak: float) -> float:
         """A sum that is exceeded with probability at most exp(-_BOX), by Chernoff's bound."""
@@ -144,7 +142,7 @@ class _Sums:
             value[alive], error = self._cell(
                 places[alive], high[alive], other[alive], counts, chances
             )
-        found = scipy.fft.irfft(np.conj(value), self.size)
+        found = fourier.irfft(np.conj(value), self.size)
         norm = float(np.linalg.norm(found))
         left_out = (self._wrapped + math.exp(-_BOX)) * 2 * self._e0
         error = 2 * error / self.size + 2 * FFT_LEVEL * math.log2(self.size) * norm + left_out

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
+from dpcheckin.special import fourier
 
 _BLOCK = 8  # its square is the number of points that are kept out of an FFT,
 _LITTLE = 0.01  # unless all together weigh less than this
@@ -89,7 +89,7 @@ class LatticeMasses:
         if size > 4 * (weights.size + last):
             return self._few_frequencies(weights, size, last)
         signal = np.bincount(np.arange(self.first, self.first + weights.size) % size, weights, size)
-        spectrum = np.conj(scipy.fft.rfft(signal))
+        spectrum = np.conj(fourier.rfft(signal))
         places = np.arange(last + 1) % size
         turned = 2 * places > size
         found = spectrum[np.where(turned, size - places, places)]
@@ -105,8 +105,8 @@ class LatticeMasses:
         """
         chirps = _Chirps.of(size, weights.size, last)
         length = chirps.spectrum.size
-        turned = scipy.fft.fft(weights * chirps.points, length)
-        found = scipy.fft.ifft(turned * chirps.spectrum)[: last + 1] * chirps.frequencies
+        turned = fourier.fft(weights * chirps.points, length)
+        found = fourier.ifft(turned * chirps.spectrum)[: last + 1] * chirps.frequencies
         if self.first:
             found *= _half_turns(2 * self.first * np.arange(last + 1), size)
         # two transforms are multiplied (Cauchy-Schwarz), the product transformed back; angles
@@ -131,11 +131,11 @@ class _Chirps:
         squares = np.arange(max(points, last + 1)) ** 2
         turns = _half_turns(squares, size)
         # place -m of a circle is place length - m: where j - n is below zero
-        length = scipy.fft.next_fast_len(points + last)
+        length = fourier.next_fast_len(points + last)
         chirp = np.zeros(length, dtype=np.complex128)
         chirp[: last + 1] = np.conj(turns[: last + 1])
         chirp[length - points + 1 :] = np.conj(turns[points - 1 : 0 : -1])
-        return _Chirps(turns[:points], turns[: last + 1], scipy.fft.fft(chirp))
+        return _Chirps(turns[:points], turns[: last + 1], fourier.fft(chirp))
 
 
 def _half_turns(counts: NDArray[np.int64], size: int) -> Complex:

@@ -27,6 +27,7 @@ from dpcheckin.accounting.engine.arrays import UNIT, Array, Complex
 from dpcheckin.accounting.engine.seats import Law, Seats
 from dpcheckin.accounting.engine.typed.laws import SeatLaw, Types
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special.fourier import next_fast_len
 
 # Laplace noise that every sum may have, in deviations of the sum: 2e-4 of its variance
 FREE_NOISE = 0.01
@@ -117,8 +118,6 @@ def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _L
     # a period too short makes the bound looser, never wrong
     period = max(26.0 / chosen, 10.0 * deviation, 1.5 * furthest)
     if widest > 0.0:
-        from scipy.fft import next_fast_len
-
         # laws on a lattice have long tails, whose aliases a tilt makes large
         period = next_fast_len(math.ceil(2 * period / widest), True) * widest
     answer = _answer(seats, types, threshold, chosen, float(exponents[at]))
