@@ -111,9 +111,9 @@ class Fight:
         allowed = self.promise * (1.0 + slack) + ABSOLUTE + 1e-6 * self.arena.error
         for i, j in np.argwhere(~(truth <= allowed[:, None]))[:20]:
             self.tally.crossings.append(
-                f"promised {self.promise[i]:.15g} at epsilon {self.epsilons[i]!r}, true "
+                f"promised {self.promise[i]:.15g} at epsilon {float(self.epsilons[i])!r}, true "
                 f"{truth[i, j]:.15g}\n    {self.arena.text}\n    arena = {self.arena!r}\n"
-                f"    arena.truths({genes.text(int(j))}, np.exp([{self.epsilons[i]!r}]))"
+                f"    arena.truths({genes.text(int(j))}, np.exp([{float(self.epsilons[i])!r}]))"
             )
 
     def _keep(self, ratio: Array, genes: Genes) -> None:
@@ -216,7 +216,8 @@ def two_rounds(rng: Random, fight: Fight, promise: Promise, most: int = 700) -> 
             fight.tally.twice += 1
             if not true <= bound * (1.0 + RELATIVE + arena.error) + ABSOLUTE:
                 fight.tally.crossings.append(
-                    f"two rounds: promised {bound:.15g} at epsilon {epsilon!r}, true {true:.15g}\n"
+                    f"two rounds: promised {bound:.15g} at epsilon {float(epsilon)!r}, "
+                    f"true {true:.15g}\n"
                     f"    first: arena = {arena!r}\n    {joined(best.genes).text(i)}\n"
                     f"    second: the best of {[g.text(0) for g in best.genes]}"
                 )

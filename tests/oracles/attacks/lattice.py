@@ -61,11 +61,18 @@ class _Lattice:
                 return np.fft.rfft(np.roll(on, -(self.points // 2)))
         return np.fft.rfft(np.zeros(self.points))
 
-    def excess(self, total: Transform, shift: float) -> float:
-        """E (sum + shift)+; what a transform gets wrong by rounding is far below 1e-12."""
+    def excess(self, total: Transform, shift: float, seats: int) -> float:
+        """E (sum + shift)+ of so many seats, less what rounding can add to it.
+
+        A transform of masses is wrong by at most log2(points) units of rounding of its norm, a
+        product of factors within the unit circle by the sum of their errors; masses are wrong by
+        as much in the Euclidean norm, and the expectation by that times the positions' norm.
+        """
         mass = np.roll(np.fft.irfft(total, self.points), self.points // 2)
         position = (np.arange(self.points) - self.points // 2) * self.step + shift
-        return float(mass @ np.maximum(position, 0.0))
+        position = np.maximum(position, 0.0)
+        wrong = 2.0**-52 * (seats + 1) * np.log2(self.points)
+        return max(float(mass @ position) - wrong * float(np.linalg.norm(position)), 0.0)
 
 
 def _power(base: Transform, exponent: int) -> Transform:
@@ -82,10 +89,6 @@ def _power(base: Transform, exponent: int) -> Transform:
 class OnLattice(Seated):
     """Seats of continuous reports, in excess of what an empty seat is worth."""
 
-    @property
-    def error(self) -> float:
-        return 1e-6  # so that figures of 1e-12 and less are left alone
-
     def labelled(self, a: Array, b: Array, laws: Array, counts: Array, alpha: float) -> float:
         held, n = np.flatnonzero(counts), self.crowd.n
         each = []
@@ -98,9 +101,9 @@ class OnLattice(Seated):
         seat = [lattice.below(one) for one in each]
         if len(held) == 1:  # all others alike: n seats, and it is the truth
             if self.cohort:
-                return lattice.excess(_power(seat[0], self.cohort), shift) / n
+                return lattice.excess(_power(seat[0], self.cohort), shift, n) / n
             lazy = self.rate * seat[0] + (1.0 - self.rate)
-            return lattice.excess(_power(lazy, n), shift) / n
+            return lattice.excess(_power(lazy, n), shift, n) / n
         if self.cohort:
             return 0.0  # different values in a cohort: left to enumeration
         # 1/(n - k) is the integral of s^(n-k-1): a polynomial, so that few nodes are exact
@@ -111,4 +114,4 @@ class OnLattice(Seated):
             for one, count in zip(seat, counts[held], strict=True):
                 product *= _power(self.rate * one + (1.0 - self.rate) * s, int(count))
             total += weight * product
-        return lattice.excess((1.0 - self.rate) * total, shift)
+        return lattice.excess((1.0 - self.rate) * total, shift, n)

@@ -134,6 +134,16 @@ def test_the_lattice_agrees_with_every_atom(who: tuple[int, ...]) -> None:
         assert (fine <= true * (1 + 1e-9)).all() and (fine >= 0.97 * true).all()
 
 
+def test_rounding_on_the_lattice_is_not_taken_for_truth() -> None:
+    """Laplace reports at an epsilon where delta is below 1e-16 (binary response: 1.17e-17)."""
+    crowd = noisy.Laplace(30, 3.006319630943759, 2, along=200)
+    genes = crowd.draw(np.random.default_rng(3), 1)
+    genes.points[0, :, 0] = 1.0, -1.0
+    genes.who[:] = 1
+    arena = lattice.OnLattice(crowd, 0.2603441460814121)
+    assert arena.truths(genes, np.exp([2.307472788830065]))[0, 0] <= 1.17e-17
+
+
 def test_many_clients_alike_are_enumerated() -> None:
     crowd = pure.Response(30, 1.4, 3)
     genes = crowd.draw(np.random.default_rng(4), 4)
