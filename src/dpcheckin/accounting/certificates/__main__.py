@@ -19,7 +19,7 @@ from dpcheckin.accounting.certificates.table import (
 )
 
 STEPS = 64  # diameters are 2^(k/64): neighbours differ by 1.1%
-CLOSE_STEPS = 128  # and 2^(k/128) of the claims with close types, from 1 to 2
+CLOSE_STEPS, FIRST_CLOSE = 128, 16  # close types: 2^(k/128) from 1.09 on, below it fails
 
 
 def main() -> int:
@@ -70,7 +70,9 @@ def _make(smallest: float, largest: float, every: int, table: Path) -> int:
 def _proposals(every: int) -> list[Claim]:
     """What is worth proving, by diameter: claims for all α, and those with close types."""
     wide = [2.0 ** (k / STEPS) for k in range(-8 * STEPS, STEPS + 1) if k % every == 0]
-    close = [2.0 ** (k / CLOSE_STEPS) for k in range(1, CLOSE_STEPS + 1) if k % every == 0]
+    close = [
+        2.0 ** (k / CLOSE_STEPS) for k in range(FIRST_CLOSE, CLOSE_STEPS + 1) if k % every == 0
+    ]
     return [*map(proposal, wide), *map(close_proposal, close)]
 
 

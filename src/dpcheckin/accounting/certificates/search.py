@@ -29,17 +29,17 @@ _SCALES = {
     2.0: 54.0,
 }
 # The same for claims whose types are hardly wider than the reports: more noise leaves them room.
-_CLOSE_SCALES = {1.0: 4.2, 1.25: 7.5, 1.5: 14.0, 1.75: 27.0, 2.0: 65.0}
+_CLOSE_SCALES = {1.0: 4.2, 1.25: 8.0, 1.5: 15.0, 1.75: 30.0, 2.0: 72.0}
 
 
 def close_proposal(diameter: float) -> Claim:
-    """The claim with types 0.7% wider than the reports, for diameters in (1, 2].
+    """The claim with types 0.7% wider than the reports, for diameters from 1.09 to 2.
 
     It holds for α up to 1.17 only: where three thousand check in, all that many small reports lose
     together lies there. Further out α asks for wider types.
     """
     smoothing = _interpolated(_CLOSE_SCALES, diameter)
-    return Claim(diameter, diameter * 1.007, smoothing, 1e-12, (0.0, 80 / 1024), slicing=0.25)
+    return Claim(diameter, diameter * 1.007, smoothing, 1e-12, (0.0, 80 / 1024), 0.14, 0.25)
 
 
 def proposal(diameter: float) -> Claim:

@@ -100,8 +100,8 @@ def _one_low_cell(tails: Tails, step: float, top: int) -> MergedLaw:
             break
         step *= 0.995 * mean / bottom
         above, mean = filled(step)
-    if mean < bottom:
-        raise NumericalFailure("no step of a lattice suits these reports")
+    if not 0.0 <= mean - bottom <= 0.02:
+        step, above, mean = _halved(filled, step, bottom)
     masses = np.zeros(bottom + top + 1)
     masses[bottom:] = above
     # the smallest of those above go to the low cell until its mean is on its node
@@ -116,6 +116,34 @@ def _one_low_cell(tails: Tails, step: float, top: int) -> MergedLaw:
             break
     masses[0] += low
     return MergedLaw(step, bottom, masses)
+
+
+def _halved(
+    filled: Callable[[float], tuple[Array, float]], step: float, bottom: int
+) -> tuple[float, Array, float]:
+    """A step whose low cell has a mean of at least `bottom` steps and hardly more.
+
+    For steps that jump to and fro about it. The smaller the step, the larger that mean in steps.
+    """
+    large = small = step
+    above, mean = filled(small)
+    for _ in range(8):
+        if mean >= bottom:
+            break
+        large, small = small, 0.8 * small
+        above, mean = filled(small)
+    if mean < bottom:
+        raise NumericalFailure("no step of a lattice suits these reports")
+    for _ in range(12):
+        if mean - bottom <= 0.02:
+            break
+        middle = 0.5 * (small + max(large, 1.05 * small))
+        tried = filled(middle)
+        if tried[1] >= bottom:
+            small, (above, mean) = middle, tried
+        else:
+            large = middle
+    return small, above, mean
 
 
 def _from_above(tails: Tails, step: float, top: int, masses: Array) -> float:
