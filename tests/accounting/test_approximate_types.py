@@ -71,7 +71,7 @@ def test_no_report_exceeds_the_types_by_more_than_the_violation() -> None:
         if not 0.0 < delta < 1.0:
             continue
         for alpha in (1.0, 1 + 0.1 * (e - 1), 1 + 0.6 * (e - 1)):
-            types = pure.any_approximate(epsilon, delta)(alpha - 1.0)
+            types = pure.with_delta(pure.any_pure(epsilon), epsilon, delta)(alpha - 1.0)
             if types is not None:
                 lacks = _shortage(rows, e, alpha)
                 assert lacks <= types.violation + 1e-12
@@ -104,7 +104,7 @@ def test_a_large_delta_leaves_the_worst_law() -> None:
 def test_what_delta_adds_is_at_least_the_part_that_nothing_hides() -> None:
     for epsilon in (0.1, 1.0, 5.0):
         for rise in (0.0, 0.05):
-            types = pure.any_approximate(epsilon, 1e-3)(rise)
+            types = pure.with_delta(pure.any_pure(epsilon), epsilon, 1e-3)(rise)
             assert types is not None
             assert 2e-3 * (1 + rise) < types.violation
 

@@ -135,3 +135,32 @@ def test_noise_a_fifth_too_small_is_refused(local_epsilon: float, rise: float) -
         orders = [(third, [(0.5, first), (0.5, second)])]
     assert all(smoothing_suffices(low, high, found.smoothing) for low, high in orders)
     assert not all(smoothing_suffices(low, high, 0.8 * found.smoothing) for low, high in orders)
+
+
+@pytest.mark.parametrize("local_epsilon", [0.6, 0.67, math.log(2.0), 0.72, 0.78, 0.86])
+@pytest.mark.parametrize("rise", [0.0, 0.01, 0.08])
+def test_wider_types_near_two_are_above_every_type(local_epsilon: float, rise: float) -> None:
+    known = pure.any_pure_near_two(local_epsilon)
+    assert known is not None
+    types = known(rise)
+    assert types is not None
+    assert types.laws[0].variance > pure.variance_of_types(local_epsilon)
+    two, three = pure.symbols(local_epsilon, 2), pure.symbols(local_epsilon, 3)
+    weights = [(w / 20, 1 - w / 20) for w in range(21)] if len(types.laws) == 2 else [(1.0,)]
+    for law in (two.at_first(rise), two.at_second(rise), three.at_third(rise)):
+        mixtures = [list(zip(some, types.laws, strict=True)) for some in weights]
+        # a hair more noise than the least: weights of the test are not those of the search
+        assert any(smoothing_suffices(law, mix, 1.1 * types.smoothing) for mix in mixtures)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("local_epsilon", [0.62, math.log(2.0), 0.75, 0.8])
+@pytest.mark.parametrize(
+    ("crowd", "most"), [((60_000, 1 / 30, 200), 1.02), ((3_000, 0.1, 5), 1.04)]
+)
+def test_near_two_little_is_lost(
+    local_epsilon: float, crowd: tuple[int, float, int], most: float
+) -> None:
+    population, rate, rounds = crowd
+    run = [(CheckInRound(population, rate, any_pure(local_epsilon)), rounds)]
+    upper, lower = compose(run).epsilon(1e-6).upper, lower_bound(run, 1e-6).epsilon.lower
+    assert lower <= upper <= most * lower

@@ -16,6 +16,10 @@ from dpcheckin.accounting.engine.typed.curve import TypesAt
 from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
 from dpcheckin.accounting.engine.typed.smoothing import least_smoothing
 
+_WEIGHTS, _FEW_WEIGHTS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.3, 0.7), (0.45,)  # of B beside A
+_NEAR_TWO = 1.8, 2.4  # of e0
+_STRETCHES = 0.005, 0.01, 0.025, 0.05
+_CROWD = 600.0  # reports for which wider types and more noise are weighed against each other
 _ROUNDED_UP = 1 + 1e-12  # of a few products and quotients
 
 PureTypesAt = Callable[[float], Types | None]
@@ -118,11 +122,46 @@ def any_pure(local_epsilon: float) -> PureTypesAt:
     two, three = symbols(local_epsilon, 2), symbols(local_epsilon, 3)
     if math.exp(local_epsilon) > 2.0:
         return _third_alone(two, three)
-    kept = _Smoothed(0.1 * math.expm1(local_epsilon))
+    return _first_and_second(two, three)
+
+
+def any_pure_near_two(local_epsilon: float) -> PureTypesAt | None:
+    """The same for e0 near 2, where no type has a much larger variance: types a little wider.
+
+    Wider about their mean they are larger in convex order, and leave room for less noise.
+
+    Args:
+        local_epsilon: Logarithm of the ratio e0; None where it is not near 2.
+    """
+    if not _NEAR_TWO[0] < math.exp(local_epsilon) < _NEAR_TWO[1]:
+        return None
+    two, three = symbols(local_epsilon, 2), symbols(local_epsilon, 3)
+    ends, third = two.at_first(0.0).variance, three.at_third(0.0).variance
+    wider = [
+        way(two, three, stretch)
+        for way, own, other in ((_first_and_second, ends, third), (_third_alone, third, ends))
+        for stretch in _STRETCHES
+        if own * (1.0 + stretch) ** 2 > 1.003 * other
+    ]
+
+    def spread(types: Types) -> float:
+        return types.laws[0].variance + 2.0 * types.smoothing**2 / _CROWD
 
     def types(rise: float) -> Types | None:
-        first, second, third = two.at_first(rise), two.at_second(rise), three.at_third(rise)
-        for weight in (kept.weight, 0.5, 0.45, 0.55, 0.4, 0.6, 0.3, 0.7):
+        found = [one for one in (at(rise) for at in wider) if one is not None]
+        return min(found, key=spread, default=None)
+
+    return types
+
+
+def _first_and_second(two: Symbols, three: Symbols, stretch: float = 0.0) -> PureTypesAt:
+    """A and B, wider by this part of their distance from the mean, with noise that puts C below."""
+    kept = _Smoothed(0.1 * math.expm1(two.local_epsilon))
+
+    def types(rise: float) -> Types | None:
+        first, second = two.at_first(rise).wider(stretch), two.at_second(rise).wider(stretch)
+        third = three.at_third(rise)
+        for weight in (kept.weight, *(_FEW_WEIGHTS if stretch else _WEIGHTS)):
             scale = least_smoothing(third, [(1 - weight, first), (weight, second)], kept.guess)
             if scale is not None:
                 kept.guess, kept.weight = scale, weight
@@ -132,11 +171,12 @@ def any_pure(local_epsilon: float) -> PureTypesAt:
     return _remembered(types, kept)
 
 
-def _third_alone(two: Symbols, three: Symbols) -> PureTypesAt:
+def _third_alone(two: Symbols, three: Symbols, stretch: float = 0.0) -> PureTypesAt:
+    """C, wider by this part of its distance from the mean, with noise that puts A and B below."""
     kept = _Smoothed(0.3 * math.expm1(two.local_epsilon))
 
     def types(rise: float) -> Types | None:
-        third = three.at_third(rise)
+        third = three.at_third(rise).wider(stretch)
         scale = 0.0
         for law in (two.at_first(rise), two.at_second(rise)):
             needed = least_smoothing(law, [(1.0, third)], kept.guess)
@@ -149,7 +189,7 @@ def _third_alone(two: Symbols, three: Symbols) -> PureTypesAt:
     return _remembered(types, kept)
 
 
-def any_approximate(local_epsilon: float, local_delta: float) -> PureTypesAt:
+def with_delta(known: PureTypesAt, local_epsilon: float, local_delta: float) -> PureTypesAt:
     """Every (epsilon, delta)-LDP randomizer: the types of the pure ones, and what delta adds.
 
     Three laws whose ratios are bounded but for delta can be cut to laws whose ratios are bounded
@@ -157,11 +197,13 @@ def any_approximate(local_epsilon: float, local_delta: float) -> PureTypesAt:
     filling up what was cut off adds 2 delta / (e0 - 1) times the largest put (docs/theory.md).
 
     Args:
+        known: Types of every pure randomizer of this epsilon.
         local_epsilon: Logarithm of the ratio e0.
         local_delta: By how much a report may exceed it.
     """
-    known, e0 = any_pure(local_epsilon), math.exp(local_epsilon)
-    gain = math.expm1(local_epsilon)
+    if local_delta == 0.0:
+        return known
+    e0, gain = math.exp(local_epsilon), math.expm1(local_epsilon)
 
     def types(rise: float) -> Types | None:
         found, alpha = known(rise), 1.0 + rise
@@ -197,14 +239,18 @@ def pure_types(
     if family in (Family.OTHER, Family.GAUSSIAN, Family.LAPLACE) or local_epsilon == 0.0:
         return None
     if family is Family.TWO_VALUES:
-        known = two_values(local_epsilon)
+        known = [two_values(local_epsilon)]
     elif family is Family.SYMBOLS:
-        known = k_ary(local_epsilon, count)
-    elif local_delta > 0.0:
-        known = any_approximate(local_epsilon, local_delta)
+        known = [k_ary(local_epsilon, count)]
     else:
-        known = any_pure(local_epsilon)
-    return lambda rise: () if (types := known(rise)) is None else (types,)
+        ways = (any_pure(local_epsilon), any_pure_near_two(local_epsilon))
+        known = [with_delta(way, local_epsilon, local_delta) for way in ways if way is not None]
+
+    def at(rise: float) -> tuple[Types, ...]:
+        found = (way(rise) for way in known)
+        return tuple(types for types in found if types is not None)
+
+    return at
 
 
 def variance_of_types(local_epsilon: float) -> float:

@@ -89,6 +89,10 @@ class AtomLaw:
         size = np.abs(terms) + np.abs(moved) * np.exp(theta * self.values)
         return terms @ self.masses, 8 * UNIT * (size @ self.masses)
 
+    def wider(self, stretch: float) -> AtomLaw:
+        """Every value further from zero by this part of it: larger in convex order."""
+        return AtomLaw(self.values * (1.0 + stretch), self.masses) if stretch else self
+
     @staticmethod
     def of(*atoms: tuple[float, float]) -> AtomLaw:
         """From (value, probability) pairs; those without mass are left out."""
