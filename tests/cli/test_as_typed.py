@@ -18,7 +18,8 @@ import typer.main
 from cli_in_process import run_cli
 from dpcheckin import waiting
 from dpcheckin.accounting import Kind
-from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application
+from dpcheckin.cli import COMMANDS, PANELS, application
+from dpcheckin.cli.extras import EXTRAS
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.report.compare import Line
 from dpcheckin.report.panel import Column, Panel, Row
@@ -73,7 +74,12 @@ def test_a_population_may_be_typed_as_a_power_of_ten() -> None:
     [
         (("epsilom",), "No such command 'epsilom'. Did you mean 'epsilon'"),
         (("epsilon", "--pop", "5"), "No such option '--pop'. Did you mean --population?"),
-        (("epsilon", "--local-epsilonn", "5"), "'--local-epsilon'"),
+        (("epsilon", "--local-epsilonn", "5"), "Did you mean --local-epsilon"),
+        (("epsilon", "--n", "5"), "Did you mean --population?"),
+        (("epsilon", "-n", "5"), "Did you mean --population?"),
+        (("epsilon", "--epsilon", "5"), "Did you mean --local-epsilon?"),
+        (("plan", "--sampling-rate", "5"), "Did you mean --rate?"),
+        (("plan", "--weather", "fair"), "No such option '--weather'."),
         (("epsilon", *RUN[:2], "--rate", "2", *RUN[4:]), "such as 2%"),
         (("trust", "--population", "1.5"), "such as 60000, 60_000 or 1e6"),
         (("audit", "--rate", "1/0"), "1/30 or 2%"),
