@@ -183,6 +183,12 @@ def test_one_round_is_not_rounds() -> None:
         (("compare", *RUN[:4]), "--local-epsilon is needed: a local epsilon or a noise"),
         (("epsilon", *RUN, "--lowest-rate", "2"), "--lowest-rate = 2.0 is not allowed"),
         (("plan", "--epsilon", "1", "--rate", "0.1"), "is needed: a value (only one of population"),
+        (
+            ("plan", "--epsilon", "1", "--population", "9", "--noise-multiplier", "2"),
+            "--rate is needed: a value (only one of population, rounds or rate may",
+        ),
+        (("plan", "--epsilon", "1", *RUN), "--rounds = 20 is not allowed: expected no value"),
+        (("plan", "--epsilon", "1", *RUN[:6], "--solve", "rate"), "--solve = 'rate'"),
         (("compare", *RUN, "--over", "rounds", "--values", "1,x"), "--values = '1,x'"),
         (("sweep", "--rounds", "5,10"), "a sweep has no --rounds: write --over rounds=5,10"),
         (("sweep", "--rounds=5"), "a sweep has no --rounds: write --set rounds=5"),

@@ -146,7 +146,7 @@ delta = delta_
 
 @_takes(
     *("delta", "population", "rate", "local_epsilon", "rounds", "randomizer", "protocol"),
-    *("cohort", "colluding", "dropout"),
+    *("cohort", "colluding", "dropout", "lowest_rate", "local_delta", "noise_multiplier"),
     rounds=None,
 )
 def plan(
