@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -313,3 +315,22 @@ def test_the_legend_of_a_panel_stands_beside_it(
     write_png(panel, {("1", "ours"): 0.1, ("2", "ours"): 0.2}, tmp_path / "panel.png")
     (axes,) = drawn[0].axes
     assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
+
+
+@pytest.mark.parametrize("party", ["shuffler", "issuer"])
+def test_test_certificates_are_made_once_and_named_in_the_settings(
+    party: str, tmp_path: Path
+) -> None:
+    asked = (party, "init", "--folder", str(tmp_path), "--test-certificate", "localhost")
+    made = json.loads(run_cli(*asked, "--json"))
+    assert all(Path(made[name]).is_file() for name in ("authority", "tls_certificate", "tls_key"))
+    settings = tomllib.loads((tmp_path / f"{party}.toml").read_text(encoding="utf-8"))
+    entries = settings["issuer"] if party == "issuer" else settings
+    assert (tmp_path / entries["tls_key"]) == Path(made["tls_key"])
+    assert f"--folder = '{tmp_path}' is not allowed" in run_cli(*asked, code=2)
+
+
+@pytest.mark.parametrize("party", ["shuffler", "issuer"])
+def test_a_party_without_certificates_says_what_it_needs(party: str, tmp_path: Path) -> None:
+    said = run_cli(party, "serve", "--folder", str(tmp_path), code=2)
+    assert "--tls-certificate is needed: a certificate, and tls-key (or --dev" in said
