@@ -90,7 +90,7 @@ def test_a_plan_is_the_last_one_that_meets_the_target() -> None:
     more = dp.epsilon(**SMALL, rounds=int(planned.value) + 1, delta=1e-5)
     assert float(more) > 0.3
     assert planned.run.rounds == planned.value == float(planned)
-    with pytest.raises(InvalidParameter, match="exactly one of"):
+    with pytest.raises(InvalidParameter, match="only one of"):
         dp.plan(epsilon=0.3, population=100)
 
 

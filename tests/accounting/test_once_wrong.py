@@ -357,3 +357,12 @@ def test_heavy_tails_among_few_have_an_answer() -> None:
     """A tilt that overflows says nothing, and is left out."""
     run = [(CheckInRound(4, 0.44, gaussian(1.35)), 2)]
     assert lower_bound(run, 0.24).epsilon.lower <= compose(run).epsilon(0.24).upper < 3
+
+
+@pytest.mark.parametrize("noise", [11.0, 12.53, 18.0])
+def test_a_transform_that_vanishes_at_a_frequency_is_no_logarithm_of_zero(noise):
+    """Two clients and wide noise: one seat's transform is zero to rounding; warnings are errors."""
+    run = compose(CheckInRound(2, 0.16, gaussian(noise)))
+    delta = run.delta(0.0)
+    alone = 0.16 * math.erf(1 / noise / math.sqrt(2))  # client 1 told apart without any crowd
+    assert 0.0 < delta.lower <= delta.upper <= alone

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,8 @@ import typer.main
 from cli_in_process import run_cli
 from dpcheckin import waiting
 from dpcheckin.accounting import Kind
-from dpcheckin.cli import COMMANDS, EXTRAS, PANELS, application
+from dpcheckin.cli import COMMANDS, PANELS, application
+from dpcheckin.cli.extras import EXTRAS
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.report.compare import Line
 from dpcheckin.report.panel import Column, Panel, Row
@@ -73,7 +76,12 @@ def test_a_population_may_be_typed_as_a_power_of_ten() -> None:
     [
         (("epsilom",), "No such command 'epsilom'. Did you mean 'epsilon'"),
         (("epsilon", "--pop", "5"), "No such option '--pop'. Did you mean --population?"),
-        (("epsilon", "--local-epsilonn", "5"), "'--local-epsilon'"),
+        (("epsilon", "--local-epsilonn", "5"), "Did you mean --local-epsilon"),
+        (("epsilon", "--n", "5"), "Did you mean --population?"),
+        (("epsilon", "-n", "5"), "Did you mean --population?"),
+        (("epsilon", "--epsilon", "5"), "Did you mean --local-epsilon?"),
+        (("plan", "--sampling-rate", "5"), "Did you mean --rate?"),
+        (("plan", "--weather", "fair"), "No such option '--weather'."),
         (("epsilon", *RUN[:2], "--rate", "2", *RUN[4:]), "such as 2%"),
         (("trust", "--population", "1.5"), "such as 60000, 60_000 or 1e6"),
         (("audit", "--rate", "1/0"), "1/30 or 2%"),
@@ -177,6 +185,12 @@ def test_one_round_is_not_rounds() -> None:
         (("compare", *RUN[:4]), "--local-epsilon is needed: a local epsilon or a noise"),
         (("epsilon", *RUN, "--lowest-rate", "2"), "--lowest-rate = 2.0 is not allowed"),
         (("plan", "--epsilon", "1", "--rate", "0.1"), "is needed: a value (only one of population"),
+        (
+            ("plan", "--epsilon", "1", "--population", "9", "--noise-multiplier", "2"),
+            "--rate is needed: a value (only one of population, rounds or rate may",
+        ),
+        (("plan", "--epsilon", "1", *RUN), "--rounds = 20 is not allowed: expected no value"),
+        (("plan", "--epsilon", "1", *RUN[:6], "--solve", "rate"), "--solve = 'rate'"),
         (("compare", *RUN, "--over", "rounds", "--values", "1,x"), "--values = '1,x'"),
         (("sweep", "--rounds", "5,10"), "a sweep has no --rounds: write --over rounds=5,10"),
         (("sweep", "--rounds=5"), "a sweep has no --rounds: write --set rounds=5"),
@@ -301,3 +315,22 @@ def test_the_legend_of_a_panel_stands_beside_it(
     write_png(panel, {("1", "ours"): 0.1, ("2", "ours"): 0.2}, tmp_path / "panel.png")
     (axes,) = drawn[0].axes
     assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
+
+
+@pytest.mark.parametrize("party", ["shuffler", "issuer"])
+def test_test_certificates_are_made_once_and_named_in_the_settings(
+    party: str, tmp_path: Path
+) -> None:
+    asked = (party, "init", "--folder", str(tmp_path), "--test-certificate", "localhost")
+    made = json.loads(run_cli(*asked, "--json"))
+    assert all(Path(made[name]).is_file() for name in ("authority", "tls_certificate", "tls_key"))
+    settings = tomllib.loads((tmp_path / f"{party}.toml").read_text(encoding="utf-8"))
+    entries = settings["issuer"] if party == "issuer" else settings
+    assert (tmp_path / entries["tls_key"]) == Path(made["tls_key"])
+    assert f"--folder = '{tmp_path}' is not allowed" in run_cli(*asked, code=2)
+
+
+@pytest.mark.parametrize("party", ["shuffler", "issuer"])
+def test_a_party_without_certificates_says_what_it_needs(party: str, tmp_path: Path) -> None:
+    said = run_cli(party, "serve", "--folder", str(tmp_path), code=2)
+    assert "--tls-certificate is needed: a certificate, and tls-key (or --dev" in said

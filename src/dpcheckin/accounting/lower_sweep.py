@@ -25,7 +25,7 @@ def lower_by_rounds(one: Round, counts: Sequence[int], delta: float) -> list[flo
     >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
     >>> [round(x, 4) for x in lower_by_rounds(one, [1, 10, 100], 1e-4)]
-    [0.0042, 0.0178, 0.0689]
+    [0.0043, 0.0179, 0.0689]
     """
     delta = open_probability("delta", delta)
     asked = [count("rounds", n, 0, MOST_ROUNDS) for n in counts]

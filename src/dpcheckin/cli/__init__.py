@@ -5,19 +5,16 @@ Nothing heavy is imported until a command runs.
 
 from __future__ import annotations
 
-import re
 import sys
-from difflib import get_close_matches
 from importlib import import_module
-from itertools import pairwise
 from typing import NoReturn
 
 import typer
 import typer.main
 
 from dpcheckin import __version__
+from dpcheckin.cli.complaints import what_to_say
 from dpcheckin.cli.numbers import reading_numbers
-from dpcheckin.errors import DpCheckinError, InvalidParameter, MissingExtra
 
 # command name -> (module, function), in the order of the help; modules import what they need when
 # they run. A name of two words is a command of a group, such as `analyzer serve`.
@@ -81,25 +78,6 @@ GROUPS = {
 }
 
 
-# libraries that only some commands need -> the extra that brings them
-EXTRAS = {
-    "matplotlib": "plot",
-    "pandas": "frame",
-    "dp_accounting": "bridge",
-    "torch": "learning",
-    "sklearn": "learning",
-    "starlette": "ui",
-    "uvicorn": "ui",
-    "cryptography": "service",
-    "httpx": "service",
-    "psycopg": "service",
-    "uvloop": "service",
-    "httptools": "service",
-    "flwr": "flower",
-    "ray": "flower",
-}
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dpcheckin {__version__}")
@@ -155,85 +133,13 @@ def main() -> None:
     except (KeyboardInterrupt, EOFError):
         _stop("interrupted", 130)
     except Exception as problem:
-        said = _said(problem)
+        said = what_to_say(problem, typer.main.get_command(application()), sys.argv[1:])
         if said is None:
             raise
         message, code = said
         if not message:  # the help was shown because nothing was asked for
             sys.exit(code)
         _stop(message, code)
-
-
-def _said(problem: Exception) -> tuple[str, int] | None:
-    """What is said of a problem that is not the program's own, and the exit code."""
-    if isinstance(problem, InvalidParameter):
-        return _as_typed(problem), 2
-    if isinstance(problem, DpCheckinError):
-        return str(problem), 2
-    if isinstance(problem, ModuleNotFoundError):
-        module = (problem.name or "").partition(".")[0]
-        return (str(MissingExtra(module, EXTRAS[module])), 2) if module in EXTRAS else None
-    if isinstance(problem, OSError) and problem.filename is not None:
-        return f"{problem.filename}: {problem.strerror}", 2  # a file that cannot be used
-    # the argument parser's own errors: unknown option, missing value, not a number
-    if hasattr(problem, "format_message"):
-        message = " ".join(problem.format_message().split())
-        if message.count("Did you mean") > 1:  # the parser and its wrapper both have an idea
-            message = re.sub(r" \(Did you mean one of: [^)]*\)$", "", message)
-        hint = _hint(problem, sys.argv[1:])
-        return hint or message + _meant(problem), getattr(problem, "exit_code", 2)
-    return None
-
-
-def _meant(problem: Exception) -> str:
-    """The options that an unknown one may stand for, where the parser has no idea itself."""
-    typed = str(getattr(problem, "option_name", None) or "").lstrip("-")
-    if not typed or getattr(problem, "possibilities", ["none"]):
-        return ""
-    known = sorted(_options(sys.argv[1:]))
-    alike = [name for name in known if name.startswith(typed)] or get_close_matches(typed, known, 2)
-    return f" Did you mean {' or '.join(f'--{name}' for name in alike)}?" if alike else ""
-
-
-def _hint(problem: Exception, arguments: list[str]) -> str:
-    """What to type instead, where an option of training was given to a sweep over them."""
-    option = str(getattr(problem, "option_name", "")).lstrip("-")
-    if "sweep" not in arguments[:1] or option not in _options(["train"]):
-        return ""
-    value = next((v for o, v in pairwise(arguments) if o == f"--{option}"), "")
-    for word in arguments:
-        if word.startswith(f"--{option}="):
-            value = word.partition("=")[2]
-    verb = "over" if "," in value else "set"
-    return f"a sweep has no --{option}: write --{verb} {option}={value or 'VALUE'}"
-
-
-def _as_typed(problem: InvalidParameter) -> str:
-    """The message about a parameter, in the words of the command line: options with dashes."""
-    known = _options(sys.argv[1:])
-
-    def dashed(text: str) -> str:
-        for option in known:
-            text = re.sub(rf"\b{option.replace('-', '_')}\b", option, text)
-        return text
-
-    name, allowed = problem.name.replace("_", "-"), dashed(problem.allowed)
-    value = dashed(problem.value) if isinstance(problem.value, str) else problem.value
-    if name not in known:
-        return str(InvalidParameter(problem.name, problem.value, allowed))
-    if value is None:
-        return f"--{name} is needed: {allowed}"
-    if "probability" in allowed and isinstance(value, float) and 1.0 < value <= 100.0:
-        allowed += f", such as {value:g}%"
-    return f"--{InvalidParameter(name, value, allowed)}"
-
-
-def _options(arguments: list[str]) -> set[str]:
-    """The long options of the command that was typed, without their dashes."""
-    command = typer.main.get_command(application())
-    for word in arguments:
-        command = getattr(command, "commands", {}).get(word, command)
-    return {text[2:] for one in command.params for text in one.opts if text.startswith("--")}
 
 
 def _stop(message: str, code: int) -> NoReturn:

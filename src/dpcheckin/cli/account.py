@@ -146,7 +146,7 @@ delta = delta_
 
 @_takes(
     *("delta", "population", "rate", "local_epsilon", "rounds", "randomizer", "protocol"),
-    *("cohort", "colluding", "dropout"),
+    *("cohort", "colluding", "dropout", "lowest_rate", "local_delta", "noise_multiplier"),
     rounds=None,
 )
 def plan(
@@ -189,12 +189,14 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     if "solved" in data:
         table.add_row(data["solved"]["parameter"], in_full(data["solved"]["value"]))
     table.add_row("epsilon (certified)", rounded_up(data["epsilon"]["upper"]))
-    # with types the lower end is a bad case; without, it encloses the theorem's value
-    lower = "lost by some data" if TYPES in data["basis"] else "numerically at least"
-    table.add_row(f"  {lower}", rounded_down(data["epsilon"]["lower"]))
+    least = [data["lower_bound"]["epsilon"]] if "lower_bound" in data else []
+    if TYPES in data["basis"]:  # then the lower end is what some data lose
+        least.append(data["epsilon"]["lower"])
+    else:  # it encloses the theorem's value
+        table.add_row("  numerically at least", rounded_down(data["epsilon"]["lower"]))
+    if least:
+        table.add_row("proven lower bound", rounded_down(max(least)))
     table.add_row("delta", rounded_up(data["delta"]))
-    if "lower_bound" in data:
-        table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:
         table.add_row(f"if {local['when']}", rounded_up(local["epsilon"]))

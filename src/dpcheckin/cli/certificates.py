@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from dpcheckin.errors import InvalidParameter
+
 TEST_HOSTS = typer.Option(
     [], "--test-certificate", help="Make a test CA and a certificate for this host."
 )
@@ -30,6 +32,8 @@ def make_test_certificates(
 
     if not hosts:
         return {}
+    if (folder / "authority.key").exists():
+        raise InvalidParameter("folder", str(folder), "one without certificates of its own yet")
     authority = tls.make_authority(folder)
     pair = tls.issue(folder, authority, *hosts)
     file = folder / settings

@@ -6,6 +6,24 @@ from importlib.util import find_spec
 
 from dpcheckin.errors import MissingExtra
 
+# libraries that only some commands need -> the extra that brings them
+EXTRAS = {
+    "matplotlib": "plot",
+    "pandas": "frame",
+    "dp_accounting": "bridge",
+    "torch": "learning",
+    "sklearn": "learning",
+    "starlette": "ui",
+    "uvicorn": "ui",
+    "cryptography": "service",
+    "httpx": "service",
+    "psycopg": "service",
+    "uvloop": "service",
+    "httptools": "service",
+    "flwr": "flower",
+    "ray": "flower",
+}
+
 
 def need(*modules: str) -> None:
     """Raise `MissingExtra` for the first that is not there.
@@ -13,8 +31,6 @@ def need(*modules: str) -> None:
     Args:
         modules: names of modules that an extra brings.
     """
-    from dpcheckin.cli import EXTRAS  # the table stands with what names a missing module later
-
     for module in modules:
         if find_spec(module) is None:
             raise MissingExtra(module, EXTRAS[module])

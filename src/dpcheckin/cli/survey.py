@@ -70,6 +70,7 @@ def run(
     with waiting("survey run") as say, _interrupted(out):
         say("reading")
         values, query = _question(kind, options, data, column)
+        query.encode(values)  # what is no value is refused before anything is planned
         say("planning")
         planned = plan_survey(options.wish(query, len(values)))
         total = round(planned.survey.sample.reports)

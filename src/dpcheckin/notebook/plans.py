@@ -73,6 +73,9 @@ def plan(
     cohort: int | None = None,
     colluding: float = 0.0,
     dropout: float = 0.0,
+    lowest_rate: float | None = None,
+    local_delta: float = 0.0,
+    noise_multiplier: float | None = None,
     solve_for: str | None = None,
     on_question: Callable[[str], None] = lambda _: None,
 ) -> PlannedRun:
@@ -90,6 +93,9 @@ def plan(
         cohort: Size of a fixed cohort.
         colluding: Fraction of clients that work with the analyzer.
         dropout: Largest probability that a check-in gets lost.
+        lowest_rate: Rates lie between this and `rate`.
+        local_delta: Delta of one report.
+        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer.
         solve_for: The parameter left out, if one wants to say so.
         on_question: Told which value is tried.
 
@@ -99,12 +105,13 @@ def plan(
     given = {
         "population": population, "rate": rate, "local_epsilon": local_epsilon, "rounds": rounds,
         "randomizer": randomizer, "protocol": protocol, "cohort": cohort, "colluding": colluding,
-        "dropout": dropout,
+        "dropout": dropout, "lowest_rate": lowest_rate, "local_delta": local_delta,
+        "noise_multiplier": noise_multiplier,
     }  # fmt: skip
     asked = ["population", "rounds"]
     if protocol == "shuffled-check-in":
         asked.append("rate")
-    if not randomizer.startswith("gaussian"):
+    if noise_multiplier is None and not randomizer.startswith("gaussian"):
         asked.append("local_epsilon")
     free = _left_out({name: given[name] for name in asked}, solve_for)
 

@@ -64,16 +64,16 @@ class SettingsFile:
     def __init__(self, path: Path, *, by_folder: bool = False) -> None:
         self.folder = path.parent
         self._named = ("folder", str(path.parent)) if by_folder else ("config", str(path))
-        self._within = f"a folder with {path.name}: " if by_folder else ""
+        self._file = f"a folder with {path.name}" if by_folder else "a file"
         try:
             self._tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as problem:
-            raise self._refused(f"a file ({problem.strerror})") from None
+            raise self._refused(f" ({problem.strerror})") from None
         except ValueError as problem:  # not TOML, not UTF-8, or a number of thousands of digits
-            raise self._refused(f"TOML ({problem})") from None
+            raise self._refused(f" in TOML ({problem})") from None
 
-    def _refused(self, expected: str) -> InvalidParameter:
-        return InvalidParameter(*self._named, f"{self._within}{expected}")
+    def _refused(self, but: str) -> InvalidParameter:
+        return InvalidParameter(*self._named, f"{self._file}{but}")
 
     def take(self, table: str, name: str, kind: type, default: Any = ...) -> Any:
         """One entry; tables are used up, so that `finish` can name what was not understood.
@@ -166,4 +166,4 @@ class SettingsFile:
             for name in (found if isinstance(found, dict) else [""])
         ]
         if odd:
-            raise self._refused(f"only the entries that are described, not {', '.join(odd)}")
+            raise self._refused(f" that has no other entries than described, not {', '.join(odd)}")

@@ -26,3 +26,6 @@ export async function getLines(path, query, signal, each) {
 }
 
 export const aborted = (problem) => problem.name === "AbortError";
+
+// The points of an answer about a line: one, several or none.
+export const pointsOf = (answer) => answer.points ?? (answer.y === undefined ? [] : [answer]);

@@ -1,7 +1,7 @@
 // Plans that are kept in the link: one to lay beside the plan of the form, and the kinds of rounds
 // of a mixed run. A kept plan is the query that the server is asked.
 
-import { aborted, getJson, getLines } from "./api.js";
+import { aborted, getJson, getLines, pointsOf } from "./api.js";
 import { grouped, parse } from "./numbers.js";
 
 const $ = (id) => document.getElementById(id);
@@ -52,8 +52,8 @@ export class Beside {
     try {
       await getLines("/api/lines", { ...this.plan, over }, signal, (answer) => {
         if (answer.problem && !answer.line) this.failed = `The kept plan cannot be drawn here: ${answer.problem}`;
-        if (answer.line !== "guarantee" || answer.y === undefined) return;
-        this.points.push(answer);
+        if (answer.line !== "guarantee") return;
+        this.points.push(...pointsOf(answer));
         this.points.sort((a, b) => a.x - b.x);
         this.changed();
       });

@@ -3,7 +3,7 @@
 // lines of the plot are asked for. Whatever is no longer wanted is called off.
 
 import { Aim } from "./aim.js";
-import { aborted, getJson, getLines } from "./api.js";
+import { aborted, getJson, getLines, pointsOf } from "./api.js";
 import { csv, png, save, svgText } from "./export.js";
 import { Beside, Mixed } from "./kept.js";
 import { explain, Legend, linesOf } from "./legend.js";
@@ -248,8 +248,7 @@ export class Planner {
     if (answer.axis) this.range = answer;
     if (!answer.line) return;
     const points = this.points.get(answer.line) ?? [];
-    if (answer.points) points.push(...answer.points);
-    else if (answer.y !== undefined) points.push(answer);
+    points.push(...pointsOf(answer));
     points.sort((a, b) => a.x - b.x);
     this.points.set(answer.line, points);
     const here = points.find((p) => p.x === parse(this.state.get(this.axis)));

@@ -44,8 +44,8 @@ export class Plot {
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.replaceChildren();
     const [right, bottom] = [width - MARGIN.right, height - MARGIN.bottom];
-    this.x = new Scale(x.from, x.to, MARGIN.left, right, x.log);
-    this.y = new Scale(y.from, y.to, bottom, MARGIN.top, y.log);
+    this.x = new Scale(x.from, x.to, MARGIN.left, right, x);
+    this.y = new Scale(y.from, y.to, bottom, MARGIN.top, y);
     this.#axes(right, bottom, x, y);
     node(node(this.svg, "clipPath", { id: `${this.svg.id}-clip` }), "rect", {
       x: MARGIN.left, y: MARGIN.top - 4, width: right - MARGIN.left + 6, height: bottom - MARGIN.top + 8,

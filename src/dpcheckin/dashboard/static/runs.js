@@ -82,7 +82,7 @@ export class Runs {
   #table() {
     const names = [...new Set(this.runs.flatMap((run) => Object.keys(run.parameters)))];
     const columns = [
-      ["run", (run) => run.title], ["state", (run) => run.state], ["rounds", (run) => grouped(run.round)],
+      ["run", (run) => run.title], ["state", (run) => run.state], ["rounds played", (run) => grouped(run.round)],
       ["accuracy", (run) => percent(run.accuracy)], ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
       ...names.map((name) => [name.replaceAll("_", " "), (run) => run.parameters[name] ?? ""]),
     ];
@@ -150,7 +150,7 @@ export class Runs {
       lines: line(spent.map((r) => ({ ...r, x: r.epsilon, y: 100 * r.accuracy }))),
     });
     this.checkIns.show({
-      x: { from: 0, to: most(rows.map((r) => r.round)), log: false, title: "round" },
+      x: { from: 0, to: most(rows.map((r) => r.round)), log: false, whole: true, title: "round" },
       y: { from: 0, to: most(rows.map((r) => r.check_ins)) || 1, log: false, title: "check-ins" },
       lines: line(rows.map((r) => ({ ...r, x: r.round, y: r.check_ins }))),
     });

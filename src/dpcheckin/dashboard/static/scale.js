@@ -3,8 +3,9 @@
 import { tick } from "./numbers.js";
 
 export class Scale {
-  constructor(from, to, start, end, log) {
-    Object.assign(this, { from, to, start, end, log });
+  // `whole`: only whole numbers have ticks
+  constructor(from, to, start, end, { log = false, whole = false } = {}) {
+    Object.assign(this, { from, to, start, end, log, whole });
   }
 
   at(value) {
@@ -46,7 +47,8 @@ export class Scale {
     const most = Math.max(2, Math.floor(Math.abs(this.end - this.start) / room));
     const raw = (this.to - this.from) / most;
     const unit = 10 ** Math.floor(Math.log10(raw));
-    const step = unit * [1, 2, 5, 10].find((m) => m * unit >= raw);
+    const even = unit * [1, 2, 5, 10].find((m) => m * unit >= raw);
+    const step = this.whole ? Math.max(even, 1) : even;
     const found = [];
     for (let i = Math.ceil(this.from / step - 1e-9); i * step <= this.to * (1 + 1e-9); i += 1)
       found.push({ value: i * step, label: tick(Number((i * step).toPrecision(12))), minor: false });

@@ -61,8 +61,8 @@ class Settings:
         if not self.dev and not (self.tls_certificate and self.tls_key):
             raise InvalidParameter(
                 "tls_certificate",
-                self.tls_certificate,
-                "a certificate and tls_key (or --dev for plain HTTP on loopback)",
+                self.tls_certificate or None,
+                "a certificate, and tls_key (or --dev: plain HTTP on loopback)",
             )
 
     @property

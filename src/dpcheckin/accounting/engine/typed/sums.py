@@ -199,14 +199,13 @@ def _factor(law: SeatLaw, seats: Seats[Law], line: _Line) -> _Factor:
     change = seats.participation * change
     error = seats.participation * error
     real, imaginary = change.real, change.imag
-    # log |1 + c| and its angle, with all digits of a small c
-    logs = 0.5 * np.log1p(2 * real + real * real + imaginary * imaginary) + 1j * np.arctan2(
-        imaginary, 1.0 + real
-    )
-    size = np.exp(logs.real)
-    errors = (error + 8 * UNIT * np.abs(change)) / np.maximum(size, 1e-300) + 8 * UNIT * np.abs(
-        logs
-    )
+    slip = error + 8 * UNIT * np.abs(change)
+    # log |1 + c| with all digits of a small c; a modulus that may be zero is what it can be at most
+    squared = 2 * real + real * real + imaginary * imaginary
+    small = np.log(np.maximum(np.hypot(1.0 + real, imaginary), np.maximum(slip, 1e-300)))
+    size = np.where(squared < -0.5, small, 0.5 * np.log1p(np.maximum(squared, -0.5)))
+    logs = size + 1j * np.arctan2(imaginary, 1.0 + real)
+    errors = slip / np.maximum(np.exp(size), 1e-300) + 8 * UNIT * np.abs(logs)
     return _Factor(change, logs, errors)
 
 
