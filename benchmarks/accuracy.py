@@ -108,11 +108,11 @@ GOALS = (
         (central(14.0, 391, learning_rate=10.0, clip=0.5, whitening=0.6),),
     ),
     Goal(
-        "mnist",
+        "cifar10-imagenet",
         1.0,
-        97.5,
-        (privunit(2.0, 5820, learning_rate=1.0, clip=0.5, whitening=0.6),),
-        (central(8.0, 448, learning_rate=20.0, clip=0.5, whitening=0.6),),
+        76.0,
+        (privunit(2.5, 2479, learning_rate=1.8, clip=0.5, whitening=0.7),),
+        (central(8.0, 448, learning_rate=20.0, clip=0.5, whitening=0.7),),
     ),
     Goal(
         "fashion-mnist",
@@ -122,11 +122,11 @@ GOALS = (
         (central(8.0, 448, learning_rate=20.0, clip=0.5, whitening=0.7),),
     ),
     Goal(
-        "mnist",
+        "cifar10-imagenet",
         3.0,
-        98.1,
-        (privunit(4.0, 3728, learning_rate=2.4, clip=0.5, whitening=0.75),),
-        (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.75),),
+        80.0,
+        (privunit(4.0, 3107, learning_rate=3.8, clip=0.5, whitening=0.7),),
+        (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.7),),
     ),
     Goal(
         "fashion-mnist",
@@ -134,6 +134,27 @@ GOALS = (
         86.5,
         (privunit(4.0, 3728, learning_rate=4.0, clip=0.5, whitening=0.7, components=600),),
         (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.7, components=600),),
+    ),
+    Goal(
+        "mnist",
+        1.0,
+        97.5,
+        (privunit(2.0, 5820, learning_rate=0.9, clip=0.5, whitening=0.7),),
+        (central(8.0, 448, learning_rate=20.0, clip=0.5, whitening=0.7),),
+    ),
+    Goal(
+        "mnist",
+        3.0,
+        98.1,
+        (privunit(3.5, 6502, learning_rate=1.55, clip=0.3, whitening=0.7),),
+        (central(4.0, 781, learning_rate=20.0, clip=0.3, whitening=0.7),),
+    ),
+    Goal(
+        "cifar10-scattering",
+        3.0,
+        55.0,
+        (privunit(4.0, 3107, learning_rate=4.0, clip=0.5, whitening=0.5),),
+        (central(4.0, 781, learning_rate=20.0, clip=0.5, whitening=0.5),),
     ),
 )
 
@@ -175,11 +196,17 @@ class Player:
         """Records of these options, from memory if the run before had the same."""
         from dpcheckin.learning.simulation.runs import make_data
 
+        options = self._placed(options)
         shape = (options.features, options.components, options.public, options.whitening)
         key = (options.data, *shape, options.validate)
         if self._held is None or self._held[0] != key:
             self._held = (key, make_data(options, lambda line: print(line, flush=True)))
         return self._held[1]
+
+    def _placed(self, options: RunOptions) -> RunOptions:
+        """The same options with the file that holds CIFAR-10, where one was given."""
+        given = self._cifar is not None and options.data == "cifar10"
+        return replace(options, data=self._cifar) if given else options
 
     def play(self, goal: Goal, options: RunOptions, name: str) -> dict[str, Any]:
         """The report of one run, played if it was not."""
@@ -192,8 +219,7 @@ class Player:
         report = folder / "report.json"
         if report.is_file():
             return dict(json.loads(report.read_text()), command=told)
-        if self._cifar and options.data == "cifar10":
-            options = replace(options, data=self._cifar)
+        options = self._placed(options)
         folder.mkdir(parents=True, exist_ok=True)
         trainer = build(options, folder, data=self.data(options))
         facts = write_report(folder, trainer, trainer.run(), options)
