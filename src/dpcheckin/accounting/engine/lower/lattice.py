@@ -26,7 +26,8 @@ from dpcheckin.errors import NumericalFailure
 LARGEST_LOWER, LARGEST_MERGED = 1 << 16, 1 << 17
 LONGEST_SUM = 1 << 19  # nodes for twenty deviations of the sum
 _TILTS = (0.0, 4.0, 8.0, 12.0)  # deviations of the sum
-_PARTS = (1, 4, 16)  # of a step, for ratios between two bounds
+# of a step, for ratios between two bounds: not every step suits the mass at both
+_PARTS = (0.6, 0.7, 0.85, 1.0, 1.1, 1.35, 1.7, 2.0, 3.0, 4.0, 16.0)
 _CROWDED = 5e-4  # contraction of a report that room for chords may cost
 
 
