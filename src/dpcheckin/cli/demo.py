@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from dpcheckin.waiting import waiting
+
 # P3's MNIST run: 60,000 clients, 2,000 in expectation per round, 6,000 rounds, local epsilon 2
 POPULATION, RATE, LOCAL_EPSILON, ROUNDS, DELTA = 60_000, 1 / 30, 2.0, 6_000, 1e-5
 
@@ -18,7 +20,6 @@ def demo(
 ) -> None:
     """State the guarantee of a published MNIST run and draw epsilon against rounds."""
     from rich.console import Console
-    from rich.progress import track
 
     from dpcheckin.accounting import CheckInRound, any_pure, compose, guarantee, lower_bound
     from dpcheckin.accounting.published import published_bounds
@@ -40,13 +41,16 @@ def demo(
     counts = [10, 30, 100, 300, 1000, 3000, ROUNDS]
     ours, least = [], []
     theirs: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for n in track(counts, description="epsilon against rounds"):
-        ours.append(compose([(one, n)]).epsilon(DELTA).upper)
-        least.append(lower_bound([(one, n)], DELTA).epsilon.lower)
-        for entry in published_bounds(POPULATION, RATE, LOCAL_EPSILON, n, DELTA):
-            if entry.epsilon is not None:
-                key = (f"{entry.bound.name} ({entry.bound.kind.value})", entry.bound.kind.value)
-                theirs.setdefault(key, []).append((n, entry.epsilon))
+    with waiting("demo") as say:
+        for done, n in enumerate(counts):
+            say(f"epsilon after {n:,} rounds", done / len(counts))
+            ours.append(compose([(one, n)]).epsilon(DELTA).upper)
+            least.append(lower_bound([(one, n)], DELTA).epsilon.lower)
+            for entry in published_bounds(POPULATION, RATE, LOCAL_EPSILON, n, DELTA):
+                if entry.epsilon is not None:
+                    kind = entry.bound.kind.value
+                    key = (f"{entry.bound.name} ({kind})", kind)
+                    theirs.setdefault(key, []).append((n, entry.epsilon))
     picture = out / "epsilon-against-rounds.png"
     _draw(picture, counts, ours, least, theirs)
     console.print(f"\nPicture: {picture}")
