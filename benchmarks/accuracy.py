@@ -146,8 +146,8 @@ GOALS = (
         "mnist",
         3.0,
         98.1,
-        (privunit(3.5, 6502, learning_rate=1.55, clip=0.3, whitening=0.7),),
-        (central(4.0, 781, learning_rate=20.0, clip=0.3, whitening=0.7),),
+        (privunit(4.0, 3728, learning_rate=3.5, clip=0.4, whitening=0.8),),
+        (central(4.0, 781, learning_rate=20.0, clip=0.4, whitening=0.8),),
     ),
     Goal(
         "cifar10-scattering",
