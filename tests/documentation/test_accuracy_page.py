@@ -60,6 +60,15 @@ def test_what_is_stored_was_played_with_the_settings_of_the_benchmark(
         assert row["met"] == (ours["accuracy"] >= row["goal"])
 
 
+def test_imagenet_heads_lose_at_most_five_points_to_privacy() -> None:
+    """As the page says."""
+    assert "within five points" in " ".join(PAGE.split())
+    rows = [row for row in STORED.values() if row["task"] == "cifar10-imagenet"]
+    assert rows
+    for row in rows:
+        assert row["without_privacy"] - row["shuffled"]["accuracy"] <= 0.05
+
+
 def test_the_command_of_a_run_is_the_run(benchmark_file: ModuleType) -> None:
     """Words of the stored command name every option that differs from the default, and no other."""
     goal = benchmark_file.GOALS[0]
