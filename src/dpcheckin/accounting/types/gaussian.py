@@ -124,8 +124,8 @@ class GaussianTypes:
 
     Args:
         distance: Of two inputs, in deviations of the noise.
-        certified: Distances, noise and paid violations; of those that cover an alpha the first
-            is used.
+        certified: Distances, noise and paid violations; of those that cover an alpha the one
+            that makes the sum of a crowd scatter least is used.
         crowd: Among whom the reports are.
     """
 
@@ -133,7 +133,9 @@ class GaussianTypes:
         self, distance: float, certified: tuple[CertifiedTypes, ...], crowd: Crowd
     ) -> None:
         self._true = LogNormalReports(distance, crowd)
-        self._larger = [(known, LogNormalReports(known.scale, crowd)) for known in certified]
+        # few reports weigh less than the noise that close types ask for
+        best = sorted(certified, key=lambda known: _variance(known, crowd))
+        self._larger = [(known, LogNormalReports(known.scale, crowd)) for known in best]
 
     def __call__(self, rise: float) -> tuple[Types, ...]:
         found = []
@@ -147,6 +149,10 @@ class GaussianTypes:
             worst = self._true.worst(rise, points)
             found.append(Types((worst,), worst, 0.0, self._true.cut(points)))
         return tuple(found)
+
+
+def _variance(known: CertifiedTypes, crowd: Crowd) -> float:
+    return crowd.reports * math.expm1(known.scale**2) + 2 * known.smoothing**2
 
 
 def _types(known: CertifiedTypes, laws: LogNormalReports, rise: float) -> Types:

@@ -122,7 +122,7 @@ def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _L
         period = next_fast_len(math.ceil(2 * period / widest), True) * widest
     answer = _answer(seats, types, threshold, chosen, float(exponents[at]))
     end = _end(seats, types, _Line(chosen, period, 0, 0.0), noise * noise, answer)
-    return _Line(chosen, period, math.ceil(end.frequency * period / (2 * math.pi)), end.beyond)
+    return _Line(chosen, period, end.last, end.beyond)
 
 
 def _answer(
@@ -140,9 +140,9 @@ def _answer(
 
 
 class _End(NamedTuple):
-    """The last frequency that is added, and a bound on what lies beyond it."""
+    """Number of the last frequency that is added, and a bound on what lies beyond it."""
 
-    frequency: float
+    last: int
     beyond: float
 
 
@@ -162,8 +162,8 @@ def _end(seats: Seats[Law], types: Types, line: _Line, squared: float, answer: f
             return fallen
     if plain * turns > MOST_FREQUENCIES:
         raise NumericalFailure("reports this rare leave no smooth sum")
-    last = math.ceil(plain * turns) / turns
-    return _End(last, 1.0 / (3 * math.pi * squared * last**3))
+    last = math.ceil(plain * turns)
+    return _End(last, 1.0 / (3 * math.pi * squared * (last / turns) ** 3))
 
 
 def _fallen(
@@ -188,7 +188,7 @@ def _fallen(
         returned = (2 * start + 2 * math.pi / line.period) * 16.24 / turn**4
         beyond = (left + returned) / (math.pi * squared)
         if found is None or beyond < found.beyond:
-            found = _End(float(start), beyond)
+            found = _End(math.ceil(float(start) * line.period / (2 * math.pi)), beyond)
         if left <= returned or beyond <= NEXT_TO_NOTHING * answer:
             break
     return found
