@@ -337,7 +337,8 @@ def page_row(row: dict[str, Any]) -> str:
     """A goal as a line of the page: ours rounded down, the loss against central up."""
     ours, trusted = row["shuffled"], row["central"]
     scores = [math.floor(1e4 * score + 1e-6) / 100 for score in ours["accuracies"]]
-    spread = "one seed" if len(scores) == 1 else f"{min(scores):.2f}–{max(scores):.2f}"
+    spread = f"{len(scores)} seeds, {min(scores):.2f}–{max(scores):.2f}"
+    spread = "one seed" if len(scores) == 1 else spread
     loss = math.ceil(1e4 * (trusted["accuracy"] - ours["accuracy"]) - 1e-6) / 100
     accuracy = math.floor(1e4 * ours["accuracy"] + 1e-6) / 100
     return (
