@@ -3,7 +3,8 @@
 Discs and boxes of random size, place and colour fall onto each other (the model of Matheron, with
 radii that follow a power law as objects in photographs do). Edges, occlusion, shading and channels
 that go together are what the first layers of vision respond to, so principal components of these
-images serve photographs. They are a function of a seed: no record of anybody is looked at.
+images serve photographs. They are a function of a seed and enter no record of anybody; number and
+smallest size of the leaves were set by eye beside twenty training images of CIFAR-10.
 """
 
 from __future__ import annotations
