@@ -123,10 +123,8 @@ def _row(row: dict[str, Any]) -> tuple[str, Answer]:
     """A row of a comparison, of one along a parameter, or of the advice on randomizers."""
     if "bounds" in row:
         place = next(f"{key} = {value:g}" for key, value in row.items() if key != "bounds")
-        kept = [
-            x for x in row["bounds"] if not any(f"[{s}" in x["name"] for s in UNSETTLED_FIGURES)
-        ]
-        return place, {x["name"]: {"kind": x["kind"], "epsilon": x["epsilon"]} for x in kept}
+        kept = {f"{x['name']} [{x['source']}]": x for x in row["bounds"] if _settled(x)}
+        return place, {k: {"kind": x["kind"], "epsilon": x["epsilon"]} for k, x in kept.items()}
     if "source" not in row:
         return row["randomizer"], row["epsilon"]
     value: dict[str, Any] = {"epsilon": row["epsilon"]}
