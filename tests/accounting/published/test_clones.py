@@ -39,7 +39,7 @@ def test_exact_clones_pair(e0: float, reports: int, share: float) -> None:
 
 def test_closed_form_has_its_condition() -> None:
     """k = 100 and k = 10 of P1 Table 2 are outside; the message says how many are needed."""
-    with pytest.raises(OutsideTheorem, match="1171"):
+    with pytest.raises(OutsideTheorem, match="1,171"):
         clones.closed_form(2.0, 100, 1e-4)
     assert math.ceil(clones.smallest_shuffle(1e-9, 1e-4)) == 159  # more than 158 for anything
 

@@ -117,3 +117,19 @@ def random_rows(rng: Random, inputs: int, symbols: int, zeros: float = 0.0) -> A
 def pure_epsilon(rows: Array) -> float:
     """The smallest epsilon for which these rows are pure, rounded up."""
     return float(np.nextafter(np.log(rows.max(axis=0) / rows.min(axis=0)).max(), np.inf))
+
+
+def leaky_rows(rng: Random, rows: Array, leak: float) -> Array:
+    """With probability `leak` each client sends one of few special symbols, or a usual one."""
+    few = int(rng.integers(1, 4))
+    own = np.eye(few)[rng.integers(0, few, len(rows))]
+    if rng.random() < 0.4:  # the leak looks like a report
+        usual = np.eye(rows.shape[1])[rng.integers(0, rows.shape[1], len(rows))]
+        return (1.0 - leak) * rows + leak * usual
+    return np.hstack([(1.0 - leak) * rows, leak * own])
+
+
+def local_delta(rows: Array, epsilon: float) -> float:
+    """The smallest delta for which these rows are (epsilon, delta)-LDP, rounded up."""
+    above = np.maximum(rows[:, None, :] - np.exp(epsilon) * rows[None, :, :], 0.0).sum(axis=2)
+    return float(above.max() * (1.0 + 1e-12))
