@@ -124,6 +124,19 @@ def test_the_papers_accountants_say_what_the_papers_print():
     assert accounted_by_papers(("P3 upper bound",), gaussian, [{"round": 1}], 60_000) == {}
 
 
+def test_figures_that_show_the_same_run_play_it_once(tmp_path):
+    """P0's Fig. 5a at rate 0.1 is a curve of its Fig. 5b; P1's Fig. 2 one of its Fig. 6."""
+    assert FIGURES["p0-figure5a"].runs["rate 0.1"] == FIGURES["p0-figure5b"].runs["constant"]
+    both = [FIGURES[name].runs for name in ("p1-figure2", "p1-figure6")]
+    assert both[0]["shuffled check-in"] == both[1]["MNIST"]
+    run_figure("p0-figure5b", tmp_path, quick=True)
+    played = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/checkpoint.pt")}
+    run_figure("p0-figure5a", tmp_path, quick=True)
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/checkpoint.pt")}
+    assert len(played) == 2 and len(after) == 4  # rates 0.05 and 0.2 are new
+    assert after.items() >= played.items()
+
+
 def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
     """CIFAR-10 may not be there: the rest is played, and the summary says what is not."""
 
@@ -139,8 +152,8 @@ def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
     monkeypatch.setattr("dpcheckin.learning.simulation.runs.load_dataset", missing)
     results = run_figure("p1-figure6", tmp_path)
     assert results["here"]["rounds"] == 2
-    seeds = [tmp_path / "p1-figure6" / "here" / f"seed-{s}" / "report.json" for s in (0, 1)]
-    accuracies = [json.loads(path.read_text())["accuracy"] for path in seeds]
+    seeds = [sorted(tmp_path.glob(f"runs/*/seed-{s}/report.json")) for s in (0, 1)]
+    accuracies = [json.loads(path.read_text())["accuracy"] for (path,) in seeds]
     assert results["here"]["accuracies"] == accuracies
     assert results["here"]["accuracy"] == pytest.approx(sum(accuracies) / 2)
     assert results["not here"] == {"left_out": "cifar10 is nowhere"}

@@ -9,9 +9,9 @@ protocols on the embedded digits in a minute, to see that everything works.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-import re
 import statistics
 import textwrap
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def run_figure(
     for label, options in figure.runs.items():
         played = shortened(options) if quick else options
         try:
-            found, logs = _play(label, played, place, 1 if quick else figure.seeds, watch)
+            found, logs = _play(label, played, folder, 1 if quick else figure.seeds, watch)
         except (DatasetMissing, MissingExtra) as problem:
             results[label] = {"left_out": str(problem)}
             continue
@@ -70,6 +70,7 @@ def run_figure(
         results[label]["_theirs"] = theirs
     if not curves:
         raise DatasetMissing("; ".join(left["left_out"] for left in results.values()))
+    place.mkdir(parents=True, exist_ok=True)
     theirs_of = {label: results[label].pop("_theirs") for label in curves}
     notes = caption(figure, quick)
     _draw(place / f"{name}.png", figure, curves, theirs_of, notes, quick)
@@ -89,22 +90,38 @@ def caption(figure: TrainingFigure, quick: bool) -> list[str]:
 
 
 def _play(
-    label: str, options: RunOptions, place: Path, seeds: int, watch: Watch | None
+    label: str, options: RunOptions, folder: Path, seeds: int, watch: Watch | None
 ) -> tuple[dict[str, Any], list[Log]]:
     """All seeds of one curve: the last one's summary with the mean accuracy, and all logs."""
-    logs, accuracies, facts = [], [], {}
-    for seed in range(seeds):
-        mine = replace(options, settings=replace(options.settings, seed=seed))
-        out = place / re.sub(r"[^\w.]+", "-", label) / f"seed-{seed}"
-        out.mkdir(parents=True, exist_ok=True)
-        trainer = build(mine, out)
-        if watch is not None:
-            trainer.on_round = lambda row: watch(label, row)
-        outcome = trainer.run()
-        facts = write_report(out, trainer, outcome, mine)
-        accuracies.append(outcome.accuracy)
-        logs.append(outcome.log)
-    return {**facts, "accuracy": statistics.fmean(accuracies), "accuracies": accuracies}, logs
+    played = [play_seed(options, seed, folder, label=label, watch=watch) for seed in range(seeds)]
+    accuracies = [facts["accuracy"] for facts, _ in played]
+    found = {**played[-1][0], "accuracy": statistics.fmean(accuracies), "accuracies": accuracies}
+    return found, [log for _, log in played]
+
+
+def play_seed(
+    options: RunOptions, seed: int, folder: Path, *, label: str = "run", watch: Watch | None = None
+) -> tuple[dict[str, Any], Log]:
+    """One run with one seed, played or taken up where it was left: its report and its log.
+
+    A run's folder is named by its options, so that figures that show the same run share it.
+
+    Args:
+        options: of the run.
+        seed: that takes the place of the options' own.
+        folder: where the figures are kept; runs go into `runs` below it.
+        label: of its curve.
+        watch: called with the label and the figures of the latest round.
+    """
+    mark = hashlib.sha256(repr(options).encode()).hexdigest()[:12]
+    mine = replace(options, settings=replace(options.settings, seed=seed))
+    out = folder / "runs" / f"{options.protocol}-{mark}" / f"seed-{seed}"
+    out.mkdir(parents=True, exist_ok=True)
+    trainer = build(mine, out)
+    if watch is not None:
+        trainer.on_round = lambda row: watch(label, row)
+    outcome = trainer.run()
+    return write_report(out, trainer, outcome, mine), outcome.log
 
 
 def accounted_by_papers(

@@ -108,6 +108,7 @@ _P3 = _run(  # P3 Appendix G: clip 0.005, learning rates 12, 4 and 3.5, 200 epoc
 )
 _P1_ACCOUNTANTS = ("P1 baseline", "P1 approach 1", "P1 approach 2")
 _P1_LOCAL = "P1's accountants get ε₀ = √(2 ln(1.25/δ₀))/σ with δ₀ = δ², as its Table 2"
+_FIGURE_5_ROUNDS = 700  # P0 prints what happens at epochs 30 and 60, and no end
 _P0_ACCOUNTANTS = ("P0 upper bound", "clones, sampling, strong composition")
 
 FIGURES: dict[str, TrainingFigure] = {
@@ -151,11 +152,14 @@ FIGURES: dict[str, TrainingFigure] = {
     ),
     "p0-figure5a": TrainingFigure(
         "P0 Fig. 5a: LDP-SGD at different check-in rates",
-        {f"rate {r:g}": _ldp_sgd(2000, rate=r) for r in (0.05, 0.1, 0.2)},
+        {
+            f"rate {r:g}": _ldp_sgd(_FIGURE_5_ROUNDS, rate=r, settings={"schedule": "constant"})
+            for r in (0.05, 0.1, 0.2)
+        },
         (
-            "rates and rounds are not in the text: 0.05, 0.1, 0.2 and 2,000 here",
+            "rates, rounds and learning rate are not in the text: 0.05, 0.1, 0.2, 700 rounds and "
+            "constant 0.1 clips here, so that rate 0.1 is the first run of Fig. 5b",
             _OPEN_DELTA,
-            _OPEN_RATE,
             _NETWORK,
         ),
         _P0_ACCOUNTANTS,
@@ -163,13 +167,14 @@ FIGURES: dict[str, TrainingFigure] = {
     "p0-figure5b": TrainingFigure(
         "P0 Fig. 5b: constant learning rate, and 50% from epoch 30, 10% from epoch 60; 3 seeds",
         {
-            "constant": _ldp_sgd(1000, settings={"schedule": "constant"}),
+            "constant": _ldp_sgd(_FIGURE_5_ROUNDS, settings={"schedule": "constant"}),
             "stepped": _ldp_sgd(
-                1000, settings={"schedule": "steps", "steps": ((300, 0.5), (600, 0.1))}
+                _FIGURE_5_ROUNDS,
+                settings={"schedule": "steps", "steps": ((300, 0.5), (600, 0.1))},
             ),
         },
         (
-            "learning rate and length are not printed: 0.1 clips and 100 epochs of 10 rounds here",
+            "learning rate and length are not printed: 0.1 clips and 70 epochs of 10 rounds here",
             _OPEN_DELTA,
             _NETWORK,
         ),
