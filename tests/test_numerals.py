@@ -7,7 +7,7 @@ import pytest
 from dpcheckin.dashboard.form import Form
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.numerals import number, whole
+from dpcheckin.numerals import number, typed, whole
 from dpcheckin.options import options_of
 
 
@@ -43,6 +43,16 @@ def test_whole_numbers_keep_every_digit(text: str, value: int) -> None:
 def test_what_is_no_whole_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="60_000 or 1e6"):
         whole(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1 / 30, "1/30"), (1e-5, "1e-5"), (2.5e20, "2.5e20"), (0.0333, "0.0333"), (60_000, "60000"),
+     (0.1 + 0.2, "0.30000000000000004"), (2.0, "2"), (0.0, "0"), (7 / 3, "2.3333333333333335")],
+)  # fmt: skip
+def test_what_is_typed_reads_back_as_the_same_number(value: float, text: str) -> None:
+    assert typed(value) == text
+    assert (whole if isinstance(value, int) else number)(text) == value
 
 
 def test_a_page_and_a_sweep_read_the_same_numbers() -> None:

@@ -29,6 +29,24 @@ def number(text: str) -> float:
         raise ValueError(f"{text!r} is not a number such as 0.02, 1e-5, 1/30 or 2%") from None
 
 
+def typed(value: float) -> str:
+    """The shortest text that `number` or `whole` reads back as this very number.
+
+    >>> typed(1 / 30), typed(1e-5), typed(0.02), typed(60_000), typed(2.0), typed(0.1 + 0.2)
+    ('1/30', '1e-5', '0.02', '60000', '2', '0.30000000000000004')
+    """
+    if isinstance(value, int):
+        return str(value)
+    short = f"{value:g}"
+    if float(short) != value:
+        short = repr(value)
+    if len(short) > 12 and 0.0 < value < 1.0:
+        parts = round(1 / value)
+        if 1 / parts == value:  # instead of sixteen digits
+            return f"1/{parts}"
+    return re.sub(r"e\+?(-?)0*", r"e\1", short)
+
+
 def whole(text: str) -> int:
     """A whole number, with all of its digits.
 

@@ -115,6 +115,12 @@ def test_an_inverse_question_is_a_plan_command_that_gives_the_same_answer() -> N
     assert solved["epsilon"]["value"] <= 0.2
 
 
+def test_an_inverse_question_about_gaussian_reports_is_a_command_too() -> None:
+    """Whatever the noise multiplier: one seventh is no fraction behind a colon."""
+    text = shell(Form(randomizer="gaussian", noise_multiplier=1 / 7), leave_out="rounds", target=1)
+    assert f"--randomizer gaussian:{1 / 7!r} " in text
+
+
 def test_a_quick_answer_is_safe_and_close() -> None:
     form = Form(population=2_000, rate=0.05, local_epsilon=1.0, rounds=50)
     rough, exact = (answers.solve(form, "rounds", 0.2, quick) for quick in (True, False))
@@ -137,6 +143,7 @@ def test_the_figure_shown_at_once_is_no_smaller_than_the_certified_lower_end(for
         ({"rate": "often"}, "rate"),
         ({"population": "0"}, "population"),
         ({"population": "2.5"}, "population"),
+        ({"protocol": "random-check-in-averaged", "population": "0"}, "population"),
         ({"local_epsilon": "-1"}, "local_epsilon"),
         ({"rounds": "0"}, "rounds"),
         ({"rounds": "10000001"}, "rounds"),
@@ -164,3 +171,7 @@ def test_a_wrong_entry_names_its_field(given: dict[str, str], field: str) -> Non
         answer = answers.problem_of(problem)
     assert answer.get("field") == field, answer
     assert "\n" not in answer["problem"]
+    # the page puts its own label before it, and what was typed is in it
+    assert answer["problem"].endswith(answer["fault"]) and answer["fault"].startswith("= ")
+    if field in given and field not in ("protocol", "randomizer"):
+        assert given[field] in answer["fault"]

@@ -8,6 +8,7 @@ sent with the text that may be shown, rounded by its kind, so that the browser n
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from dpcheckin.accounting.parameters import open_probability
 from dpcheckin.accounting.preview import CoarseRounds, coarse_epsilon, rough_epsilon
 from dpcheckin.accounting.published import PublishedBound, catalogue
 from dpcheckin.accounting.published.clones import closed_form
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard.form import MOST_ROUNDS, Form
 from dpcheckin.dashboard.texts import shell, texts
 from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable
@@ -35,7 +37,6 @@ _FIELDS = {
     "count": "rounds",
     "epsilon": "target",
     "cohort_size": "cohort",
-    "others": "population",
 }
 
 
@@ -53,12 +54,15 @@ def answering(compute: Callable[Arguments, Answer]) -> Callable[Arguments, Answe
 
 
 def problem_of(problem: DpCheckinError) -> Answer:
-    """What went wrong, and at which field."""
-    field = None
-    if isinstance(problem, InvalidParameter):
-        field = problem.name.replace("-", "_")
-        field = _FIELDS.get(field, field)
-    return {"problem": str(problem), "field": field}
+    """What went wrong, at which field, and the same without the parameter's name.
+
+    The page says it with the label that its field has.
+    """
+    if not isinstance(problem, InvalidParameter):
+        return {"problem": str(problem), "field": None}
+    field = problem.name.replace("-", "_")
+    fault = str(problem).removeprefix(problem.name).strip()
+    return {"problem": str(problem), "field": _FIELDS.get(field, field), "fault": fault}
 
 
 @answering
@@ -112,7 +116,36 @@ def least(form: Form) -> Answer:
     if not form.about.bounded:
         return {"lower": None}
     bound = form.question().lower_bound(form.delta)
-    return {"lower": figure(bound.epsilon.lower, Kind.LOWER_BOUND)}
+    return {
+        "lower": figure(bound.epsilon.lower, Kind.LOWER_BOUND),
+        "lower_bound": {"epsilon": bound.epsilon.lower, "basis": list(bound.basis)},
+    }
+
+
+def with_least(form: Form, stated: Answer, bound: Answer) -> Answer:
+    """The statement with its lower bound, in its JSON too, and how far apart the two are."""
+    if "problem" in stated or bound.get("lower") is None:
+        return {"lower": None, **stated}
+    data = {**json.loads(stated["texts"]["json"])["guarantee"], "lower_bound": bound["lower_bound"]}
+    return {
+        **stated,
+        "lower": bound["lower"],
+        "below": below(bound["lower"]["value"], stated["epsilon"]["value"]),
+        "texts": texts(form, data),
+    }
+
+
+def below(lower: float, upper: float) -> str:
+    """How far a proven lower bound lies below the guarantee, rounded up.
+
+    >>> below(0.6083, 0.6089), below(0.0, 1.0), below(1.0, 1.0)
+    ('0.099% below the guarantee', 'far below the guarantee', 'equal to the guarantee')
+    """
+    if not lower < upper:
+        return "equal to the guarantee"
+    if lower <= 0.0:
+        return "far below the guarantee"
+    return f"{rounded_up(100.0 * (1.0 - lower / upper), 2)}% below the guarantee"
 
 
 @answering

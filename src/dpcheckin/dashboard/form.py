@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from dpcheckin.accounting import LocalPair, Round
+from dpcheckin.accounting.parameters import count
 from dpcheckin.accounting.published import Setting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import number, whole
+from dpcheckin.numerals import number, typed, whole
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.names import PLANNED, PROTOCOLS, RANDOMIZERS, Protocol
 from dpcheckin.protocols.questions import RunQuestion
@@ -40,7 +41,7 @@ class Form:
 
     protocol: str = "shuffled-check-in"
     population: int = 60_000
-    rate: float = 0.0333
+    rate: float = 1 / 30
     cohort: int = 2_000
     slots: int = 1_000
     check_in_probability: float = 1.0
@@ -70,12 +71,13 @@ class Form:
         return form
 
     def check(self) -> None:
-        """Refuse names that do not exist and more rounds than a page should compute."""
+        """Refuse names that do not exist, nobody, and more rounds than a page should compute."""
         if self.protocol not in PLANNED:
             raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PLANNED))
         allowed = self.about.randomizers
         if self.randomizer not in allowed:
             raise InvalidParameter("randomizer", self.randomizer, "one of " + ", ".join(allowed))
+        count("population", self.population)
         if "rounds" in self.about.fields and not 1 <= self.rounds <= MOST_ROUNDS:
             limit = f"a whole number from 1 to {MOST_ROUNDS:,} on this page"
             raise InvalidParameter("rounds", self.rounds, limit)
@@ -208,7 +210,10 @@ def read_number(name: str, text: str, is_whole: bool) -> float | int:
 def describe() -> dict[str, Any]:
     """The tables, for the page."""
     return {
-        "defaults": asdict(Form()),
+        "defaults": {
+            name: value if isinstance(value, str) else typed(value)
+            for name, value in asdict(Form()).items()
+        },
         "protocols": {name: asdict(PROTOCOLS[name]) for name in PLANNED},
         "randomizers": {name: randomizer.label for name, randomizer in RANDOMIZERS.items()},
         "whole": list(WHOLE),

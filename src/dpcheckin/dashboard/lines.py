@@ -11,7 +11,8 @@ from dpcheckin.dashboard import answers
 from dpcheckin.dashboard.form import Form
 from dpcheckin.dashboard.workers import Workers
 
-OUR_POINTS, PUBLISHED_POINTS = 13, 7
+OUR_POINTS = 13  # and those of published bounds where they share their work
+PUBLISHED_POINTS = 7  # where every point is a computation of its own
 NEEDED_POINTS = 6  # of ours that are drawn however long they take: here, the ends, the quarters
 DEAR = 0.7  # seconds of CPU time for a point above which no more than those are asked for
 
@@ -27,12 +28,11 @@ def _questions(form: Form, axis: str, wanted: list[str]) -> tuple[list[Question]
         if axis == "rounds" and answers.shares_rounds(form)
         else _point_by_point(form, axis, answers.coarse_first(xs, here))
     )
-    few = form.abscissas(axis, PUBLISHED_POINTS)
     for key in wanted:
         if axis == "rounds":  # all at once: most of the work is the same for every count
-            needed.append((key, answers.published_at, (form, key, axis, tuple(few))))
+            needed.append((key, answers.published_at, (form, key, axis, tuple(xs))))
         else:
-            for x in answers.coarse_first(few, here):
+            for x in answers.coarse_first(form.abscissas(axis, PUBLISHED_POINTS), here):
                 needed.append((key, answers.published_at, (form, key, axis, (x,))))
     return needed, finer
 
@@ -83,7 +83,8 @@ async def points(
     xs = form.abscissas(axis, OUR_POINTS)
     questions, finer = _questions(form, axis, wanted)
     count = len(questions) + len(finer)
-    yield json.dumps({"axis": axis, "from": xs[0], "to": xs[-1], "questions": count}) + "\n"
+    first = next((x for x in xs if x > 0), xs[0])  # the axis is logarithmic
+    yield json.dumps({"axis": axis, "from": first, "to": xs[-1], "questions": count}) + "\n"
 
     async def ask(line: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         return line, _drawn(form, function, await workers.later(function, *arguments))

@@ -15,7 +15,7 @@ from dpcheckin.errors import OutsideTheorem
 
 # false positives at which curves are drawn
 FALSE_ALARMS = (
-    *(0.0, 1e-4, 3e-4, 0.001, 0.003, 0.01, 0.02, 0.03, 0.05, 0.07),
+    *(0.0, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07),
     *(0.1 + 0.05 * i for i in range(18)),
     1.0,
 )

@@ -187,8 +187,7 @@ async def _statement(request: Request) -> Response:
         found = asyncio.gather(
             workers.next(answers.statement, form), workers.next(answers.least, form)
         )
-        stated, bound = await found
-        return {**stated} if "problem" in stated else {"lower": None, **bound, **stated}
+        return answers.with_least(form, *await found)
 
     return await for_reader(request, both())
 

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from dpcheckin.dashboard.form import Form
+from dpcheckin.numerals import typed
 
 _MAKERS = {
     "any": "any_pure",
@@ -30,7 +31,7 @@ def shell(form: Form, *, leave_out: str | None = None, target: float | None = No
     """`dpcheckin epsilon …`, or `dpcheckin plan …` for a target and the parameter left out."""
     words = ["dpcheckin", "epsilon" if target is None else "plan"]
     if target is not None:
-        words += ["--epsilon", _literal(target)]
+        words += ["--epsilon", typed(target)]
     if form.protocol != "shuffled-check-in":
         words += ["--protocol", form.protocol]
     shown = {"population": form.population, **form.relevant}
@@ -41,15 +42,12 @@ def shell(form: Form, *, leave_out: str | None = None, target: float | None = No
         value = shown.get(name)
         if value is None or name == leave_out or (name in ("colluding", "dropout") and not value):
             continue
-        words += [f"--{name.replace('_', '-')}", _typed(value)]
-    if form.is_gaussian:
-        if target is None:
-            words += ["--noise-multiplier", _literal(form.noise_multiplier)]
-        else:
-            words += ["--randomizer", f"gaussian:{_literal(form.noise_multiplier)}"]
+        words += [f"--{name.replace('_', '-')}", typed(value)]
+    if form.is_gaussian and target is None:
+        words += ["--noise-multiplier", typed(form.noise_multiplier)]
     elif form.randomizer != "any":
         words += ["--randomizer", form.randomizer_text()]
-    words += ["--delta", _literal(form.delta)]
+    words += ["--delta", typed(form.delta)]
     return " ".join(words)
 
 
@@ -118,7 +116,7 @@ _COUNTS = ("population", "cohort", "slots")
 
 
 def as_json(form: Form, guarantee: dict[str, Any] | None = None) -> str:
-    """The choices that matter, and what they guarantee."""
+    """The choices that matter, and what `dpcheckin epsilon --json` says about them."""
     content: dict[str, Any] = {"plan": form.relevant}
     if guarantee is not None:
         content["guarantee"] = guarantee
@@ -126,21 +124,8 @@ def as_json(form: Form, guarantee: dict[str, Any] | None = None) -> str:
 
 
 def _literal(value: float) -> str:
-    """The shortest text that reads back as this number."""
-    if isinstance(value, int):
-        return str(value)
-    short = f"{value:g}"
-    return short if float(short) == value else repr(value)
-
-
-def _typed(value: float) -> str:
-    """The same for the command line, which reads fractions: 1/30 instead of sixteen digits."""
-    short = _literal(value)
-    if len(short) > 12 and 0.0 < value < 1.0:
-        parts = round(1 / value)
-        if 1 / parts == value:
-            return f"1/{parts}"
-    return short
+    """The number in Python."""
+    return typed(value).replace("/", " / ")
 
 
 def _grouped(value: int) -> str:

@@ -1,8 +1,9 @@
 // Inverse questions: a target ε from a click, the arrow keys or the field, and what meets it.
 // A quick answer comes first; it is safe. The exact one follows.
 
-import { aborted, getJson } from "./api.js";
+import { aborted, getJson, refusal } from "./api.js";
 import { grouped, parse } from "./numbers.js";
+import { isReady } from "./ready.js";
 
 const HINT = "Click the plot at an ε, or type one: what may be chosen to meet it?";
 const STEPS = { ArrowUp: 1.05, ArrowDown: 1 / 1.05, PageUp: 1.5, PageDown: 1 / 1.5 };
@@ -50,12 +51,21 @@ export class Aim {
   // The plan has changed: an answer about the old one is of no use any more.
   forget() {
     this.abort?.abort();
+    this.pending = this.asked = false;
     $("solved").textContent = HINT;
     $("use").hidden = $("target-problem").hidden = true;
   }
 
+  // The plan is known to have an answer: what was asked before that can be asked now.
+  resume() {
+    if (this.pending) this.ask();
+  }
+
   async ask() {
     this.forget();
+    this.asked = true;
+    this.pending = !isReady("plan");
+    if (this.pending) return;
     this.abort = new AbortController();
     const { signal } = this.abort;
     $("solved").textContent = "asking…";
@@ -76,7 +86,7 @@ export class Aim {
     if (answer.field === "target") $("target").setAttribute("aria-invalid", "true");
     else $("target").removeAttribute("aria-invalid");
     $("target-problem").hidden = !answer.problem;
-    $("target-problem").textContent = answer.problem ?? "";
+    $("target-problem").textContent = answer.problem ? refusal(answer, answer.field === "target" && "Target ε") : "";
     if (answer.problem) {
       $("solved").textContent = "";
       return;
@@ -84,7 +94,7 @@ export class Aim {
     this.solution = answer;
     const found = document.createElement("strong");
     found.textContent = `${this.titles[answer.parameter]} ${answer.parameter === "population" ? "≥" : "≤"} ${grouped(answer.value)}`;
-    $("solved").replaceChildren(found, `: then ε ≤ ${answer.epsilon.text}.${answer.exact ? "" : " Looking for the last digit…"}`);
+    $("solved").replaceChildren(found, `: then ε ≤ ${answer.epsilon.text}.${answer.exact ? "" : " That is safe; still looking for the exact answer…"}`);
     $("use").hidden = false;
   }
 }

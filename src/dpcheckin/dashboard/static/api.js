@@ -27,5 +27,8 @@ export async function getLines(path, query, signal, each) {
 
 export const aborted = (problem) => problem.name === "AbortError";
 
+// A refusal in one line, with the label of the field that is to blame if the page has one.
+export const refusal = (answer, label) => (label && answer.fault ? `${label} ${answer.fault}` : answer.problem);
+
 // The points of an answer about a line: one, several or none.
 export const pointsOf = (answer) => answer.points ?? (answer.y === undefined ? [] : [answer]);

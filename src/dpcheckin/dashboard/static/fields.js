@@ -1,6 +1,7 @@
 // The form: a field and, where it helps, a slider for everything that can be chosen.
 // Which fields a protocol has is the server's to say; how they look is decided here.
 
+import { refusal } from "./api.js";
 import { parse, shown, typed } from "./numbers.js";
 
 // label, what it means, slider [from, to, "log" or "even"] or null
@@ -19,12 +20,13 @@ const LOOKS = {
   colluding: ["Colluding", "fraction of clients that work with the analyzer", [0, 0.9, "even"]],
   dropout: ["Dropout", "largest chance that a check-in gets lost", [0, 0.9, "even"]],
 };
+export const ADVERSE = ["colluding", "dropout"];
 const GROUPS = [
   ["Protocol", ["protocol"]],
   ["The crowd", ["population", "rate", "cohort", "slots", "check_in_probability"]],
   ["A report", ["randomizer", "symbols", "dimension", "local_epsilon", "noise_multiplier"]],
   ["The promise", ["rounds", "delta"]],
-  ["What may go wrong", ["colluding", "dropout"]],
+  ["What may go wrong", ADVERSE],
 ];
 const STEPS = 600;
 
@@ -57,7 +59,7 @@ export class Fields {
     const problem = make("p", { class: "problem", id: `${id}-problem`, role: "alert", hidden: "" });
     select.addEventListener("change", () => this.#chosen(name, select.value));
     const row = make("div", { class: "field wide" }, make("label", { for: id }, label), select, about, problem);
-    this.rows.set(name, { row, input: select, about, problem, slider: null });
+    this.rows.set(name, { row, input: select, about, problem, label, slider: null });
     return row;
   }
 
@@ -83,7 +85,7 @@ export class Fields {
       row.append(slider);
     }
     row.append(about, problem);
-    this.rows.set(name, { row, input, about, problem, slider, range });
+    this.rows.set(name, { row, input, about, problem, label, slider, range });
     return row;
   }
 
@@ -154,12 +156,24 @@ export class Fields {
     select.value = this.state.get(name);
   }
 
-  // Show a problem at its field; true if there is such a field.
-  complain(field, text) {
+  // The plan as one reads it, part by part; what cannot go wrong is left out.
+  inWords() {
+    const { protocols, randomizers } = this.tables;
+    const names = { protocol: protocols, randomizer: randomizers };
+    return [...this.rows].filter(([name, { row }]) => !row.hidden && !(ADVERSE.includes(name) && parse(this.state.get(name)) === 0))
+      .map(([name, { label }]) => {
+        const text = this.state.get(name);
+        const known = names[name]?.[text];
+        return known ? (known.label ?? known) : `${label[0].toLowerCase()}${label.slice(1)} ${shown(text)}`;
+      });
+  }
+
+  // Show a refusal at its field; true if there is such a field.
+  complain(answer) {
     this.content();
-    const row = this.rows.get(field);
+    const row = this.rows.get(answer.field);
     if (!row || row.row.hidden) return false;
-    row.problem.textContent = text;
+    row.problem.textContent = refusal(answer, row.label);
     row.problem.hidden = false;
     row.input.setAttribute("aria-invalid", "true");
     return true;

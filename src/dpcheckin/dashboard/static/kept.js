@@ -2,17 +2,19 @@
 // of a mixed run. A kept plan is the query that the server is asked.
 
 import { aborted, getJson, getLines, pointsOf } from "./api.js";
-import { grouped, parse } from "./numbers.js";
+import { ADVERSE } from "./fields.js";
+import { parse, shown } from "./numbers.js";
+import { allow } from "./ready.js";
 
 const $ = (id) => document.getElementById(id);
-const NAMES = { local_epsilon: "ε₀", noise_multiplier: "σ", population: "n", check_in_probability: "check-in probability" };
+const NAMES = { local_epsilon: "ε₀", delta: "δ", noise_multiplier: "σ", population: "n", check_in_probability: "check-in probability" };
 const read = (text) => Object.fromEntries(new URLSearchParams(text));
 const written = (query) => new URLSearchParams(query).toString();
 
 function told(name, value, tables) {
   if (name === "protocol") return tables.protocols[value]?.label ?? value;
   if (name === "randomizer") return tables.randomizers[value] ?? value;
-  return `${NAMES[name] ?? name} ${grouped(parse(value)) || value}`;
+  return `${NAMES[name] ?? name} ${shown(value)}`;
 }
 
 // A plan in words: what differs from another one, or all of it.
@@ -40,6 +42,8 @@ export class Beside {
   show() {
     $("keep").textContent = this.plan ? "Drop the kept plan" : "Keep this plan beside";
     $("keep").setAttribute("aria-pressed", String(Boolean(this.plan)));
+    $("keep").dataset.needs = this.plan ? "nothing" : "plan";
+    allow();
     $("beside").hidden = !this.plan;
     if (this.plan) $("beside-name").textContent = this.failed || `Dashed: the guarantee of the kept plan (${this.line.name.slice(6)}).`;
   }
@@ -107,9 +111,9 @@ export class Mixed {
   #row(part, i) {
     const [row, text, drop] = ["li", "span", "button"].map((tag) => document.createElement(tag));
     const { delta: _, rounds = "1", ...plan } = read(part);
-    const others = ["colluding", "dropout"].filter((name) => parse(plan[name] ?? "0") === 0);
+    const others = ADVERSE.filter((name) => parse(plan[name] ?? "0") === 0);
     for (const name of others) delete plan[name];
-    text.textContent = `${grouped(parse(rounds))} × ${inWords(plan, this.tables)}`;
+    text.textContent = `${shown(rounds)} × ${inWords(plan, this.tables)}`;
     Object.assign(drop, { type: "button", className: "quiet", textContent: "Remove" });
     drop.setAttribute("aria-label", `Remove ${text.textContent}`);
     drop.addEventListener("click", () => this.#set(this.parts.filter((_, j) => j !== i)));

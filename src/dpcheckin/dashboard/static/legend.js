@@ -1,11 +1,12 @@
 // The legend: a switch for every line, what it is worth, its figure here, and why it is refuted.
 
-const SVG = "http://www.w3.org/2000/svg";
+import { node, SVG } from "./drawing.js";
+
 const CLASS = { guarantee: "published", "lower bound": "lower", "refuted claim": "refuted", conjecture: "refuted" };
 const OURS = [
   { key: "guarantee", name: "guarantee", source: "this package", kind: "guarantee", look: "guarantee", hue: 0,
     statement: "Certified: no client loses more than this (empty-seat theorem)." },
-  { key: "lower bound", name: "proven lower bound", source: "this package", kind: "lower bound", look: "lower", hue: 1, fills: true,
+  { key: "lower bound", name: "proven lower bound", source: "this package", kind: "lower bound", look: "lower", hue: 1, fills: true, above: true,
     statement: "Some clients lose at least this much: nobody can promise less." },
 ];
 
@@ -15,7 +16,7 @@ export function linesOf(protocol, tables) {
   let [proved, refuted] = [0, 0];
   const theirs = published.map((bound) => {
     const look = CLASS[bound.kind];
-    const hue = look === "refuted" ? 6 + (refuted++ % 4) : bound.kind === "lower bound" ? 1 : 2 + (proved++ % 4);
+    const hue = look === "refuted" ? 6 + (refuted++ % 4) : bound.kind === "lower bound" ? 5 : 2 + (proved++ % 4);
     return { ...bound, look, hue };
   });
   const ours = tables.protocols[protocol]?.bounded ? OURS : OURS.slice(0, 1);
@@ -38,10 +39,7 @@ function sampleOf(look, hue) {
   swatch.setAttribute("class", "plot");
   swatch.setAttribute("viewBox", "0 0 30 12");
   swatch.setAttribute("aria-hidden", "true");
-  const stroke = document.createElementNS(SVG, "path");
-  stroke.setAttribute("class", `line ${look} hue-${hue}`);
-  stroke.setAttribute("d", "M1 6H29");
-  swatch.append(stroke);
+  node(swatch, "path", { class: `line ${look} hue-${hue}`, d: "M1 6H29" });
   return swatch;
 }
 
@@ -103,7 +101,7 @@ export class Legend {
     entry.addEventListener("pointerleave", () => this.pointed(null, entry));
     box.addEventListener("focus", () => box.matches(":focus-visible") && this.pointed(line, entry));
     box.addEventListener("blur", () => this.pointed(null, entry));
-    this.entries.set(line.key, { entry, box, value, small, about: small.textContent });
+    this.entries.set(line.key, { entry, box, value, small, about: small.textContent, note: "" });
     return entry;
   }
 
@@ -112,12 +110,25 @@ export class Legend {
     const found = this.entries.get(key);
     if (!found) return;
     found.value.textContent = text;
-    found.small.textContent = reason || found.about;
+    found.reason = reason;
+    this.#say(found);
     found.entry.dataset.empty = String(Boolean(reason));
     // what says nothing about this plan is out of the way, but can be looked up
     const home = reason ? this.elsewhere.querySelector(".legend") : this.fieldset;
     if ((text || reason) && found.entry.parentElement !== home) home.append(found.entry);
     this.#count();
+  }
+
+  // What else is to be said about a line; nothing for nothing.
+  note(key, text) {
+    const found = this.entries.get(key);
+    if (!found || found.note === text) return;
+    found.note = text;
+    this.#say(found);
+  }
+
+  #say(found) {
+    found.small.textContent = found.reason || (found.note ? `${found.about} · ${found.note}` : found.about);
   }
 
   #count() {

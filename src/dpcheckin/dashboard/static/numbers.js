@@ -2,14 +2,19 @@
 // Privacy figures never pass through here: the server sends them as text, rounded by their kind.
 
 export function parse(text) {
-  const [above, below] = text.replace(/[,_\s]/g, "").split("/");
-  const value = below === undefined ? Number(above) : Number(above) / Number(below);
-  return text.trim() === "" ? NaN : value;
+  const digits = text.replace(/[,_\s]/g, "");
+  if (digits === "") return NaN;
+  if (digits.endsWith("%")) return parse(digits.slice(0, -1)) / 100;
+  const [above, below] = digits.split("/");
+  return below === undefined ? Number(above) : Number(above) / Number(below);
 }
 
 export function grouped(value) {
   return value.toLocaleString("en-US", { maximumFractionDigits: 20 });
 }
+
+// So many of something: 1 round, 6,000 rounds.
+export const counted = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 
 // A number as one would type it: 60000, 0.0333, 1e-5.
 export function plain(value) {

@@ -4,11 +4,13 @@
 
 import { Aim } from "./aim.js";
 import { aborted, getJson, getLines, pointsOf } from "./api.js";
-import { csv, png, save, svgText } from "./export.js";
+import { csv, save, savePicture } from "./export.js";
+import { ADVERSE } from "./fields.js";
 import { Beside, Mixed } from "./kept.js";
 import { explain, Legend, linesOf } from "./legend.js";
-import { grouped, parse, tick } from "./numbers.js";
+import { counted, grouped, parse, shown, tick } from "./numbers.js";
 import { Plot } from "./plot.js";
+import { allow } from "./ready.js";
 import { outward } from "./scale.js";
 import { tableOf } from "./table.js";
 import { Texts } from "./texts.js";
@@ -24,9 +26,9 @@ const $ = (id) => document.getElementById(id);
 
 export class Planner {
   constructor(state, fields, tables) {
-    Object.assign(this, { state, fields, tables, points: new Map(), preview: [], timer: 0 });
+    Object.assign(this, { state, fields, tables, points: new Map(), reasons: new Map(), preview: [], timer: 0 });
     this.texts = new Texts();
-    this.tradeoff = new TradeOff();
+    this.tradeoff = new TradeOff(() => ({ plan: fields.inWords(), version: tables.version }));
     this.beside = new Beside(state, fields, tables, () => this.#draw());
     new Mixed(state, fields, tables);
     for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", () => this.#export(button.dataset.as));
@@ -80,7 +82,9 @@ export class Planner {
     this.outdated = true;
     if (changed === null || ["over", "protocol", "randomizer"].some((name) => changed.includes(name))) this.#forget();
     if (!only(["over"])) this.#busy();
+    const again = only(["over"]) && this.aim.asked; // the same target, along another axis
     this.aim.forget();
+    if (again) this.aim.ask();
     this.#ask();
     return this.#rest();
   }
@@ -109,16 +113,20 @@ export class Planner {
   #forget() {
     this.outdated = false;
     this.points.clear();
+    this.reasons.clear();
     this.preview = [];
     this.range = null;
     for (const line of this.lines) this.legend.value(line.key, "");
+    this.legend.note("lower bound", "");
   }
 
   #busy() {
     $("epsilon").dataset.stale = "true";
-    $("cards").dataset.stale = "true"; // out of sight: they are about another plan
+    $("cards").dataset.stale = $("texts-panel").dataset.stale = "true"; // they are about another plan
+    this.tradeoff.stale();
     this.#status("busy", "computing");
     this.stated = null;
+    allow({ plan: false });
   }
 
   #status(kind, text) {
@@ -162,7 +170,7 @@ export class Planner {
       this.here = { x: parse(this.state.get(this.axis)), y: answer.epsilon.value };
       this.least = null;
       this.#caption();
-      this.texts.show(answer.texts);
+      this.#say(answer.texts);
       this.#status("quick", "certified, tightening…");
     } else {
       this.preview.push(answer);
@@ -174,6 +182,7 @@ export class Planner {
   #rest() {
     clearTimeout(this.timer);
     this.rest_abort?.abort();
+    allow({ lines: false });
     $("progress").dataset.state = "busy";
     $("progress").textContent = "";
     this.timer = setTimeout(() => this.#settle(), REST);
@@ -191,9 +200,9 @@ export class Planner {
     try {
       const answer = await getJson("/api/statement", query, signal);
       if (signal.aborted) return;
-      this.#stated(answer);
-      if (answer.problem) return;
+      if (answer.problem) return void this.#refused(answer);
       if (this.outdated) this.#forget();
+      this.#stated(answer);
       const asked = new URLSearchParams({ ...query, over: this.over });
       for (const line of this.lines)
         if (line.citation && !this.hidden.has(line.key)) asked.append("bound", line.key);
@@ -206,8 +215,12 @@ export class Planner {
         this.#received(answer);
       });
       this.preview = [];
+      if (this.beside.plan) $("progress").textContent = "computing the kept plan";
       await this.beside.ask(this.over, signal);
+      if (signal.aborted) return;
+      $("progress").textContent = "";
       $("progress").dataset.state = "done";
+      allow({ lines: true });
       this.#draw();
       await this.tradeoff.ask(query, signal);
     } catch (problem) {
@@ -216,7 +229,6 @@ export class Planner {
   }
 
   #stated(answer) {
-    if (answer.problem) return this.#refused(answer);
     this.#accepted();
     this.stated = answer;
     $("epsilon").dataset.stale = $("cards").dataset.stale = "false";
@@ -232,14 +244,20 @@ export class Planner {
     $("basis").textContent = `By ${/^[A-Z]/.test(basis) ? "" : "the "}${basis}.`;
     this.here = { x: parse(this.state.get(this.axis)), y: answer.epsilon.value };
     this.least = answer.lower;
+    this.legend.note("lower bound", answer.below ?? "");
     this.#caption();
-    this.texts.show(answer.texts);
+    this.#say(answer.texts);
     return this.#draw();
+  }
+
+  #say(texts) {
+    $("texts-panel").dataset.stale = "false";
+    this.texts.show(texts);
   }
 
   #caption() {
     const delta = tick(parse(this.state.get("delta")));
-    const rounds = this.fields.relevant.has("rounds") ? ` over ${grouped(parse(this.state.get("rounds")))} rounds` : "";
+    const rounds = this.fields.relevant.has("rounds") ? ` over ${counted(parse(this.state.get("rounds")), "round")}` : "";
     const least = this.least ? `; nobody can promise less than ${this.least.text}` : "";
     $("caption").textContent = `at δ = ${delta}${rounds}${least}`;
   }
@@ -253,7 +271,9 @@ export class Planner {
     this.points.set(answer.line, points);
     const here = points.find((p) => p.x === parse(this.state.get(this.axis)));
     const published = answer.line !== "guarantee" && answer.line !== "lower bound";
-    const reason = published && !points.length ? (answer.reason ?? answer.problem) : "";
+    const missing = answer.reason ?? answer.problem;
+    if (missing) this.reasons.set(answer.line, missing);
+    const reason = published && !points.length ? missing : "";
     this.legend.value(answer.line, here?.text ?? (reason ? "–" : ""), reason);
     this.#draw();
   }
@@ -263,19 +283,20 @@ export class Planner {
     $("epsilon").textContent = "–";
     $("caption").textContent = "";
     $("progress").dataset.state = "done";
-    this.texts.show({});
+    allow({ plan: false, lines: false });
     $("plot-panel").dataset.state = "problem"; // greyed: it is about the plan before
-    if (!this.fields.complain(answer.field, answer.problem)) {
+    if (!this.fields.complain(answer)) {
       $("problem").textContent = answer.problem;
       $("problem").hidden = false;
     } else $("problem").hidden = true;
-    this.tradeoff.clear();
   }
 
   #accepted() {
     this.fields.content();
     $("plot-panel").dataset.state = "";
     $("problem").hidden = true;
+    allow({ plan: true });
+    this.aim.resume();
   }
 
   #offline(problem) {
@@ -306,16 +327,31 @@ export class Planner {
   }
 
   async #export(as) {
-    const name = `dpcheckin-epsilon-against-${this.axis.replaceAll("_", "-")}.${as}`;
+    const stem = `dpcheckin-epsilon-against-${this.axis.replaceAll("_", "-")}`;
+    const name = `${stem}.${as}`;
     this.points.set("beside", this.beside.points);
-    if (as === "svg") save(name, svgText($("plot")), "image/svg+xml");
-    if (as === "png") save(name, await png($("plot")), "image/png");
-    if (as === "csv") save(name, csv(this.axis, this.#shown, this.points), "text/csv");
+    if (as === "svg" || as === "png") await savePicture(stem, as, this.#sheet());
+    if (as === "csv") save(name, csv(this.axis, "epsilon", this.#shown, this.points), "text/csv");
     if (as === "json") {
-      const lines = this.#shown.map(({ key, name: title, kind, citation, erratum }) => ({ name: title, kind, citation, erratum, points: (this.points.get(key) ?? []).map(({ x, y, text }) => ({ x, epsilon: y, rounded: text })) }));
+      const lines = this.#shown.map(({ key, name: title, kind, citation, erratum }) => ({ name: title, kind, citation, erratum, missing: this.reasons.get(key), points: (this.points.get(key) ?? []).map(({ x, y, text }) => ({ x, epsilon: y, rounded: text })) }));
       const { texts: _, ...stated } = this.stated ?? {};
       save(name, JSON.stringify({ plan: this.fields.query(), axis: this.axis, statement: stated, lines, version: this.tables.version }, null, 1), "application/json");
     }
+  }
+
+  // What a saved picture says: it has to be understood without the page.
+  #sheet() {
+    const here = parse(this.state.get(this.axis));
+    const lines = this.#shown.filter((line) => this.points.get(line.key)?.length);
+    const notes = { "lower bound": this.stated.below };
+    return {
+      title: `ε against ${TITLES[this.axis]} at δ = ${tick(parse(this.state.get("delta")))}`,
+      plan: this.fields.inWords(),
+      said: `This plan: ε ≤ ${this.stated.epsilon.text}, certified${this.least ? `; nobody can promise less than ${this.least.text}` : ""}.`,
+      picture: this.plot.picture,
+      lines: lines.map((line) => ({ ...line, value: this.points.get(line.key).find((p) => p.x === here)?.text ?? "", note: notes[line.key] })),
+      foot: [`Figures are those of this plan, at ${TITLES[this.axis]} ${shown(this.state.get(this.axis))}. Guarantees are rounded up, lower bounds down.`, $("legend-note").textContent, `dpcheckin ${this.tables.version}`].filter(Boolean),
+    };
   }
 
   #draw() {
@@ -323,13 +359,14 @@ export class Planner {
     const shown = this.#shown;
     this.points.set("beside", this.beside.points);
     const lines = shown.map((line) => ({
-      key: line.key, kind: line.look, hue: line.hue, fills: line.fills, about: line, points: this.points.get(line.key) ?? [],
+      key: line.key, kind: line.look, hue: line.hue, fills: line.fills, above: line.above, about: line, points: this.points.get(line.key) ?? [],
     }));
     const certified = this.points.get("guarantee") ?? [];
-    if (this.preview.length > 1 && !this.hidden.has("guarantee"))
+    const preview = this.preview.length > 1 && !this.hidden.has("guarantee");
+    this.legend.note("guarantee", preview ? "faded: certified, being tightened" : "");
+    if (preview)
       lines.push({ key: "preview", kind: "preview", hue: 0, points: this.preview });
-    const xs = [...certified, ...this.preview].map((p) => p.x);
-    if (this.here) xs.push(this.here.x);
+    const xs = [...certified, ...this.preview, ...(this.here ? [this.here] : [])].map((p) => p.x).filter((x) => x > 0);
     const from = this.range?.from ?? Math.min(...xs);
     const to = this.range?.to ?? Math.max(...xs);
     $("table").replaceChildren(tableOf(TITLES[this.axis], shown, this.points));
@@ -337,14 +374,15 @@ export class Planner {
     if (!(from < to)) return this.plot.clear();
     const ours = [...certified, ...this.preview, ...(this.here ? [this.here] : [])].map((p) => p.y).filter((y) => y > 0);
     const all = lines.flatMap((line) => line.points.map((p) => p.y)).filter((y) => y > 0).concat(ours);
-    if (!all.length) return this.plot.clear();
+    // a logarithmic axis has no place for a plot in which all is zero
+    const some = all.length > 0;
     // bounds that promise next to nothing may leave the picture at the top
     const top = Math.min(Math.max(...all), Math.max(300 * Math.max(...ours, 1e-12), 1));
     const target = parse(this.state.get("target"));
-    const [low, high] = outward(Math.max(Math.min(...all), top / 1e9) * 0.9, top * 1.1);
+    const [low, high] = some ? outward(Math.max(Math.min(...all), top / 1e9) * 0.9, top * 1.1) : [0, 1];
     this.plot.show({
       x: { from, to, log: true, title: TITLES[this.axis] },
-      y: { from: low, to: high, log: true, title: `ε at δ = ${tick(parse(this.state.get("delta")))}` },
+      y: { from: low, to: high, log: some, title: `ε at δ = ${tick(parse(this.state.get("delta")))}` },
       lines,
       here: this.hidden.has("guarantee") ? null : this.here,
       aimed: target >= low && target <= high ? { y: target, text: `ε = ${this.state.get("target")}` } : null,
@@ -357,7 +395,7 @@ export class Planner {
 
   #note() {
     const relevant = this.fields.relevant;
-    const adverse = ["colluding", "dropout"].some((name) => relevant.has(name) && parse(this.state.get(name)) > 0);
+    const adverse = ADVERSE.some((name) => relevant.has(name) && parse(this.state.get(name)) > 0);
     $("legend-note").textContent = adverse ? "Published bounds know neither colluders nor dropouts: they are drawn without." : "";
   }
 }

@@ -8,7 +8,9 @@ export class Scale {
     Object.assign(this, { from, to, start, end, log, whole });
   }
 
+  // What a logarithmic axis has no place for stands at its beginning.
   at(value) {
+    if (this.log && !(value > 0)) return this.start;
     const share = this.log
       ? Math.log(value / this.from) / Math.log(this.to / this.from)
       : (value - this.from) / (this.to - this.from);

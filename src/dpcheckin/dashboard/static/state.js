@@ -1,15 +1,11 @@
 // What has been chosen, kept in the address: the link to this page is the whole state.
 // Values stay as they were typed, so that 1/30 is not turned into something longer.
 
-import { plain } from "./numbers.js";
-
 const EXTRA = { view: "planner", over: "", hide: "", target: "", run: "", beside: "", parts: "" };
 
 export class State {
   constructor(defaults) {
-    this.defaults = { ...EXTRA };
-    for (const [name, value] of Object.entries(defaults))
-      this.defaults[name] = typeof value === "number" ? plain(value) : value;
+    this.defaults = { ...EXTRA, ...defaults };
     this.listeners = [];
     this.read();
     addEventListener("popstate", () => {

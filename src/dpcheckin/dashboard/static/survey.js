@@ -1,7 +1,7 @@
 // The survey panels: a question, what answering it costs, and the error against epsilon or the
 // population. Everything is computed by the server; what is chosen is kept in the address.
 
-import { aborted, getJson, getLines } from "./api.js";
+import { aborted, getJson, getLines, refusal } from "./api.js";
 import { grouped, parse, shown, tick } from "./numbers.js";
 import { Plot } from "./plot.js";
 import { outward } from "./scale.js";
@@ -31,7 +31,7 @@ const LABELS = {
   largest_local_epsilon: ["Cap without shuffler", "Most ε that may be left if the shuffler colludes; empty for none."],
 };
 const AXES = { epsilon: "ε", population: "clients" };
-const LINES = { ours: ["the planned survey", 0, "guarantee"], centre: ["central Gaussian noise, same ε and δ", 1, "lower"] };
+const LINES = { ours: ["the planned survey", 0, "guarantee"], centre: ["central Gaussian noise, same ε and δ", 1, "plain"] };
 
 function make(tag, attributes = {}, ...content) {
   const made = document.createElement(tag);
@@ -248,16 +248,17 @@ export class Survey {
     });
   }
 
-  #refused({ problem, field }) {
+  #refused(answer) {
     this.#content();
     this.#status("problem", "no answer");
     this.$("figure").textContent = "–";
     this.$("caption").textContent = "";
     this.$("progress").dataset.state = "done";
     this.$("progress").textContent = "";
-    const row = this.rows.get(field === "target" ? "epsilon" : field); // the planner calls it so
+    const field = answer.field === "target" ? "epsilon" : answer.field; // the planner calls it so
+    const row = this.rows.get(field);
     const place = row && !row.row.hidden ? row.problem : this.$("problem");
-    place.textContent = problem;
+    place.textContent = refusal(answer, LABELS[field]?.[0]);
     place.hidden = false;
     if (row && !row.row.hidden) row.input.setAttribute("aria-invalid", "true");
   }
