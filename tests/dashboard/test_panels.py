@@ -86,6 +86,7 @@ def test_a_saved_picture_is_understood_without_the_page(desk: Desk, dark: bool) 
         assert f"{name}:" in words.replace("\n", " "), name
     root = ElementTree.fromstring(picture)
     assert root.get("width") == "960"
+    assert b"rgba(" not in picture and b"color(" not in picture  # for whatever shows it
     ground = root.find(f"{SVG}rect")
     assert ground is not None and ground.get("fill") == "rgb(255, 255, 255)"
     png = saved(page, "png")

@@ -83,12 +83,8 @@ export class Drawing {
   #line(parent, line) {
     const points = this.drawable(line);
     const faint = this.lit && this.lit !== line.key ? " faint" : "";
-    if (points.length > 1) {
-      const d = this.#path(points);
-      // what runs over another line stands out from it by an edge
-      if (line.above) node(parent, "path", { class: `edge ${line.kind}${faint}`, d });
-      node(parent, "path", { class: `line ${line.kind} hue-${line.hue}${faint}`, "data-line": line.key, d });
-    }
+    if (points.length > 1)
+      node(parent, "path", { class: `line ${line.kind} hue-${line.hue}${faint}`, "data-line": line.key, d: this.#path(points) });
     if (line.dots || points.length === 1)
       for (const p of points)
         node(parent, "circle", { class: `dot hue-${line.hue}`, cx: this.x.at(p.x), cy: this.y.at(p.y), r: points.length > 60 ? 1.5 : 2.6 });

@@ -12,7 +12,12 @@ function svgText(svg) {
   const [from, to] = [svg.querySelectorAll("*"), copy.querySelectorAll("*")];
   from.forEach((element, i) => {
     const style = getComputedStyle(element);
-    for (const name of element.matches("text, tspan") ? [...STYLES, ...FONT] : STYLES) to[i].setAttribute(name, style.getPropertyValue(name));
+    for (const name of element.matches("text, tspan") ? [...STYLES, ...FONT] : STYLES) {
+      // not every program that shows SVG knows colours with a fourth part
+      const [, colour, opacity] = /^rgba\((.*), ([\d.]+)\)$/.exec(style.getPropertyValue(name)) ?? [];
+      to[i].setAttribute(name, colour ? `rgb(${colour})` : style.getPropertyValue(name));
+      if (colour) to[i].setAttribute(`${name}-opacity`, opacity);
+    }
     to[i].removeAttribute("class");
   });
   copy.removeAttribute("class");

@@ -127,6 +127,10 @@ export class Legend {
     this.#say(found);
   }
 
+  noted(key) {
+    return this.entries.get(key)?.note ?? "";
+  }
+
   #say(found) {
     found.small.textContent = found.reason || (found.note ? `${found.about} · ${found.note}` : found.about);
   }

@@ -116,8 +116,10 @@ export class Planner {
     this.reasons.clear();
     this.preview = [];
     this.range = null;
-    for (const line of this.lines) this.legend.value(line.key, "");
-    this.legend.note("lower bound", "");
+    for (const line of this.lines) {
+      this.legend.value(line.key, "");
+      this.legend.note(line.key, "");
+    }
   }
 
   #busy() {
@@ -275,6 +277,7 @@ export class Planner {
     if (missing) this.reasons.set(answer.line, missing);
     const reason = published && !points.length ? missing : "";
     this.legend.value(answer.line, here?.text ?? (reason ? "–" : ""), reason);
+    if (answer.partial) this.legend.note(answer.line, missing);
     this.#draw();
   }
 
@@ -343,13 +346,12 @@ export class Planner {
   #sheet() {
     const here = parse(this.state.get(this.axis));
     const lines = this.#shown.filter((line) => this.points.get(line.key)?.length);
-    const notes = { "lower bound": this.stated.below };
     return {
       title: `ε against ${TITLES[this.axis]} at δ = ${tick(parse(this.state.get("delta")))}`,
       plan: this.fields.inWords(),
       said: `This plan: ε ≤ ${this.stated.epsilon.text}, certified${this.least ? `; nobody can promise less than ${this.least.text}` : ""}.`,
       picture: this.plot.picture,
-      lines: lines.map((line) => ({ ...line, value: this.points.get(line.key).find((p) => p.x === here)?.text ?? "", note: notes[line.key] })),
+      lines: lines.map((line) => ({ ...line, value: this.points.get(line.key).find((p) => p.x === here)?.text ?? "", note: this.legend.noted(line.key) })),
       foot: [`Figures are those of this plan, at ${TITLES[this.axis]} ${shown(this.state.get(this.axis))}. Guarantees are rounded up, lower bounds down.`, $("legend-note").textContent, `dpcheckin ${this.tables.version}`].filter(Boolean),
     };
   }
