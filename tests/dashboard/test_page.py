@@ -249,14 +249,16 @@ def test_a_wrong_entry_is_shown_at_its_field_and_can_be_mended(desk: Desk) -> No
         assert page.locator("#trusted-figure").inner_text() == figure
         assert page.locator("#text").inner_text().startswith("dpcheckin epsilon")
         expect(page.locator("#plot .line.guarantee")).to_have_count(1)
-        for part in ("#plot", ".card >> nth=0", ".card >> nth=1", "#basis", "#text"):
+        for part in ("#plot", ".card .big >> nth=0", ".card .sentence >> nth=1", "#basis", "#text"):
             opacity = "e => Number(getComputedStyle(e).opacity)"
             assert page.locator(part).evaluate(opacity) < 0.5, part
+        after = "e => getComputedStyle(e, '::after').content"
+        assert "before this change" in page.locator("#trusted-title").evaluate(after)
     page.fill("#field-rate", "0.05")
     assert certified(page) == figure
     expect(page.locator("#field-rate-problem")).to_be_hidden()
     expect(page.locator("#field-rate")).not_to_have_attribute("aria-invalid", "true")
-    for part in ("#plot", ".card >> nth=0", "#text"):
+    for part in ("#plot", ".card .big >> nth=0", "#text"):
         assert page.locator(part).evaluate("e => getComputedStyle(e).opacity") == "1"
     # what no single field is to blame for is said above the plot
     page.fill("#field-rate", "1")

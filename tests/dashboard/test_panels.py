@@ -168,12 +168,41 @@ def test_a_kept_plan_is_laid_over_the_next_and_is_in_the_link(desk: Desk) -> Non
     drawn(page)
     expect(page.locator("#plot .line.beside")).to_have_count(1)
     expect(page.locator("#beside")).to_contain_text("rate 0.05")
+    expect(page.locator("#plot .region")).to_have_text("no guarantee of this plan can lie here")
     again = desk.open(page.url.removeprefix(desk.server + "/"))
     drawn(again)
     expect(again.locator("#plot .line.beside")).to_have_count(1)
     again.click("#keep")
     expect(again.locator("#plot .line.beside")).to_have_count(0)
     expect(again.locator("#beside")).to_be_hidden()
+
+
+def test_what_is_kept_is_said_at_once(desk: Desk) -> None:
+    """Before anything has been computed anew: the server is not asked in this test."""
+    page = desk.open(SMALL + only_ours())
+    drawn(page)
+    page.route("**/api/**", lambda route: None)  # never answered
+    page.click("#keep")
+    expect(page.locator("#keep")).to_have_text("Drop the kept plan", timeout=5_000)
+    page.fill("#field-rate", "0.1")
+    expect(page.locator("#beside")).to_contain_text("Dotted", timeout=5_000)
+    expect(page.locator("#beside")).to_contain_text("rate 0.05", timeout=5_000)
+    expect(page.locator("#keep")).to_be_enabled(timeout=5_000)  # dropping needs no answer
+    page.click("#keep")
+    expect(page.locator("#beside")).to_be_hidden(timeout=5_000)
+    page.unroute_all()
+
+
+def test_a_mixed_run_has_no_figure_until_it_is_computed(desk: Desk) -> None:
+    page = desk.open(SMALL + only_ours())
+    certified(page)
+    page.click("#mix-add")
+    expect(page.locator("#mix-epsilon")).to_have_text(page.locator("#epsilon").inner_text())
+    page.route("**/api/mixed**", lambda route: None)  # never answered
+    page.click("#mix-add")
+    expect(page.locator("#mix-list li")).to_have_count(2)
+    assert page.locator("#mix-epsilon").inner_text() == "…"
+    page.unroute_all()
 
 
 def test_rounds_of_several_kinds_make_one_run(desk: Desk) -> None:

@@ -20,6 +20,7 @@ export class Drawing {
   }
 
   // picture: {x: {from, to, log, title}, y: {…}, lines: [{key, kind, hue, points, fills, above}],
+  //           (`fills`: what is said of the region below it, at length and in short)
   //           here: {x, y} or null, aimed: {y, text} or null}
   // `lit`: the key of a line that stands out, or null
   paint({ x, y, lines, here, aimed }, width, height, lit = null) {
@@ -77,7 +78,7 @@ export class Drawing {
     const [first, last] = [this.x.at(points[0].x), this.x.at(points.at(-1).x)];
     node(parent, "path", { class: "below", d: `${this.#path(points)}L${last} ${bottom}L${first} ${bottom}Z` });
     if (bottom - this.y.at(points.at(-1).y) > 40)
-      node(parent, "text", { class: "region", x: last - 10, y: bottom - 10, "text-anchor": "end" }, last - first < 420 ? "impossible" : "no guarantee can lie here");
+      node(parent, "text", { class: "region", x: last - 10, y: bottom - 10, "text-anchor": "end" }, line.fills[last - first < 420 ? 1 : 0]);
   }
 
   #line(parent, line) {

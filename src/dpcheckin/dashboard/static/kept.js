@@ -39,13 +39,15 @@ export class Beside {
     return { key: "beside", name: `kept: ${inWords(this.plan, this.tables, this.fields.query())}`, kind: "guarantee", look: "beside", hue: 7, source: "this package", statement: "The guarantee of the plan that was kept." };
   }
 
+  // Says at once what is kept; the line itself follows.
   show() {
+    if (!this.plan) this.points = [];
     $("keep").textContent = this.plan ? "Drop the kept plan" : "Keep this plan beside";
     $("keep").setAttribute("aria-pressed", String(Boolean(this.plan)));
     $("keep").dataset.needs = this.plan ? "nothing" : "plan";
     allow();
     $("beside").hidden = !this.plan;
-    if (this.plan) $("beside-name").textContent = this.failed || `Dashed: the guarantee of the kept plan (${this.line.name.slice(6)}).`;
+    if (this.plan) $("beside-name").textContent = this.failed || `Dotted: the guarantee of the kept plan (${this.line.name.slice(6)}).`;
   }
 
   async ask(over, signal) {
@@ -93,6 +95,7 @@ export class Mixed {
     const { parts } = this;
     $("mix-list").replaceChildren(...parts.map((part, i) => this.#row(part, i)));
     $("mix-figure").hidden = !parts.length;
+    $("mix-epsilon").textContent = "…"; // the figure of fewer rounds would promise too much
     $("mix-said").textContent = parts.length ? "computing…" : "";
     if (!parts.length) return;
     this.abort = new AbortController();

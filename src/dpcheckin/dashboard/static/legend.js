@@ -127,6 +127,16 @@ export class Legend {
     this.#say(found);
   }
 
+  // A figure is on its way.
+  wait(key) {
+    const found = this.entries.get(key);
+    if (found && !found.reason) found.value.textContent = "…";
+  }
+
+  waitNoLonger() {
+    for (const { value } of this.entries.values()) if (value.textContent === "…") value.textContent = "";
+  }
+
   noted(key) {
     return this.entries.get(key)?.note ?? "";
   }

@@ -22,6 +22,7 @@ const TITLES = {
   local_epsilon: "local ε", noise_multiplier: "noise multiplier",
 };
 const SHORT = { rounds: "rounds", rate: "rate", population: "population", cohort: "cohort", slots: "slots" };
+const IMPOSSIBLE = { alone: ["no guarantee can lie here", "impossible"], kept: ["no guarantee of this plan can lie here", "impossible for this plan"] };
 const $ = (id) => document.getElementById(id);
 
 export class Planner {
@@ -70,7 +71,11 @@ export class Planner {
     const only = (names) => changed !== null && changed.every((name) => names.includes(name));
     if (only(["target"])) return this.#draw();
     if (only(["view", "run", "parts"])) return undefined;
-    if (only(["beside"])) return this.#rest();
+    this.beside.show();
+    if (only(["beside"])) {
+      this.#draw();
+      return this.#rest();
+    }
     this.lines = linesOf(this.state.get("protocol"), this.tables);
     this.legend.show(this.lines, this.hidden);
     this.#choices();
@@ -119,12 +124,14 @@ export class Planner {
     for (const line of this.lines) {
       this.legend.value(line.key, "");
       this.legend.note(line.key, "");
+      if (!this.hidden.has(line.key)) this.legend.wait(line.key);
     }
   }
 
   #busy() {
     $("epsilon").dataset.stale = "true";
-    $("cards").dataset.stale = $("texts-panel").dataset.stale = "true"; // they are about another plan
+    // what they say is about the plan before, if there was one
+    $("cards").dataset.stale = $("texts-panel").dataset.stale = this.known ? "true" : "first";
     this.tradeoff.stale();
     this.#status("busy", "computing");
     this.stated = null;
@@ -222,6 +229,7 @@ export class Planner {
       if (signal.aborted) return;
       $("progress").textContent = "";
       $("progress").dataset.state = "done";
+      this.legend.waitNoLonger();
       allow({ lines: true });
       this.#draw();
       await this.tradeoff.ask(query, signal);
@@ -233,6 +241,7 @@ export class Planner {
   #stated(answer) {
     this.#accepted();
     this.stated = answer;
+    this.known = true;
     $("epsilon").dataset.stale = $("cards").dataset.stale = "false";
     $("epsilon").textContent = $("trusted-figure").textContent = answer.epsilon.text;
     $("untrusted-figure").textContent = answer.local?.text ?? "–";
@@ -361,7 +370,7 @@ export class Planner {
     const shown = this.#shown;
     this.points.set("beside", this.beside.points);
     const lines = shown.map((line) => ({
-      key: line.key, kind: line.look, hue: line.hue, fills: line.fills, above: line.above, about: line, points: this.points.get(line.key) ?? [],
+      key: line.key, kind: line.look, hue: line.hue, fills: line.fills && (this.beside.plan ? IMPOSSIBLE.kept : IMPOSSIBLE.alone), above: line.above, about: line, points: this.points.get(line.key) ?? [],
     }));
     const certified = this.points.get("guarantee") ?? [];
     const preview = this.preview.length > 1 && !this.hidden.has("guarantee");

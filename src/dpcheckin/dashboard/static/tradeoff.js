@@ -24,7 +24,7 @@ export class TradeOff {
 
   // What is shown is about another plan.
   stale() {
-    $("tradeoff-panel").dataset.stale = "true";
+    $("tradeoff-panel").dataset.stale = $("tradeoff-words").textContent ? "true" : "first";
     allow({ tradeoff: false });
   }
 
