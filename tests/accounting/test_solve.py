@@ -40,6 +40,47 @@ def test_inverse_questions(free: str) -> None:
     assert compose([build(further)]).epsilon(1e-6).upper > target
 
 
+def test_noise_is_solved_for() -> None:
+    """As little Gaussian noise as meets the target; one unit of the fourth digit less does not."""
+
+    def build(value: float) -> tuple[CheckInRound, int]:
+        return CheckInRound(2000, 0.02, gaussian(value)), 5
+
+    value = solve("noise_multiplier", build, epsilon=0.2, delta=1e-5)
+    assert compose([build(value)]).epsilon(1e-5).upper <= 0.2
+    less = value - 10.0 ** (math.floor(math.log10(value)) - 3)
+    assert compose([build(less)]).epsilon(1e-5).upper > 0.2
+
+
+@pytest.mark.parametrize(
+    ("start", "target"), [(1.0, 0.5), (1e-9, 3.0), (1e5, 1e-3), (1e-3, 700.0), (2.0, 1.0)]
+)
+def test_a_search_asks_little_whatever_the_curve(start: float, target: float) -> None:
+    """Powers, steps and jumps to infinity: the exact answer, within sixty questions."""
+    for curve in (math.sqrt, float, math.log1p, lambda x: math.floor(x**0.7), _jump):
+        asked: list[float] = []
+
+        def upper(one: object, count: int, delta: float, curve=curve, asked=asked) -> float:
+            asked.append(count)
+            return start * curve(count)
+
+        def build(value: float) -> tuple[CheckInRound, int]:
+            return CheckInRound(10, 0.5, any_pure(1.0)), int(value)
+
+        try:
+            found = solve("rounds", build, epsilon=target, delta=1e-6, upper=upper)
+        except Unreachable as problem:
+            most = 10**9 if "every" in str(problem) else 1
+            assert (start * curve(most) <= target) == (most > 1)
+            continue
+        assert start * curve(found) <= target < start * curve(found + 1)
+        assert len(asked) <= 60
+
+
+def _jump(count: float) -> float:
+    return math.inf if count > 12_345 else 1e-3
+
+
 def test_inverse_questions_without_answer() -> None:
     def build(value: float) -> tuple[CheckInRound, int]:
         return CheckInRound(10, 0.5, any_pure(8.0)), int(value)

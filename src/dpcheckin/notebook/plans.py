@@ -19,7 +19,7 @@ class PlannedRun(Tabular):
     """The answer to an inverse question.
 
     Args:
-        parameter: What was left out: rounds, population, rate or local_epsilon.
+        parameter: What was left out: rounds, population, rate, local_epsilon or noise_multiplier.
         value: Its extreme value that meets the target; one step further fails.
         guarantee: What is certified of the run.
         run: All parameters, the answer among them.
@@ -95,7 +95,8 @@ def plan(
         dropout: Largest probability that a check-in gets lost.
         lowest_rate: Rates lie between this and `rate`.
         local_delta: Delta of one report.
-        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer.
+        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer. It is solved
+            for with randomizer="gaussian" if it is left out.
         solve_for: The parameter left out, if one wants to say so.
         on_question: Told which value is tried.
 
@@ -111,7 +112,9 @@ def plan(
     asked = ["population", "rounds"]
     if protocol == "shuffled-check-in":
         asked.append("rate")
-    if noise_multiplier is None and not randomizer.startswith("gaussian"):
+    if randomizer == "gaussian" or _name(solve_for) == "noise_multiplier":
+        asked.append("noise_multiplier")
+    elif noise_multiplier is None and not randomizer.startswith("gaussian"):
         asked.append("local_epsilon")
     free = _left_out({name: given[name] for name in asked}, solve_for)
 
@@ -129,10 +132,15 @@ def plan(
     return PlannedRun(free, value, guarantee([build(value)], delta), run(value))
 
 
+def _name(solve_for: str | None) -> str | None:
+    """The parameter that was named, as it is written in Python."""
+    return solve_for.replace("-", "_") if solve_for else None
+
+
 def _left_out(given: dict[str, Any], solve_for: str | None) -> str:
     """The one parameter to solve for."""
     missing = [name for name, value in given.items() if value is None]
-    free = solve_for.replace("-", "_") if solve_for else None
+    free = _name(solve_for)
     if free is None and len(missing) == 1:
         free = missing[0]
     if free is not None and missing == [free]:

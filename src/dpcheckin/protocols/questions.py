@@ -60,7 +60,11 @@ _MAKERS = {
 
 def _gaussian(text: str, sigma: float | None, local_epsilon: float | None) -> LocalPair:
     if sigma is None:
-        raise InvalidParameter("randomizer", text, "gaussian:SIGMA, SIGMA the noise multiplier")
+        raise InvalidParameter(
+            "randomizer",
+            text,
+            "gaussian:SIGMA, SIGMA the noise multiplier (or --noise-multiplier beside it)",
+        )
     if local_epsilon is not None:
         raise InvalidParameter(
             "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
@@ -122,9 +126,11 @@ class RunQuestion:
         """What one report gives away."""
         if self.noise_multiplier is None:
             return pair_named(self.randomizer, self.local_epsilon, self.local_delta)
-        if self.randomizer != "any":
+        if self.randomizer not in ("any", "gaussian"):
             raise InvalidParameter(
-                "noise-multiplier", self.noise_multiplier, "left out when --randomizer is given"
+                "noise-multiplier",
+                self.noise_multiplier,
+                f"left out with --randomizer {self.randomizer}",
             )
         return pair_named(f"gaussian:{self.noise_multiplier!r}", self.local_epsilon)
 
