@@ -15,6 +15,7 @@ from dpcheckin.accounting import (
 from dpcheckin.accounting.solve import solve
 from dpcheckin.errors import (
     InvalidParameter,
+    OutsideTheorem,
     Unreachable,
 )
 
@@ -44,12 +45,15 @@ def test_noise_is_solved_for() -> None:
     """As little Gaussian noise as meets the target; one unit of the fourth digit less does not."""
 
     def build(value: float) -> tuple[CheckInRound, int]:
-        return CheckInRound(2000, 0.02, gaussian(value)), 5
+        return CheckInRound(300, 0.2, gaussian(value)), 1
 
-    value = solve("noise_multiplier", build, epsilon=0.2, delta=1e-5)
-    assert compose([build(value)]).epsilon(1e-5).upper <= 0.2
+    value = solve("noise_multiplier", build, epsilon=0.001, delta=1e-5)
+    assert compose([build(value)]).epsilon(1e-5).upper <= 0.001
     less = value - 10.0 ** (math.floor(math.log10(value)) - 3)
-    assert compose([build(less)]).epsilon(1e-5).upper > 0.2
+    assert compose([build(less)]).epsilon(1e-5).upper > 0.001
+    with pytest.raises(OutsideTheorem, match="full shuffling"):  # not: no noise is enough
+        solve("noise_multiplier", lambda v: (CheckInRound(300, 1.0, gaussian(v)), 1),
+              epsilon=0.5, delta=1e-5)  # fmt: skip
 
 
 @pytest.mark.parametrize(

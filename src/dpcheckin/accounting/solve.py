@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from dpcheckin.accounting.account import compose
@@ -81,14 +81,24 @@ class _Question:
     upper: Upper
     target: float
     delta: float
+    refusals: list[OutsideTheorem | None] = field(default_factory=list)
+    """What theorems said of values they do not cover; None first once one was covered."""
 
     def at(self, value: float) -> float:
         """Epsilon at a value; infinite where no theorem speaks."""
         try:
             one, count = self.build(value)
-            return self.upper(one, count, self.delta)
-        except OutsideTheorem:
+            found = self.upper(one, count, self.delta)
+            self.refusals[:] = [None]
+            return found
+        except OutsideTheorem as problem:
+            self.refusals.append(problem)
             return math.inf
+
+    def say_outside(self) -> None:
+        """If no theorem spoke of any value, that is the answer."""
+        if self.refusals and self.refusals[0] is not None:
+            raise self.refusals[0]
 
     def unreachable(self, why: str) -> Unreachable:
         return Unreachable(f"epsilon = {self.target:g} cannot be met{why}")
@@ -207,6 +217,7 @@ def _search(question: _Question, scale: _Scale, start: float | None) -> float:
 def _end(question: _Question, scale: _Scale, good: int | None) -> float:
     """What is said when the target lies beyond all values."""
     if good is None:
+        question.say_outside()
         if scale.name == "rounds":
             raise question.unreachable(": even rounds = 1 exceeds it")
         if scale.dearer < 0:
