@@ -249,8 +249,23 @@ def _stated(run: Composition, delta: float) -> Guarantee:
         delta=delta,
         adjacency=run.adjacency,
         basis=_each(one.basis() for one, _ in run.rounds),
-        assumptions=_each(one.assumptions() for one, _ in run.rounds),
+        assumptions=_assumed(run),
         local=local,
+    )
+
+
+def _assumed(run: Composition) -> tuple[str, ...]:
+    """What must hold; of several kinds of rounds, what only some of them need is said of those."""
+    found: dict[str, list[int]] = {}
+    for one, repeats in run.rounds:
+        for text in one.assumptions():
+            found.setdefault(text, []).append(repeats)
+    kinds = len(run.rounds)
+    return tuple(
+        text
+        if len(where) == kinds
+        else f"in {sum(where):,} of the rounds {text.removesuffix(' in every round')}"
+        for text, where in found.items()
     )
 
 

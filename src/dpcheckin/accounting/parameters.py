@@ -74,6 +74,18 @@ def count(name: str, value: object, smallest: int = 1, largest: int = LARGEST_CO
     return result
 
 
+def keep_count(frozen: object, name: str, smallest: int = 1, largest: int = LARGEST_COUNT) -> None:
+    """Let a frozen description hold as an int what was given as a count, perhaps as 1e6.
+
+    Args:
+        frozen: The description.
+        name: Of its field.
+        smallest: That is allowed.
+        largest: That is allowed.
+    """
+    object.__setattr__(frozen, name, count(name, getattr(frozen, name), smallest, largest))
+
+
 def local_epsilon_in_range(value: object) -> float:
     """The epsilon of one report, in (0, 50]."""
     allowed = f"a number above 0 and at most {LARGEST_LOCAL_EPSILON:g}"

@@ -120,7 +120,7 @@ def as_run(rounds: object) -> tuple[tuple[Round, int], ...]:
         one, repeats = item if isinstance(item, Sequence) and len(item) == 2 else (item, 1)
         if not isinstance(one, Round):
             raise InvalidParameter("rounds", item, allowed)
-        repeats = parameters.count("count", repeats, 0, MOST_ROUNDS)
+        repeats = parameters.count("rounds", repeats, 0, MOST_ROUNDS)
         merged[one] = merged.get(one, 0) + repeats
     return tuple(merged.items())
 

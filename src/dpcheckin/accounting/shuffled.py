@@ -77,7 +77,7 @@ class ShuffledRound(Round):
 
     def _check_crowd(self) -> None:
         local_pair("pair", self.pair)
-        parameters.count("population", self.population)
+        parameters.keep_count(self, "population")
         parameters.fraction_below_one("colluding", self.colluding)
         if self.honest < 1:
             raise InvalidParameter(
@@ -199,7 +199,7 @@ class SubsampleRound(ShuffledRound):
 
     def __post_init__(self) -> None:
         self._check_crowd()
-        parameters.count("cohort", self.cohort, 0, self.population)
+        parameters.keep_count(self, "cohort", 0, self.population)
 
     @property
     def participation(self) -> float:

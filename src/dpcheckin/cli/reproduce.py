@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -51,6 +52,8 @@ def reproduce(
             say(f"{done} of {total} cells, {what}")
 
         results = run(wanted, out, progress)
+    if find_spec("matplotlib") is None:
+        typer.echo("without pictures: pip install 'dpcheckin[plot]'", err=True)
     if json:
         content = [
             {

@@ -56,6 +56,8 @@ def _print(facts: dict[str, Any], out: Path | None) -> None:
     from dpcheckin.accounting.statements import rounded_up, rounds_in_words
 
     print(f"{facts['protocol']}; {facts['randomizer']}; {rounds_in_words(facts['rounds'])}")
+    if facts["stopped_by_budget"]:
+        print(f"stopped by the budget: the next round would pass ε = {facts['epsilon_budget']:g}")
     print(facts["data"])
     spent = rounded_up(facts["epsilon"])
     print(f"{facts['reached']} at ε ≤ {spent}, δ = {facts['delta']:g}")
@@ -72,8 +74,14 @@ def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, A
 
     from dpcheckin.learning.progress import run_watched
     from dpcheckin.learning.report import summary, write_report
+    from dpcheckin.learning.simulation import checkpoint
 
-    outcome = run_watched(trainer)
+    try:
+        outcome = run_watched(trainer)
+    except KeyboardInterrupt:
+        if out is not None and (out / checkpoint.FILE).is_file():
+            _say(f"dpcheckin: {out} keeps the rounds so far; the same command goes on from there")
+        raise
     if out is None:
         return summary(trainer, outcome, options)
     torch.save(outcome.module.state_dict(), out / "model.pt")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from dpcheckin import __version__
@@ -49,12 +50,16 @@ def choose(wanted: Sequence[str]) -> list[Panel]:
 def reproduce(
     wanted: Sequence[str], out: Path, progress: Progress = lambda what, done, total: None
 ) -> list[Reproduced]:
-    """Compute and write the wanted panels into ``out``; returns them with their cells."""
+    """Compute and write the wanted panels into ``out``; returns them with their cells.
+
+    Figures do not need pictures: without matplotlib there are none.
+    """
     chosen = choose(wanted)
     out.mkdir(parents=True, exist_ok=True)
     cache = CellCache(out / "cache.json")
     total = sum(len(p.rows) * len(p.columns) for p in chosen)
     done = 0
+    pictures = find_spec("matplotlib") is not None
     results = []
     for panel in chosen:
         cells: dict[tuple[str, str], Cell] = {}
@@ -64,18 +69,19 @@ def reproduce(
                 cells[(row.label, column.label)] = cache.compute(panel, row, column)
                 done += 1
         write_csv(panel, cells, out / f"{panel.name}.csv")
-        write_png(panel, cells, out / f"{panel.name}.png")
+        if pictures:
+            write_png(panel, cells, out / f"{panel.name}.png")
         results.append(Reproduced(panel, cells))
     progress("done", total, total)
-    (out / "report.md").write_text(_report(results), encoding="utf-8")
+    (out / "report.md").write_text(_report(results, pictures), encoding="utf-8")
     return results
 
 
-def _report(results: Sequence[Reproduced]) -> str:
+def _report(results: Sequence[Reproduced], pictures: bool) -> str:
     head = (
         f"# Tables and figures of the papers, reproduced (dpcheckin {__version__})\n\n"
         "Black: our guarantee. Green: other guarantees. Blue: lower bounds (nothing below them can "
         "be true). Orange: unproved. Red: claims that are refuted. Both are recomputed as their "
         "papers computed them. See docs/errata.md for why.\n\n"
     )
-    return head + "\n".join(markdown(r.panel, r.cells) for r in results)
+    return head + "\n".join(markdown(r.panel, r.cells, pictures) for r in results)

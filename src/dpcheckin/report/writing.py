@@ -81,16 +81,15 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def markdown(panel: Panel, cells: Cells) -> str:
-    """Title, picture, table, and what is to be said about it."""
+def markdown(panel: Panel, cells: Cells, picture: bool = True) -> str:
+    """Title, picture if there is one, table, and what is to be said about it."""
     head = [panel.row_title, *(f"{c.label}<br>*{_kind(c)}*" for c in panel.columns)]
     lines = [
         f"## {panel.title}",
         "",
         panel.about,
         "",
-        f"![{panel.title}]({panel.name}.png)",
-        "",
+        *([f"![{panel.title}]({panel.name}.png)", ""] if picture else []),
         "| " + " | ".join(head) + " |",
         "|" + "---|" * len(head),
     ]

@@ -29,6 +29,9 @@ OWN = "own data"
 LARGEST_CLASS_LIST = 20
 """Whole numbers with more distinct values than this are taken for numbers, not for classes."""
 
+_MOST_CLASSES = 100
+"""More than so many are no classes if hardly two records share one."""
+
 _Parts = tuple[Tensor, Tensor, NDArray[np.int64] | None, tuple[str, ...]]
 """Inputs, targets, the owner of each record, the names of the classes."""
 
@@ -166,6 +169,9 @@ def _kind(
     known = found if classes is None else list(classes)
     if len(known) < 2:
         raise InvalidParameter("target", found[0], "at least two classes among the records")
+    if classes is None and len(found) > max(_MOST_CLASSES, len(targets) / 2):
+        many = f"{len(found):,} different targets in {len(targets):,} records are no classes"
+        raise InvalidParameter("task", task, f"'numbers': {many}")
     return "classes", known
 
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.learning.gradients.engine import Loss
+from dpcheckin.learning.losses import named_loss
 
 _BLOCK = 1000  # records evaluated at once
 
@@ -69,4 +70,4 @@ ACCURACY = Score("accuracy", "test accuracy", max, _rightly, percent=True)
 
 def mean_loss(loss: Loss) -> Score:
     """The mean of a loss over the held-out records, for targets that are no classes."""
-    return Score("test_loss", "test loss", min, loss)
+    return Score("test_loss", f"test loss ({named_loss(loss).replace('_', ' ')})", min, loss)
