@@ -95,6 +95,8 @@ def test_a_run_writes_estimate_picture_table_and_page(table, tmp_path):
     assert (out / "estimate.png").read_bytes()[:4] == b"\x89PNG"
     page = (out / "report.html").read_text()
     assert "differentially private" in page and "data:image/png" in page
+    red, truth = facts["estimate"]["values"][0], facts["truth"][0]
+    assert f'<th scope="row">red</th><td>{red:,.6g}</td>' in page and f"<td>{truth:,.6g}<" in page
     arguments[-1] = "--resume"
     assert "red" in run_cli(*map(str, arguments))
 
@@ -237,3 +239,16 @@ def test_pandas_goes_in_and_comes_out():
     assert list(frame.index) == ["no", "yes"]
     assert frame.loc["yes", "values"] == estimate.values[1]
     assert (frame["lower"] <= frame["upper"]).all()
+
+
+def test_errors_of_quantiles_are_in_the_unit_of_the_numbers(tmp_path):
+    """What is planned for is an error in shares; what is found is in years, and is said to be."""
+    table = tmp_path / "people.csv"
+    table.write_text("age\n" + "\n".join(str(18 + i % 60) for i in range(900)) + "\n")
+    arguments = ["survey", "run", "quantiles", "--low", "18", "--high", "90", "--data", table]
+    arguments += ["--column", "age", "--out", tmp_path / "out", "--rounds", "1", "--json"]
+    facts = json.loads(run_cli(*map(str, arguments)))
+    assert facts["plan"]["unit"] == "of the population" and facts["unit"] == "of the numbers' unit"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("of the population</td>") == 1
+    assert page.count("of the numbers&#x27; unit</td>") == 2

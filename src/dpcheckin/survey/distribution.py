@@ -153,6 +153,7 @@ class Quantiles(Distribution):
     """
 
     kind = "quantiles"
+    figure_unit = "of the numbers' unit"
     probabilities: tuple[float, ...] = (0.25, 0.5, 0.75)
 
     def __post_init__(self) -> None:

@@ -35,7 +35,9 @@ class Query(ABC):
 
     kind: ClassVar[str]
     unit: ClassVar[str] = "people"
-    """What the error is counted in."""
+    """What the error that is planned for is counted in."""
+    figure_unit: ClassVar[str | None] = None
+    """What the figures themselves are counted in, where that is something else."""
     stages: int = 1
     """Rounds that ask different things; a survey has a multiple of them."""
 

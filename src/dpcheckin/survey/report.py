@@ -39,6 +39,7 @@ def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
     inside = estimate.contains(truth)
     return {
         "plan": plan.as_document(),
+        "unit": outcome.survey.query.figure_unit or outcome.survey.query.unit,
         "seed": outcome.seed,
         "estimate": estimate.as_document(),
         "truth": truth.tolist(),
@@ -177,7 +178,7 @@ def _document(picture: Path, facts: dict[str, Any]) -> Document:
         "reports dropped": f"{estimate['dropped']:,}",
         "bytes of a report": f"{plan['report_bytes']:,}",
         "predicted root mean squared error": f"{rounded_up(plan['error'])} {plan['unit']}",
-        "root mean squared error": "–" if error is None else f"{rounded_up(error)} {plan['unit']}",
+        "root mean squared error": "–" if error is None else f"{rounded_up(error)} {facts['unit']}",
         "intervals that contain the truth": inside,
         "seed": facts["seed"],
     }
@@ -190,11 +191,38 @@ def _document(picture: Path, facts: dict[str, Any]) -> Document:
         "confidence": f"{100 * estimate['confidence']:g}%",
     }
     if facts["largest_error"] is not None:
-        figures["largest error"] = rounded_up(facts["largest_error"])
+        rows["largest error"] = f"{rounded_up(facts['largest_error'])} {facts['unit']}"
     title = f"{plan['query']['kind'].capitalize()} of {plan['population']:,} clients"
+    answers = answer_table(estimate, facts["truth"])
     return document(
-        picture, plan["statement"], rows, facts["influence"], title, "simulated", figures
+        picture, plan["statement"], rows, facts["influence"], title, "simulated", figures, answers
     )
+
+
+def answer_table(estimate: Mapping[str, Any], truth: Sequence[float] | None = None) -> Table:
+    """The figures that were asked for: the largest, if there are many.
+
+    Args:
+        estimate: as `Estimate.as_document` has it.
+        truth: the figures without noise, which only a simulation knows.
+    """
+    names, values = estimate["names"], estimate["values"]
+    shown: Sequence[int] = range(len(names))
+    title = "The answer"
+    if len(names) > MOST_BARS:
+        shown = sorted(shown, key=lambda i: -values[i])[:MOST_BARS]
+        title += f": the {MOST_BARS} largest of {len(names):,} (all: estimate.csv)"
+    rows = [
+        (
+            names[i],
+            f"{values[i]:,.6g}",
+            f"{estimate['lower'][i]:,.6g} … {estimate['upper'][i]:,.6g}",
+            *([] if truth is None else [f"{truth[i]:,.6g}"]),
+        )
+        for i in shown
+    ]
+    heads = ("", "estimate", f"{estimate['confidence']:.0%} interval")
+    return Table(title, rows, heads if truth is None else (*heads, "truth"))
 
 
 def document(
@@ -205,6 +233,7 @@ def document(
     title: str,
     chip: str,
     figures: Mapping[str, str],
+    answers: Table,
 ) -> Document:
     """The page of a survey, simulated or asked.
 
@@ -216,6 +245,7 @@ def document(
         title: the headline.
         chip: a word about it.
         figures: names and values shown large.
+        answers: what was found, see `answer_table`.
     """
     moved = [
         (f"{count} colluding client{'' if count == '1' else 's'}", f"at most {rounded_up(bound)}")
@@ -229,8 +259,9 @@ def document(
         figures=figures,
         pictures={picture: "Estimate with intervals"},
         tables=(
+            answers,
             Table("The run", list(rows.items())),
             Table(f"How far {_LIARS} can move any figure", moved),
-            versions("numpy"),
+            versions(),
         ),
     )
