@@ -1,12 +1,15 @@
 """The papers' training figures that were played in full: pictures, figures and a page.
 
-    dpcheckin reproduce p1-figure4 p3-figure6 --out FOLDER      plays and draws (hours; resumes)
+    python benchmarks/paper_figures.py FOLDER --fill            brings runs kept before into FOLDER
+    dpcheckin reproduce p1-figure4 p3-figure6 --out FOLDER      plays the rest and draws (hours)
     python benchmarks/paper_figures.py FOLDER                   keeps what is finished there
     python benchmarks/paper_figures.py --page                   writes the table into the page anew
 
-What is kept is `docs/results/paper-figures.json` (each figure's summary, with its command), its
-picture in `docs/images/figures`, and a table and the pictures in `docs/paper-figures.md`. A quick
-look is refused: its summary says that it is one. Figures that nobody played are named as such.
+What is kept is every finished run of a figure (report and log, in `docs/results/paper-runs`: all
+figures together take a day of a small machine, and are played by and by), of finished figures
+`docs/results/paper-figures.json` (a summary each, with its command) and a picture in
+`docs/images/figures`, and a table and the pictures in `docs/paper-figures.md`. A quick look is
+refused: its summary says that it is one. Figures that are not finished are named.
 """
 
 from __future__ import annotations
@@ -19,10 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.learning.paper_figures import LOG, REPORT, run_folder
 from dpcheckin.learning.paper_runs import FIGURES, QUICK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RESULTS = DOCS / "results" / "paper-figures.json"
+RUNS = DOCS / "results" / "paper-runs"
 PICTURES = DOCS / "images" / "figures"
 PAGE = DOCS / "paper-figures.md"
 KEPT = ("accuracies", "delta", "epsilon", "papers_epsilon", "population", "randomizer", "rounds")
@@ -53,6 +58,32 @@ def summary_of(name: str, folder: Path) -> dict[str, Any] | None:
         "command": f"dpcheckin reproduce {name}",
         "runs": runs,
     }
+
+
+def copy_runs(source: Path, target: Path) -> None:
+    """Copy report and log of every finished run of a figure."""
+    for figure in FIGURES.values():
+        for options in figure.runs.values():
+            for seed in range(figure.seeds):
+                there, here = (run_folder(options, seed, where) for where in (source, target))
+                if all((there / name).is_file() for name in (REPORT, LOG)):
+                    here.mkdir(parents=True, exist_ok=True)
+                    for name in (REPORT, LOG):
+                        shutil.copyfile(there / name, here / name)
+
+
+def played() -> str:
+    """How many runs of figures that are not finished are there."""
+    unfinished = {
+        name: [
+            all((run_folder(options, seed, RUNS) / part).is_file() for part in (REPORT, LOG))
+            for options in figure.runs.values()
+            for seed in range(figure.seeds)
+        ]
+        for name, figure in FIGURES.items()
+    }
+    told = [f"{name} ({sum(d)} of {len(d)} runs)" for name, d in unfinished.items() if not all(d)]
+    return ", ".join(told)
 
 
 def accuracy(scores: list[float]) -> str:
@@ -98,10 +129,9 @@ def section(name: str, kept: dict[str, Any]) -> list[str]:
 
 def write_page(results: dict[str, Any]) -> None:
     """Put table, pictures and what is missing between the page's marks."""
-    missing = [name for name in FIGURES if name not in results]
     body = [*HEAD, *(line for name, kept in results.items() for line in lines(name, kept)), ""]
-    if missing:
-        body += [f"Not played in full yet: {', '.join(missing)}.", ""]
+    if missing := played():
+        body += [f"Not played in full yet: {missing}.", ""]
     body += [line for name, kept in results.items() for line in section(name, kept)]
     before, _, rest = PAGE.read_text().partition("<!-- figures -->\n")
     _, _, after = rest.partition("<!-- end of figures -->\n")
@@ -114,11 +144,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?", help="of `dpcheckin reproduce --out`")
     parser.add_argument("--page", action="store_true", help="only write the page")
+    parser.add_argument("--fill", action="store_true", help="bring what was kept into the folder")
     asked = parser.parse_args()
+    if asked.fill and asked.folder is not None:
+        copy_runs(RUNS, asked.folder)
+        return
     if not asked.page and asked.folder is None:
         parser.error("a folder or --page is needed")
     stored = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     if asked.folder is not None:
+        copy_runs(asked.folder, RUNS)
         for name in FIGURES:
             found = summary_of(name, asked.folder)
             if found is not None:
