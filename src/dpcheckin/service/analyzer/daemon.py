@@ -106,7 +106,7 @@ class Analyzer:
         self._first = len(found.log)
         self.price = Price(self.plan)
         self._ring = KeyRing(folder / KEYS, self.plan.suite)
-        self.board = Board(self.price)
+        self.board = Board(self.price, [shuffler] if issuer is None else [shuffler, issuer])
         total = None if budget is None else TotalLedger(budget)
         self.ledger = Ledger(folder / LEDGER, self.price, total)
         try:
