@@ -161,17 +161,19 @@ def restore(
     from dpcheckin.service.access import TOKEN_FILE
     from dpcheckin.service.files import make_folder, write_secret
     from dpcheckin.service.identity import IDENTITY
+    from dpcheckin.service.shuffler.backup import read
     from dpcheckin.service.shuffler.backup import restore as run
 
+    kept = read(file)
     make_folder(folder)
     opened = _opened(folder, store)
     try:
-        about = run(opened, file)
+        run(opened, kept)
     finally:
         opened.close()
     for name, file_name in (("token", TOKEN_FILE), ("identity", IDENTITY)):
-        if about.get(name) and not (folder / file_name).exists():
-            write_secret(folder / file_name, str(about[name]).encode() + b"\n")
+        if kept.about.get(name) and not (folder / file_name).exists():
+            write_secret(folder / file_name, str(kept.about[name]).encode() + b"\n")
     typer.echo(f"{folder}: restored from {file}")
 
 

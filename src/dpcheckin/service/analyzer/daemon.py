@@ -208,7 +208,7 @@ class Analyzer:
         except Refusal as refusal:
             if refusal.problem is not Problem.NOT_FOUND:
                 raise
-            log.error("the issuer is past round %d; this folder is an older copy", number)
+            log.warning("the issuer is past round %d; this folder is an older copy", number)
             return NO_TOKENS
 
     # --- one round ----------------------------------------------------------------------------
@@ -254,7 +254,7 @@ class Analyzer:
             self._finish(self._state, status, "void by batch")
         elif step is Step.CHARGE_AS_LOST:
             # released to somebody who knew this folder's future: the folder was put back in time
-            log.error("round %d was released before; this folder is an older copy", number)
+            log.warning("round %d was released before; this folder is an older copy", number)
             self.ledger.charge(number, ChargeReason.RELEASE)
             self._finish(self._state, status, "lost")
         else:
