@@ -122,6 +122,62 @@ def test_every_kind_of_question_runs(kind, column, more, table, tmp_path):
     assert (out / "estimate.png").exists()
 
 
+@pytest.mark.parametrize(
+    ("kind", "column", "more", "beyond"),
+    [
+        ("mean", "age", ["--low", "18", "--high", "40"], "beyond 18 … 40"),
+        ("sum", "age", ["--low", "18", "--high", "40"], "beyond 18 … 40"),
+        ("quantiles", "age", ["--low", "18", "--high", "40", "--bins", "8"], "beyond 18 … 40"),
+        ("vector-mean", "x,y", ["--clip", "0.5"], "longer than 0.5"),
+    ],
+)
+def test_a_truth_of_clipped_values_is_called_one(kind, column, more, beyond, table, tmp_path):
+    """Ages go up to 80: without a word their mean looks like one below 40."""
+    with table.open() as stream:
+        rows = list(csv.DictReader(stream))
+    if kind == "vector-mean":
+        outside = sum(float(row["x"]) ** 2 + float(row["y"]) ** 2 > 0.25 for row in rows)
+    else:
+        outside = sum(int(row["age"]) > 40 for row in rows)
+    assert 0 < outside < 600
+    out = tmp_path / "out"
+    asked = ["survey", "run", kind, "--data", table, "--column", column, "--out", out, *more]
+    text = run_cli(*map(str, asked), "--rounds", "1", "--delta", "1e-4", "--epsilon", "2")
+    said = f"{outside} of 600 values are {beyond}: estimate and truth are of clipped values"
+    assert said in text and "truth (clipped)" in text
+    assert said in (out / "report.html").read_text()
+    facts = json.loads((out / "estimate.json").read_text())
+    assert (facts["clipped"], facts["notice"]) == (outside, said)
+
+
+def test_nothing_is_said_of_clipping_where_nothing_is_clipped():
+    found = simulate(Survey(Mean(0, 10), 4, 3.0), [0, 10, 3, 7])
+    assert (found.clipped, found.notice) == (0, "") and "clipped" not in found.caption
+    found = simulate(Survey(Mean(0, 10), 4, 3.0), [-1, 10.5, 3, 7])
+    assert found.clipped == 2 and found.caption.endswith(found.notice)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("histogram", ["--categories", "red,blue"]),
+        ("count", []),
+        ("mean", ["--low", "0", "--high", "1"]),
+        ("heavy-hitters", ["--alphabet", "bluerd"]),
+    ],
+)
+def test_a_strange_value_is_named_with_its_place(kind, more, table, tmp_path):
+    with table.open() as stream:
+        colours = [row["colour"] for row in csv.DictReader(stream)]
+    strange = colours[0] if kind in ("count", "mean") else "green"
+    place = colours.index(strange) + 1
+    out = tmp_path / "out"
+    asked = ["survey", "run", kind, "--data", table, "--column", "colour", "--out", out, *more]
+    message = run_cli(*map(str, asked), code=2)
+    assert f"--data = '{strange} (value {place}) in colour' is not allowed" in message
+    assert colours.index("green") > 0 and not out.exists()
+
+
 def test_the_plan_command_prints_both_trust_figures():
     asked = ["survey", "plan", "histogram", "--categories", "20", "--population", "5000"]
     text = run_cli(*asked, "--rounds", "1")

@@ -106,7 +106,7 @@ def _as_typed(problem: InvalidParameter, known: set[str]) -> str:
     name, allowed = problem.name.replace("_", "-"), dashed(problem.allowed)
     value = dashed(problem.value) if isinstance(problem.value, str) else problem.value
     if name not in known:
-        return str(InvalidParameter(problem.name, problem.value, allowed))
+        return str(type(problem)(problem.name, problem.value, allowed))
     if value is None:
         return f"--{name} is needed: {allowed}"
     if "probability" in allowed and isinstance(value, float) and 1.0 < value <= 100.0:

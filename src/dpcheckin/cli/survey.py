@@ -70,7 +70,7 @@ def run(
     with waiting("survey run") as say, _interrupted(out):
         say("reading")
         values, query = _question(kind, options, data, column)
-        query.encode(values)  # what is no value is refused before anything is planned
+        _check_values(query, values, column)
         say("planning")
         planned = plan_survey(options.wish(query, len(values)))
         total = round(planned.survey.sample.reports)
@@ -110,6 +110,17 @@ def _question(kind: str, options: SurveyOptions, data: Path, column: str) -> tup
         )
         return values, replace(options, categories=",".join(names)).query(kind)
     return values, options.query(kind)
+
+
+def _check_values(query: Query, values: Any, column: str) -> None:
+    """What is no value is refused before anything is planned, in the words of the options."""
+    try:
+        query.encode(values)
+    except InvalidParameter as problem:
+        if problem.name != "values":
+            raise
+        found = f"{problem.value} in {column}"
+        raise InvalidParameter("data", found, problem.allowed) from None
 
 
 def _print_plan(found: SurveyPlan) -> None:
@@ -156,12 +167,15 @@ def _print_estimate(outcome: Outcome, facts: dict[str, Any], out: Path) -> None:
     from dpcheckin.accounting.statements import rounded_up
 
     e = outcome.estimate
-    table = Table("", "estimate", f"{e.confidence:.0%} interval", "truth")
+    truth = "truth (clipped)" if outcome.clipped else "truth"
+    table = Table("", "estimate", f"{e.confidence:.0%} interval", truth)
     order = (-e.values).argsort(kind="stable")[:12] if len(e.names) > 12 else range(len(e.names))
     for i in order:
         between = f"{e.lower[i]:.6g} … {e.upper[i]:.6g}"
         table.add_row(e.names[i], f"{e.values[i]:.6g}", between, f"{outcome.truth[i]:.6g}")
     Console().print(table)
+    if outcome.notice:
+        typer.echo(outcome.notice)
     if e.dropped:
         typer.echo(f"{e.dropped:,} reports that no client could have made were dropped")
     for clients, bound in facts["influence"].items():

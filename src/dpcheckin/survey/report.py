@@ -43,6 +43,8 @@ def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
         "seed": outcome.seed,
         "estimate": estimate.as_document(),
         "truth": truth.tolist(),
+        "clipped": outcome.clipped,
+        "notice": outcome.notice,
         "root_mean_squared_error": float(np.sqrt(np.mean(errors**2))) if len(errors) else None,
         "largest_error": float(np.abs(errors).max()) if len(errors) else None,
         "intervals_with_truth": int(inside.sum()),
@@ -182,6 +184,8 @@ def _document(picture: Path, facts: dict[str, Any]) -> Document:
         "intervals that contain the truth": inside,
         "seed": facts["seed"],
     }
+    if facts["clipped"]:
+        rows["values"] = facts["notice"]
     figures = {
         "ε, certified": f"≤ {rounded_up(plan['epsilon'])}",
         "δ": f"{plan['delta']:g}",
