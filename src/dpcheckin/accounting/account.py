@@ -299,12 +299,14 @@ def local_guarantee(
     for pair, rate, n in reports:
         if rate > 0 and n > 0:
             merged[pair, rate] = merged.get((pair, rate), 0) + n
-    if not merged:
+    worst = max((pair for pair, _, _ in reports), key=lambda x: x.local_epsilon, default=None)
+    if worst is None:
         return LocalGuarantee(0.0, 0.0, 0.0, total, when)
+    if not merged:  # nobody ever reports
+        return LocalGuarantee(worst.local_epsilon, worst.local_delta, 0.0, total, when)
     curves = [(pair.local_curve(rate), n) for (pair, rate), n in merged.items()]
     most = math.fsum(n * pair.largest_loss for (pair, _), n in merged.items())
     composed = CurveComposition(lambda _: curves, sum(merged.values()), most)
-    worst = max((pair for pair, _ in merged), key=lambda pair: pair.local_epsilon)
     spent = composed.upper(delta)
     if len(merged) == 1:
         ((pair, _), n), *_ = merged.items()

@@ -26,6 +26,10 @@ def pair_named(text: str, local_epsilon: float | None, local_delta: float = 0.0)
     name, _, argument = text.partition(":")
     kind = RANDOMIZER_OF.get(name, name)
     allowed = "any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace"
+    if kind not in (*_MAKERS, "gaussian"):
+        raise InvalidParameter("randomizer", text, allowed)
+    if argument and RANDOMIZERS[kind].argument is None:
+        raise InvalidParameter("randomizer", text, f"{name}, and {argument} as --local-epsilon")
     try:
         number = float(argument) if argument else None
     except ValueError:
