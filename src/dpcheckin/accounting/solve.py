@@ -17,6 +17,7 @@ from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.accounting.preview import CoarseRounds
 from dpcheckin.accounting.rounds import Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
+from dpcheckin.numerals import written
 
 Build = Callable[[float], tuple[Round, int]]
 Upper = Callable[[Round, int, float], float]
@@ -150,7 +151,7 @@ def _largest_decimal(
     if good == most:
         return most
     if math.isnan(good):
-        raise question.unreachable(f" by any {name} from {least:g} up")
+        raise question.unreachable(f" by any {name} from {written(least)} up")
     while bad / good > 1 + 2e-5:
         middle = math.sqrt(good * bad)
         good, bad = (middle, bad) if meets(middle) else (good, middle)

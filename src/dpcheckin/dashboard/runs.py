@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting import Kind
+from dpcheckin.display import told
 from dpcheckin.errors import InvalidParameter
 
 LOG, REPORT = "log.json", "report.json"
@@ -137,11 +138,7 @@ def _parameters(folder: Path, report: Any) -> dict[str, str]:
         settings = report.get("settings")
         if isinstance(settings, dict):
             chosen |= {n: settings.get(n) for n in ("learning_rate", "averaging", "seed")}
-    return {name: _text(value) for name, value in chosen.items() if value is not None}
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return {name: told(value) for name, value in chosen.items() if value is not None}
 
 
 def _rows(folder: Path) -> list[dict[str, Any]]:

@@ -163,13 +163,13 @@ def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
     names = [e.names[i] for i in shown]
     axes.set_xticks(places, names, rotation=60 if len(names) > 8 else 0, fontsize=7)
     if len(shown) < len(e.names):
-        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names)}")
+        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names):,}")
 
 
 def _document(picture: Path, facts: dict[str, Any]) -> Document:
     plan, estimate = facts["plan"], facts["estimate"]
     error = facts["root_mean_squared_error"]
-    inside = f"{facts['intervals_with_truth']} of {len(estimate['names'])}"
+    inside = f"{facts['intervals_with_truth']:,} of {len(estimate['names']):,}"
     rows = {
         "question": plan["query"]["kind"],
         "randomizer": plan["randomizer"],
@@ -218,7 +218,10 @@ def document(
         figures: names and values shown large.
     """
     moved = [
-        (f"{count} colluding client{'' if count == '1' else 's'}", f"at most {rounded_up(bound)}")
+        (
+            f"{int(count):,} colluding client{'' if count == '1' else 's'}",
+            f"at most {rounded_up(bound)}",
+        )
         for count, bound in influence.items()
     ]
     return Document(

@@ -45,7 +45,7 @@ class VectorMean(Query):
         given = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
         rows = numbers_of(given)
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
-            raise InvalidParameter("values", rows.shape, f"rows of {self.dimension} numbers")
+            raise InvalidParameter("values", rows.shape, f"rows of {self.dimension:,} numbers")
         return np.asarray(clip_rows(rows, self.clip))
 
     def mechanisms(self) -> Sequence[str]:

@@ -222,7 +222,7 @@ def _read_csv(path: Path) -> Table:
         if len(cells) != len(header):
             raise InvalidParameter(
                 "data",
-                f"{len(cells)} cells in row {row} of {path.name}",
+                f"{len(cells)} cells in row {row:,} of {path.name}",
                 f"{len(header)}, as in the header",
             )
     columns = zip(header, zip(*body, strict=True), strict=True)

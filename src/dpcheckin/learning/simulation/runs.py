@@ -108,7 +108,7 @@ def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomi
     windows = read_windows(options.windows)
     if windows.population != population:
         raise InvalidParameter(
-            "windows", f"{windows.population} rows", f"{population}, one for each client"
+            "windows", f"{windows.population:,} rows", f"{population:,}, one for each client"
         )
     if options.check_in_probability != 1 or options.repetitions != 1:
         raise InvalidParameter("windows", str(options.windows), "the only word on probabilities")

@@ -115,7 +115,7 @@ class Trainer:
     def __post_init__(self) -> None:
         if self.work.fleet.population != self.plan.population:
             raise InvalidParameter(
-                "population", self.plan.population, f"the fleet's {self.work.fleet.population}"
+                "population", self.plan.population, f"the fleet's {self.work.fleet.population:,}"
             )
         if self.stop_after is not None and self.stop_after < 1:
             raise InvalidParameter("stop_after", self.stop_after, "at least 1")

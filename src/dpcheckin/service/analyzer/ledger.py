@@ -94,7 +94,7 @@ class Ledger:
         """Raise `BudgetSpent` when one more round would pass the budget: then none is opened."""
         document = self.price.document
         if self.charged >= document.rounds:
-            raise BudgetSpent(f"all {document.rounds} rounds of the plan have been charged")
+            raise BudgetSpent(f"all {document.rounds:,} rounds of the plan have been charged")
         after = self._next().epsilon
         if self.rounds_left == 0 or after > document.epsilon_budget:
             raise BudgetSpent(
