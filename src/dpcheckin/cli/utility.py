@@ -29,7 +29,7 @@ def utility(
     cohort: Annotated[int, typer.Option(help="Clients of a round (P3).")] = 500,
     rounds: Annotated[int, typer.Option(help="Of the run (P3).")] = 200,
     local_epsilon: Annotated[float, typer.Option(help="Of one report (P3).")] = 2.0,
-    norm: Annotated[str, typer.Option(help="1, 2 or inf: of R_p (P3).")] = "2",
+    norm: Annotated[str, typer.Option(help="1, 2 or inf: the p of the randomizer Rₚ (P3).")] = "2",
     dimension: Annotated[int, typer.Option(help="Of the model.")] = 10,
     lipschitz: Annotated[float, typer.Option(help="Largest norm of a gradient.")] = 1.0,
     diameter: Annotated[float, typer.Option(help="Of the ball of models.")] = 2.0,
