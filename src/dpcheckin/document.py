@@ -83,7 +83,7 @@ class Document:
 def versions(*packages: str) -> Table:
     """Python, this package and others, as installed; those that are not there are left out."""
     rows: list[Row] = [("Python", platform.python_version())]
-    for name in ("dpcheckin", "numpy", *packages):
+    for name in dict.fromkeys(("dpcheckin", "numpy", *packages)):
         try:
             rows.append((name, version(name)))
         except PackageNotFoundError:

@@ -21,13 +21,14 @@ from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
-from dpcheckin.accounting.rounds import LocalRound, Round, Rounds, as_run
+from dpcheckin.accounting.rounds import EVERY, LocalRound, Round, Rounds, as_run
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
     Adjacency,
     Bracket,
     Guarantee,
     LocalGuarantee,
+    rounds_in_words,
 )
 from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
 
@@ -249,7 +250,7 @@ def _stated(run: Composition, delta: float) -> Guarantee:
         delta=delta,
         adjacency=run.adjacency,
         basis=_each(one.basis() for one, _ in run.rounds),
-        assumptions=_each(one.assumptions() for one, _ in run.rounds),
+        assumptions=_assumed(run),
         local=local,
     )
 
@@ -257,6 +258,18 @@ def _stated(run: Composition, delta: float) -> Guarantee:
 def _each(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """Every text once, in the order of its first mention."""
     return tuple(dict.fromkeys(text for some in texts for text in some))
+
+
+def _assumed(run: Composition) -> tuple[str, ...]:
+    """What must hold; of a run of several kinds of rounds, in how many of them."""
+    counts: dict[str, int] = {}
+    for one, repeats in run.rounds:
+        for text in one.assumptions():
+            counts[text] = counts.get(text, 0) + repeats
+    return tuple(
+        text if count == run.total else f"{text.removesuffix(EVERY)} in {rounds_in_words(count)}"
+        for text, count in counts.items()
+    )
 
 
 def _local_figures(run: Composition, delta: float) -> tuple[LocalGuarantee | None, float]:

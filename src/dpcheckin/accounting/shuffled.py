@@ -77,7 +77,8 @@ class ShuffledRound(Round):
 
     def _check_crowd(self) -> None:
         local_pair("pair", self.pair)
-        parameters.count("population", self.population)
+        people = parameters.count("population", self.population)
+        object.__setattr__(self, "population", people)  # 1e4 is a count, and a float
         parameters.fraction_below_one("colluding", self.colluding)
         if self.honest < 1:
             raise InvalidParameter(
@@ -201,7 +202,8 @@ class SubsampleRound(ShuffledRound):
 
     def __post_init__(self) -> None:
         self._check_crowd()
-        parameters.count("cohort", self.cohort, 0, self.population)
+        cohort = parameters.count("cohort", self.cohort, 0, self.population)
+        object.__setattr__(self, "cohort", cohort)
 
     @property
     def participation(self) -> float:

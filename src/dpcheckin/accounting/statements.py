@@ -137,7 +137,8 @@ class Guarantee:
     """An (epsilon, delta) statement with its reasons: the one kind of figure that may be charged.
 
     Args:
-        epsilon: Between certified bounds; `upper` is what is guaranteed.
+        epsilon: `upper` is what is guaranteed; `lower` says how closely it was computed, and is no
+            `LowerBound` (docs/theory.md, section 7).
         delta: Of the statement.
         adjacency: Which datasets are neighbours.
         basis: Theorems it rests on, with versions.
@@ -169,7 +170,6 @@ class Guarantee:
     def _repr_html_(self) -> str:
         facts = {
             "ε (certified)": rounded_up(self.epsilon.upper),
-            "numerically at least": rounded_down(self.epsilon.lower),
             "δ": rounded_up(self.delta),
         }
         if self.local is not None:

@@ -67,7 +67,7 @@ class SummedRound(Round):
         )
 
     def _check(self) -> None:
-        count("population", self.population)
+        object.__setattr__(self, "population", count("population", self.population))
         probability("rate", self.rate)
 
 

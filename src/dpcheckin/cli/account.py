@@ -129,7 +129,7 @@ def delta_(
 ) -> None:
     """Certified delta of a run at the given epsilon."""
     from dpcheckin.accounting import Kind
-    from dpcheckin.accounting.statements import rounded_down, rounded_up
+    from dpcheckin.accounting.statements import rounded_up
     from dpcheckin.notebook.runs import round_and_run
 
     question = _question(given)
@@ -147,10 +147,7 @@ def delta_(
     if json:
         typer.echo(json_format.dumps(data))
         return
-    typer.echo(
-        f"delta = {rounded_up(value.upper)} (certified; numerically at least "
-        f"{rounded_down(value.lower)}) at epsilon = {epsilon:,}"
-    )
+    typer.echo(f"delta = {rounded_up(value.upper)} (certified) at epsilon = {epsilon:,}")
 
 
 delta = delta_
@@ -204,8 +201,6 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     table.add_row("epsilon (certified)", rounded_up(data["epsilon"]["upper"]))
     if "lower_bound" in data:
         table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
-    else:  # of what the theorem gives; no claim about any data
-        table.add_row("  numerically at least", rounded_down(data["epsilon"]["lower"]))
     table.add_row("delta", rounded_up(data["delta"]))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:

@@ -148,7 +148,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         tables=(
             Table("The run", list(rows.items())),
             *_settings(options),
-            versions("torch", "numpy"),
+            versions("torch"),
         ),
         bad=epsilon is None,
     )

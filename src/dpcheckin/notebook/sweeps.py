@@ -57,7 +57,6 @@ class Sweep(Tabular):
             {
                 self.parameter.replace("_", " "): written(row[self.parameter]),
                 "ε (certified)": Kind.GUARANTEE.figure(row["epsilon"]),
-                "numerically at least": Kind.LOWER_BOUND.figure(row["epsilon_at_least"]),
             }
             for row in self.records()
         ]

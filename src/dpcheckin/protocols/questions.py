@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from dpcheckin import accounting as a
 from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
 from dpcheckin.accounting.parameters import count, open_probability
+from dpcheckin.accounting.rounds import MOST_ROUNDS
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.comparators import local_only_guarantee
 from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RANDOMIZER_OF, RANDOMIZERS
@@ -112,7 +113,8 @@ class RunQuestion:
         if self.protocol not in PROTOCOL_OF:
             raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PROTOCOLS))
         object.__setattr__(self, "protocol", PROTOCOL_OF[self.protocol])
-        count("rounds", self.rounds, 0)
+        object.__setattr__(self, "rounds", count("rounds", self.rounds, 0, MOST_ROUNDS))
+        object.__setattr__(self, "population", count("population", self.population))
         taken = (*PROTOCOLS[self.protocol].fields, *_ALSO_TAKEN.get(self.protocol, ()))
         for name in _MAY_BE_LEFT_OUT:
             value = getattr(self, name)

@@ -234,6 +234,6 @@ def document(
         tables=(
             Table("The run", list(rows.items())),
             Table(f"How far {_LIARS} can move any figure", moved),
-            versions("numpy"),
+            versions(),
         ),
     )

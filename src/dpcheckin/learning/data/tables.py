@@ -144,10 +144,10 @@ class Table:
         for row, value in enumerate(values.tolist(), start=1):
             if _number(value) is None:
                 raise InvalidParameter(
-                    "data",
+                    f"column {name}",
                     value,
-                    f"a number in column {name!r}, row {row} of {self.name}; "
-                    "encode it, or name the columns to learn from",
+                    f"a number in row {row:,} of {self.name}; encode it, say with --owner that it "
+                    "names the client, or name the --columns to learn from",
                 )
         raise InvalidParameter("data", str(values.dtype), f"numbers in column {name!r}")
 

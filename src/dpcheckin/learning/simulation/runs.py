@@ -214,7 +214,8 @@ def own_data(options: RunOptions) -> Dataset | None:
     if not is_own(options.data):
         for parameter in ("target", "owner", "columns", "bounds"):
             if (value := getattr(table, parameter)) is not None:
-                raise InvalidParameter(parameter, value, "left out: --data is no table")
+                why = f"left out: {options.data} is no table, nor a folder that holds one"
+                raise InvalidParameter(parameter, value, why)
         return None
     return client_data(
         options.data,
