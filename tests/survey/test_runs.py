@@ -95,6 +95,12 @@ def test_a_run_writes_estimate_picture_table_and_page(table, tmp_path):
     assert (out / "estimate.png").read_bytes()[:4] == b"\x89PNG"
     page = (out / "report.html").read_text()
     assert "differentially private" in page and "data:image/png" in page
+    for name, value, true in zip(
+        ("red", "green", "blue"), facts["estimate"]["values"], facts["truth"], strict=True
+    ):
+        row = page.partition(f'<th scope="row">{name}</th>')[2].partition("</tr>")[0]
+        assert f'<td data-head="estimate">{value:.5g}</td>' in row  # the answer, in figures
+        assert f'<td data-head="truth">{true:.5g}</td>' in row
     arguments[-1] = "--resume"
     assert "red" in run_cli(*map(str, arguments))
 
@@ -118,6 +124,12 @@ def test_every_kind_of_question_runs(kind, column, more, table, tmp_path):
     text = run_cli(*map(str, asked), "--rounds", "1", "--delta", "1e-4", "--epsilon", "2")
     assert "report.html" in text and "differentially private" in text
     assert (out / "estimate.png").exists()
+    page = (out / "report.html").read_text()
+    assert "<h2>Answer" in page
+    measured = page.partition('<th scope="row">root mean squared error</th>')[2].partition("<tr>")[
+        0
+    ]
+    assert (kind == "quantiles") == ("(as the values)" in measured)  # not "of the population"
 
 
 def test_the_plan_command_prints_both_trust_figures():
@@ -131,7 +143,7 @@ def test_the_plan_command_prints_both_trust_figures():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["plan", "poem", "--population", "10"], "kind"),
+        (["plan", "poem", "--population", "10"], "KIND"),
         (["plan", "histogram", "--population", "10"], "categories"),
         (["plan", "histogram", "--categories", "3"], "population"),
         (["plan", "mean", "--population", "100", "--low", "3", "--high", "2"], "low"),

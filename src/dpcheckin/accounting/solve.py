@@ -104,9 +104,7 @@ def _most_rounds(question: _Question, start: float | None) -> int:
     bad = min(good + step, most)
     while bad > good and meets(bad):
         if bad >= most:
-            raise Unreachable(
-                f"every rounds up to {most:,} meets epsilon = {question.target:g}"
-            )
+            raise Unreachable(f"every rounds up to {most:,} meets epsilon = {question.target:g}")
         step *= 2 if start else 3
         good, bad = bad, min(bad + step, most)
     return _between(meets, good, bad)

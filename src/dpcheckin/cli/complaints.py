@@ -145,6 +145,6 @@ def _options(command: Any, arguments: Sequence[str]) -> set[str]:
 def _positional(command: Any, arguments: Sequence[str]) -> dict[str, str]:
     """The arguments of the command that was typed, as its help writes them."""
     params = _typed_command(command, arguments).params
-    return {
-        one.name: one.human_readable_name for one in params if one.param_type_name == "argument"
-    }
+    found = [one for one in params if one.param_type_name == "argument"]
+    # typer from 0.26 on has small letters, there and here
+    return {one.name: getattr(one, "human_readable_name", one.name) for one in found}
