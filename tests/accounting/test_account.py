@@ -188,8 +188,8 @@ def test_what_only_some_rounds_need_is_said_of_those() -> None:
     large = CheckInRound(2000, 0.1, any_pure(1.0))
     small = CheckInRound(1000, 0.1, any_pure(1.0))
     stated = guarantee([(large, 9), (small, 6)], 1e-5).assumptions
-    assert "in 9 of the rounds at least 2,000 honest clients are eligible" in stated
-    assert "in 6 of the rounds at least 1,000 honest clients are eligible" in stated
+    assert "at least 2,000 honest clients are eligible in 9 rounds" in stated
+    assert "at least 1,000 honest clients are eligible in 6 rounds" in stated
     assert sum("collude" in text for text in stated) == 1
     alone = guarantee([(large, 9)], 1e-5).assumptions
     assert alone[0] == "at least 2,000 honest clients are eligible in every round"

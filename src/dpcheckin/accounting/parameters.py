@@ -63,7 +63,7 @@ def non_negative(name: str, value: object) -> float:
 
 def count(name: str, value: object, smallest: int = 1, largest: int = LARGEST_COUNT) -> int:
     """A whole number; 1e6 counts as one, 2.5 does not."""
-    allowed = f"a whole number from {smallest} to {largest}"
+    allowed = f"a whole number from {smallest:,} to {largest:,}"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):

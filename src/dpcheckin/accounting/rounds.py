@@ -26,6 +26,7 @@ MOST_ROUNDS = 10**9
 SMALLEST_DELTA = 1e-30
 # Part of delta that may be spent on tails that are cut off instead of computed.
 TAIL_SHARE = 1e-4
+EVERY = " in every round"  # the end of an assumption about each of them
 EMPTY_SEAT = "empty-seat theorem (docs/theory.md)"
 
 

@@ -130,8 +130,10 @@ class CheckInRound(ShuffledRound):
         return lowest * (1 - self.dropout)
 
     def assumptions(self) -> tuple[str, ...]:
+        one = self.honest == 1
+        crowd = "1 honest client is" if one else f"{self.honest:,} honest clients are"
         stated = [
-            f"at least {self.honest:,} honest clients are eligible in every round",
+            f"at least {crowd} eligible in every round",
             "every client checks in by its own secret coin, independent of its data",
             "the shuffler does not collude with the analyzer",
         ]

@@ -17,6 +17,7 @@ from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.accounting.preview import CoarseRounds
 from dpcheckin.accounting.rounds import Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
+from dpcheckin.numerals import written
 from dpcheckin.options import listed
 
 Build = Callable[[float], tuple[Round, int]]
@@ -221,8 +222,8 @@ def _end(question: _Question, scale: _Scale, good: int | None) -> float:
         if scale.name == "rounds":
             raise question.unreachable(": even rounds = 1 exceeds it")
         if scale.dearer < 0:
-            raise question.unreachable(f" by any {scale.name} up to {scale.most:,g}")
-        raise question.unreachable(f" by any {scale.name} from {scale.least:g} up")
+            raise question.unreachable(f" by any {scale.name} up to {written(scale.most)}")
+        raise question.unreachable(f" by any {scale.name} from {written(scale.least)} up")
     if scale.name == "rounds":
         raise Unreachable(f"every rounds up to {scale.most:,} meets epsilon = {question.target:g}")
     return scale.value(good)

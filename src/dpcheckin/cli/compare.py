@@ -106,10 +106,9 @@ def compare(
         _advise(setting, variance, dimension, json)
         return
     checked(setting)
-    if over is None:
-        for name, given in (("values", values), ("out", out)):
-            if given is not None:
-                raise InvalidParameter(name, str(given), "left out without --over")
+    for name, value in (("values", values), ("out", out)):
+        if over is None and value is not None:
+            raise InvalidParameter(name, str(value), "left out without --over")
     if over is not None:
         numbers = _numbers(values)
         if out is not None:

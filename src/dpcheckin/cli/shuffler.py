@@ -146,7 +146,7 @@ def backup(
         count = run(opened, out, *(f.read_text().strip() if f.is_file() else None for f in kept))
     finally:
         opened.close()
-    typer.echo(f"{out}: {count} records")
+    typer.echo(f"{out}: {count:,} records")
 
 
 def restore(

@@ -62,7 +62,7 @@ def sweep(
 
         def show(done: int, total: int, result: dict[str, Any]) -> None:
             last = f", accuracy {100 * result['accuracy']:.1f}%" if "accuracy" in result else ""
-            say(f"{done} of {total} runs{last}", done / total)
+            say(f"{done:,} of {total:,} runs{last}", done / total)
 
         results = run_sweep(wanted, out, runner, show)
     content = write_sweep(wanted, results, out)
@@ -73,7 +73,7 @@ def sweep(
         _print_table(*shown(content["table"]))
         typer.echo(f"table and picture: {out / 'sweep.md'}, {out / 'sweep.png'}")
     if failed:
-        typer.echo(f"dpcheckin: {failed} of {len(results)} runs failed", err=True)
+        typer.echo(f"dpcheckin: {failed:,} of {len(results):,} runs failed", err=True)
         raise typer.Exit(1)
 
 

@@ -139,6 +139,7 @@ def write_pictures(
     }
     moved = influence(survey, found)
     title = f"{survey.query.kind.capitalize()}: {about}"
-    answers = answer_table(found.as_document())
-    page = document(folder / PICTURE, statement, rows, moved, title, "charged", figures, answers)
+    page = document(
+        folder / PICTURE, statement, answer_table(found), rows, moved, title, "charged", figures
+    )
     page.write(folder / PAGE)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from dpcheckin import __version__
@@ -42,13 +41,16 @@ def choose(wanted: Sequence[str]) -> list[Panel]:
     for name in wanted:
         matching = {k: p for k, p in known.items() if k == name or k.startswith(name + "-")}
         if not matching:
-            raise InvalidParameter("name", name, "all or one of " + ", ".join(known))
+            raise InvalidParameter("names", name, "all or some of " + ", ".join(known))
         chosen.update(matching)
     return list(chosen.values())
 
 
 def reproduce(
-    wanted: Sequence[str], out: Path, progress: Progress = lambda what, done, total: None
+    wanted: Sequence[str],
+    out: Path,
+    progress: Progress = lambda what, done, total: None,
+    pictures: bool = True,
 ) -> list[Reproduced]:
     """Compute and write the wanted panels into ``out``; returns them with their cells.
 
@@ -59,7 +61,6 @@ def reproduce(
     cache = CellCache(out / "cache.json")
     total = sum(len(p.rows) * len(p.columns) for p in chosen)
     done = 0
-    pictures = find_spec("matplotlib") is not None
     results = []
     for panel in chosen:
         cells: dict[tuple[str, str], Cell] = {}

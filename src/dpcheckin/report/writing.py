@@ -37,7 +37,9 @@ def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
             for row in panel.rows:
                 value = cells[(row.label, column.label)]
                 place = row.label if row.x is None else f"{row.x:.12g}"
-                figures = ["", ""] if value is None else [repr(value), column.kind.figure(value)]
+                figures = ["", ""]
+                if value is not None:
+                    figures = [repr(value), column.kind.figure(value).replace(",", "")]
                 source = column.source or ("printed in the paper" if column.printed else "")
                 out.writerow([column.label, column.kind.value, source, place, *figures])
 

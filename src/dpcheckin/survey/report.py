@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.display import legend_beside
 from dpcheckin.document import Document, Table, versions
+from dpcheckin.numerals import written
 from dpcheckin.survey.estimates import Estimate, Figures
 from dpcheckin.survey.influence import COLLUDING_CLIENTS
 from dpcheckin.survey.planning import SurveyPlan
@@ -82,7 +84,8 @@ def write_report(folder: Path, plan: SurveyPlan, outcome: Outcome) -> dict[str, 
     (folder / "estimate.json").write_text(json.dumps(facts, indent=1) + "\n")
     write_csv(folder / "estimate.csv", outcome.estimate, outcome.truth)
     write_picture(folder / "estimate.png", outcome.survey, outcome.estimate, outcome.truth)
-    _document(folder / "estimate.png", facts).write(folder / "report.html")
+    answer = answer_table(outcome.estimate, outcome.truth)
+    _document(folder / "estimate.png", facts, answer).write(folder / "report.html")
     return facts
 
 
@@ -150,9 +153,13 @@ def _plot_distribution(axes: Any, e: Estimate, truth: Figures | None) -> None:
     axes.set_ylabel("share of the population")
 
 
+def _largest(e: Estimate) -> NDArray[np.intp]:
+    return np.argsort(-e.values, kind="stable")[:MOST_BARS]
+
+
 def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
     """The largest figures as bars; more than fit on a page would be a carpet."""
-    shown = np.argsort(-e.values, kind="stable")[:MOST_BARS]
+    shown = _largest(e)
     places = np.arange(len(shown))
     values = e.values[shown]
     reach = np.maximum([values - e.lower[shown], e.upper[shown] - values], 0.0)
@@ -166,13 +173,35 @@ def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
     names = [e.names[i] for i in shown]
     axes.set_xticks(places, names, rotation=60 if len(names) > 8 else 0, fontsize=7)
     if len(shown) < len(e.names):
-        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names)}")
+        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names):,}")
 
 
-def _document(picture: Path, facts: dict[str, Any]) -> Document:
+def answer_table(e: Estimate, truth: Figures | None = None) -> Table:
+    """The answer in figures: every one, or the largest that the picture shows.
+
+    Args:
+        e: figures and intervals.
+        truth: the figures without noise, which only a simulation knows.
+    """
+    shown = _largest(e) if len(e.names) > MOST_BARS else np.arange(len(e.names))
+    rows = [
+        (
+            e.names[i],
+            written(e.values[i], 5),
+            f"{written(e.lower[i], 5)} … {written(e.upper[i], 5)}",
+            *(() if truth is None else (written(truth[i], 5),)),
+        )
+        for i in shown
+    ]
+    title = "Answer" if len(rows) == len(e.names) else f"Answer, the {len(rows)} largest"
+    heads = ("", "estimate", f"{e.confidence:.0%} interval", *(() if truth is None else ("truth",)))
+    return Table(title, rows, heads)
+
+
+def _document(picture: Path, facts: dict[str, Any], answer: Table) -> Document:
     plan, estimate = facts["plan"], facts["estimate"]
     error = facts["root_mean_squared_error"]
-    inside = f"{facts['intervals_with_truth']} of {len(estimate['names'])}"
+    inside = f"{facts['intervals_with_truth']:,} of {len(estimate['names']):,}"
     rows = {
         "question": plan["query"]["kind"],
         "randomizer": plan["randomizer"],
@@ -195,64 +224,39 @@ def _document(picture: Path, facts: dict[str, Any]) -> Document:
         "confidence": f"{100 * estimate['confidence']:g}%",
     }
     if facts["largest_error"] is not None:
-        rows["largest error"] = f"{rounded_up(facts['largest_error'])} {facts['unit']}"
+        figures["largest error"] = f"{rounded_up(facts['largest_error'])} {facts['unit']}"
     title = f"{plan['query']['kind'].capitalize()} of {plan['population']:,} clients"
-    answers = answer_table(estimate, facts["truth"])
-    return document(
-        picture, plan["statement"], rows, facts["influence"], title, "simulated", figures, answers
-    )
-
-
-def answer_table(estimate: Mapping[str, Any], truth: Sequence[float] | None = None) -> Table:
-    """The figures that were asked for: the largest, if there are many.
-
-    Args:
-        estimate: as `Estimate.as_document` has it.
-        truth: the figures without noise, which only a simulation knows.
-    """
-    names, values = estimate["names"], estimate["values"]
-    shown: Sequence[int] = range(len(names))
-    title = "The answer"
-    if len(names) > MOST_BARS:
-        shown = sorted(shown, key=lambda i: -values[i])[:MOST_BARS]
-        title += f": the {MOST_BARS} largest of {len(names):,} (all: estimate.csv)"
-    rows = [
-        (
-            names[i],
-            f"{values[i]:,.6g}",
-            f"{estimate['lower'][i]:,.6g} … {estimate['upper'][i]:,.6g}",
-            *([] if truth is None else [f"{truth[i]:,.6g}"]),
-        )
-        for i in shown
-    ]
-    heads = ("", "estimate", f"{estimate['confidence']:.0%} interval")
-    return Table(title, rows, heads if truth is None else (*heads, "truth"))
+    statement, moved = plan["statement"], facts["influence"]
+    return document(picture, statement, answer, rows, moved, title, "simulated", figures)
 
 
 def document(
     picture: Path,
     statement: str,
+    answer: Table,
     rows: Mapping[str, object],
     influence: Mapping[str, float],
     title: str,
     chip: str,
     figures: Mapping[str, str],
-    answers: Table,
 ) -> Document:
     """The page of a survey, simulated or asked.
 
     Args:
         picture: a PNG file, which is embedded.
         statement: what is guaranteed.
+        answer: what was found, see `answer_table`.
         rows: of the table under the picture.
         influence: the most that so many colluding clients can move a figure by.
         title: the headline.
         chip: a word about it.
         figures: names and values shown large.
-        answers: what was found, see `answer_table`.
     """
     moved = [
-        (f"{count} colluding client{'' if count == '1' else 's'}", f"at most {rounded_up(bound)}")
+        (
+            f"{int(count):,} colluding client{'' if count == '1' else 's'}",
+            f"at most {rounded_up(bound)}",
+        )
         for count, bound in influence.items()
     ]
     return Document(
@@ -263,7 +267,7 @@ def document(
         figures=figures,
         pictures={picture: "Estimate with intervals"},
         tables=(
-            answers,
+            answer,
             Table("The run", list(rows.items())),
             Table(f"How far {_LIARS} can move any figure", moved),
             versions(),

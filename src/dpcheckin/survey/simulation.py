@@ -117,7 +117,9 @@ def simulate(
     """
     encoded = survey.query.encode(values)
     if len(encoded) != survey.population:
-        raise InvalidParameter("population", survey.population, f"the {len(encoded)} values given")
+        raise InvalidParameter(
+            "population", survey.population, f"the {len(encoded):,} values given"
+        )
     store = _Rounds(folder, survey, encoded, seed)
     rounds = []
     for index in range(survey.rounds):

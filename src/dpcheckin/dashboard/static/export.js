@@ -45,7 +45,7 @@ const cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` 
 export function csv(axis, lines, points) {
   const rows = [["bound", "kind", "source", axis, "epsilon", "epsilon_rounded_safely"]];
   for (const line of lines)
-    for (const point of points.get(line.key) ?? []) rows.push([line.name, line.kind, line.source, String(point.x), String(point.y), point.text]);
+    for (const point of points.get(line.key) ?? []) rows.push([line.name, line.kind, line.source, String(point.x), String(point.y), point.text.replaceAll(",", "")]);
   return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
 }
 

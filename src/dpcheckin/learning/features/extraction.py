@@ -193,7 +193,7 @@ def _reduction(
     sample = recipe.public.train_inputs[:_PUBLIC]
     public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
     count = min(recipe.components, most_components(public))
-    progress(f"principal components of {recipe.public.name}: {count}")
+    progress(f"principal components of {recipe.public.name}: {count:,}")
     projection = principal_components(public, count)
     return projection, projection.deviations
 

@@ -95,7 +95,7 @@ def random_projection(dimension: int, count: int, seed: int = 0) -> Projection:
         seed: of the directions.
     """
     if not 1 <= count <= dimension:
-        raise InvalidParameter("components", count, f"from 1 to {dimension}")
+        raise InvalidParameter("components", count, f"from 1 to {dimension:,}")
     chance = torch.Generator().manual_seed(seed)
     gaussian = torch.randn(dimension, count, generator=chance, dtype=torch.float64)
     axes, _ = torch.linalg.qr(gaussian)

@@ -108,7 +108,7 @@ def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomi
     windows = read_windows(options.windows)
     if windows.population != population:
         raise InvalidParameter(
-            "windows", f"{windows.population} rows", f"{population}, one for each client"
+            "windows", f"{windows.population:,} rows", f"{population:,}, one for each client"
         )
     if options.check_in_probability != 1 or options.repetitions != 1:
         raise InvalidParameter("windows", str(options.windows), "the only word on probabilities")
@@ -214,7 +214,8 @@ def own_data(options: RunOptions) -> Dataset | None:
     if not is_own(options.data):
         for parameter in ("target", "owner", "columns", "bounds"):
             if (value := getattr(table, parameter)) is not None:
-                raise InvalidParameter(parameter, value, "left out: --data is no table")
+                why = f"left out: {options.data} is no table, nor a folder that holds one"
+                raise InvalidParameter(parameter, value, why)
         return None
     return client_data(
         options.data,

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from dpcheckin.learning.gradients.engine import Loss
 from dpcheckin.learning.losses import named_loss
+from dpcheckin.numerals import written
 
 _BLOCK = 1000  # records evaluated at once
 
@@ -62,7 +63,7 @@ class Score:
 
     def text(self, value: float, digits: int = 2) -> str:
         """A value as sentences show it."""
-        return f"{100 * value:.{digits}f}%" if self.percent else f"{value:.4g}"
+        return f"{100 * value:.{digits}f}%" if self.percent else written(value, 4)
 
 
 ACCURACY = Score("accuracy", "test accuracy", max, _rightly, percent=True)

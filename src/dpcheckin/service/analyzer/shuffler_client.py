@@ -216,7 +216,7 @@ def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
         while len(buffer) - start >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(buffer, start)
             if size > LARGEST_RECORD:
-                raise TruncatedBatch(f"a record of {size} bytes")
+                raise TruncatedBatch(f"a record of {size:,} bytes")
             end = start + _LENGTH.size + size
             if len(buffer) < end:
                 break
@@ -225,4 +225,4 @@ def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
         del buffer[:start]
         start = 0
     if buffer:
-        raise TruncatedBatch(f"{len(buffer)} bytes after the last whole record")
+        raise TruncatedBatch(f"{len(buffer):,} bytes after the last whole record")
