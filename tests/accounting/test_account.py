@@ -126,7 +126,9 @@ def test_mixed_runs_cost_more_than_each_part(parts: list[tuple[Round, int]]) -> 
     stated = guarantee(parts, delta)
     assert stated.epsilon.upper <= whole.upper
     for one, _ in parts:
-        assert set(one.assumptions()) <= set(stated.assumptions)
+        for text in one.assumptions():
+            needed = text.removesuffix(" in every round")
+            assert any(said.startswith(needed) for said in stated.assumptions)
         assert set(one.basis()) <= set(stated.basis)
         assert stated.local is not None and one.exposed_when in stated.local.when
 
@@ -177,7 +179,7 @@ def test_bad_delta(delta: float) -> None:
 def test_bad_rounds() -> None:
     with pytest.raises(InvalidParameter, match="at least one round"):
         compose([])
-    with pytest.raises(InvalidParameter, match="count"):
+    with pytest.raises(InvalidParameter, match=r"rounds = 2\.5"):
         compose([(ShuffleRound(10, any_pure(1.0)), 2.5)])  # type: ignore[list-item]
     with pytest.raises(InvalidParameter, match="a round and a count"):
         compose([("round", 1)])  # type: ignore[list-item]
