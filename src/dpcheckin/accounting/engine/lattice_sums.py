@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from dpcheckin.special import fourier
 LONGEST = 1 << 22
 # roots of unity that are worth keeping, of several sizes and of the last one (32 MB)
 MOST_KEPT, MANY_KEPT = 1 << 18, 1 << 21
+FEW_TURNS = 20  # roots that are less than this part of their circle are computed one by one
 
 Integers = NDArray[np.int64]
 
@@ -199,7 +200,7 @@ class LatticeSums:
         else:
             signal = np.zeros(size)
             signal[(indices - tilt.centre) % size] = weights
-            spectrum = fourier.rfft(signal)
+            spectrum = fourier.rfft(signal)[:few]
             each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
         if atom > 0.0:
             spectrum += atom / normaliser * _turns(tilt.centre * np.arange(spectrum.size), size)
@@ -214,11 +215,15 @@ class LatticeSums:
         self._power = np.empty(kept.size, np.complex128)
         self._power.real = moduli * np.cos(steps * angles)
         self._power.imag = moduli * np.sin(steps * angles)
-        self._kept, self._ramp = kept, _Ramp(-tilt.theta * step, kept, size)
+        self._kept = kept
         self._weight = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0)
         rounding = each / modulus + 6 * UNIT * (1 + np.hypot(logs, angles))
         growth = np.expm1(np.minimum(steps * np.log1p(rounding), 200.0))
         self._errors = 2 * np.abs(self._power) * (growth + 40 * UNIT) / size
+
+    @cached_property
+    def _ramp(self) -> _Ramp:
+        return _Ramp(-self._tilt.theta * self._step, self._kept, self._tilt.size)
 
     def masses(self) -> tuple[Integers, Array]:
         """Where the sum may be, in steps, and lower bounds of its masses there."""
@@ -284,14 +289,18 @@ def _versed(turns: Integers, size: int) -> tuple[Array, Array, Array]:
     """1 - cos, cos and sin of 2 pi turns / size, without cancellation.
 
     Phases are reduced as integers: as products of floats they would lose digits where they are
-    large. Neighbouring questions ask for the same roots of unity, which are looked up.
+    large. Neighbouring questions ask for the same roots of unity, which are looked up unless few.
     """
-    kept = _kept_half_turns if size <= MOST_KEPT else _kept_many_half_turns
-    sines, cosines = kept(size) if size <= MANY_KEPT else _half_turns(size)
     reduced = turns % size
-    sine = sines[reduced]
+    if turns.size * FEW_TURNS < size or size > MANY_KEPT:
+        angles = math.pi / size * reduced
+        sine, cosine = np.sin(angles), np.cos(angles)
+    else:
+        kept = _kept_half_turns if size <= MOST_KEPT else _kept_many_half_turns
+        sines, cosines = kept(size)
+        sine, cosine = sines[reduced], cosines[reduced]
     versed = 2.0 * sine * sine
-    return versed, 1.0 - versed, 2.0 * sine * cosines[reduced]
+    return versed, 1.0 - versed, 2.0 * sine * cosine
 
 
 def _turns(turns: Integers, size: int) -> Complex:
