@@ -22,6 +22,9 @@ from dpcheckin.special import fourier
 LONGEST = 1 << 22
 # roots of unity that are worth keeping, of several sizes and of the last one (32 MB)
 MOST_KEPT, MANY_KEPT = 1 << 18, 1 << 21
+SHORT = 6  # sums of products, of law and frequencies, that take as long as a point of an FFT
+TOGETHER = 16  # of it long windows are multiples
+LONG = 1 << 18  # windows
 FEW_TURNS = 20  # roots that are less than this part of their circle are computed one by one
 
 Integers = NDArray[np.int64]
@@ -144,8 +147,15 @@ class Tilt:
             plain_spread=spread,
             low=low - spread / 2,
             centre=round(mean / step),
-            size=fourier.next_fast_len(size, True) if size <= LONGEST else size,
+            size=_fast(size) if size <= LONGEST else size,
         )
+
+
+def _fast(size: int) -> int:
+    """A length that an FFT likes, from `size` on."""
+    if size <= LONG:
+        return fourier.next_fast_len(size, True)
+    return TOGETHER * fourier.next_fast_len(-(-size // TOGETHER), True)
 
 
 def _window(
@@ -190,13 +200,9 @@ class LatticeSums:
         size = tilt.size
         few = _enough_frequencies(weights, steps, size)
         weights[-int(indices[0])] -= atom / normaliser
-        if few * weights.size <= size:  # a short law among very many seats: no FFT is needed
-            frequencies = 2 * math.pi / size * np.arange(few)
-            places = (indices - tilt.centre).astype(np.float64)
-            turned: Complex = np.exp(-1j * np.outer(frequencies, places))
-            spectrum: Complex = turned @ weights
-            far = float(np.abs(places).max()) * float(frequencies[-1])
-            each = UNIT * (weights.size + 8 + 4 * far) * float(weights.sum())
+        spectrum: Complex
+        if few * weights.size <= SHORT * size:  # a short law among very many seats: no FFT needed
+            spectrum, each = _few_frequencies(weights, int(indices[0]) - tilt.centre, few, size)
         else:
             signal = np.zeros(size)
             signal[(indices - tilt.centre) % size] = weights
@@ -225,21 +231,36 @@ class LatticeSums:
     def _ramp(self) -> _Ramp:
         return _Ramp(-self._tilt.theta * self._step, self._kept, self._tilt.size)
 
-    def masses(self) -> tuple[Integers, Array]:
-        """Where the sum may be, in steps, and lower bounds of its masses there."""
-        tilt, size = self._tilt, self._tilt.size
-        spectrum = np.zeros(size // 2 + 1, np.complex128)
-        spectrum[self._kept] = self._power
-        found = fourier.irfft(spectrum, size)
-        error = float(self._errors.sum()) + math.exp(-59.0) + 4 * math.exp(-39.0)
-        error += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(found))
-        first = math.floor(tilt.low / self._step) + 1
-        places = first + np.arange(size)
-        found = found[(places - self._steps * tilt.centre) % size] - error
-        logs = self._log_normaliser - tilt.theta * self._step * places
-        there = (found > 0.0) & (np.abs(logs) < 600.0)
-        places = places[there]
-        return places, found[there] * np.exp(logs[there]) * (1 - 1e-12)
+    def masses(self, together: int = 1) -> tuple[Integers, Array]:
+        """Where the sum may be, in steps, and lower bounds of its masses there.
+
+        Args:
+            together: A power of two up to `TOGETHER`: so many neighbouring sums count as the first
+                of them, a multiple of it. The deviation of the sum has to be many times as much.
+        """
+        tilt, size, kept = self._tilt, self._tilt.size, self._kept
+        first = together * math.ceil((math.floor(tilt.low / self._step) + 1) / together)
+        merged = together if size % together == 0 and size > 2 * together * kept[-1] else 1
+        spectrum = np.zeros(size // merged // 2 + 1, np.complex128)
+        starts = _turns(kept * ((first - self._steps * tilt.centre) % size), size)
+        # the mean of neighbours is one more factor, the mean of their turns
+        neighbours = _turns(np.outer(np.arange(merged), kept), size).mean(0)
+        spectrum[kept] = self._power * starts * neighbours
+        found = fourier.irfft(spectrum, size // merged)
+        error = merged * (float(self._errors.sum()) + math.exp(-59.0) + 4 * math.exp(-39.0))
+        # a transform, whose factors are rounded, and means of turns
+        level = FFT_LEVEL * math.log2(size) + UNIT * (merged + 40)
+        error += level * float(np.linalg.norm(found))
+        places = first + merged * np.arange(found.size)
+        # what is merged counts with the smallest factor that one of it has
+        logs = self._log_normaliser - tilt.theta * self._step * (places + (merged - 1))
+        there = (found > error) & (np.abs(logs) < 600.0)
+        places, found = places[there], (found[there] - error) * np.exp(logs[there]) * (1 - 1e-12)
+        if merged < together:
+            groups = (places - first) // together
+            found = np.bincount(groups, found)
+            places = first + together * np.arange(found.size)
+        return places, found
 
     def excess(self, threshold: float) -> tuple[float, float]:
         """E[(S - threshold)+] and a bound on its error."""
@@ -273,6 +294,24 @@ def _enough_frequencies(law: Array, steps: int, size: int) -> int:
     """
     needed = 30.0 / max(steps * float(law[1:] @ law[:-1]) * (1 - 1e-9), 30.0)  # sin^2(t / 2)
     return min(math.ceil(math.asin(math.sqrt(needed)) / math.pi * size), size // 2) + 1
+
+
+def _few_frequencies(law: Array, first: int, few: int, size: int) -> tuple[Complex, float]:
+    """The first frequencies of a law at `first`, `first` + 1, …, and what each may be wrong by.
+
+    With exp(i f (j + k)) = exp(i f j) exp(i f k) they are two short sums, one within the other.
+    """
+    width = math.isqrt(law.size) + 1
+    rows = -(-law.size // width)
+    table = np.zeros(rows * width)
+    table[: law.size] = law
+    frequencies = np.arange(few)[:, None]
+    inner = _turns(-frequencies * np.arange(width), size)
+    parts = np.concatenate([inner.real, inner.imag]) @ table.reshape(rows, width).T
+    outer = _turns(-frequencies * (first + width * np.arange(rows)), size)
+    found = ((parts[:few] + 1j * parts[few:]) * outer).sum(1)
+    # roots of unity, products, and sums of so many terms
+    return found, UNIT * (2 * (width + rows) + 60) * float(np.abs(law).sum())
 
 
 def _half_turns(size: int) -> tuple[Array, Array]:
