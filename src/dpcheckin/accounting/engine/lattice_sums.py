@@ -109,9 +109,9 @@ class Tilt:
         ones: a tilt would then only inflate the largest, and none is needed.
         """
         best = Tilt._at(0.0, mass, nodes, threshold, steps)
-        if best.size > LONGEST:
+        if best is None or best.size > LONGEST:
             raise NumericalFailure("reports with tails this heavy do not fit on a lattice")
-        longest = 1.3 * best.size
+        longest = 1.6 * best.size
         good, bad = 0.0, 300.0 / max(float(nodes[-1]), -float(nodes[0]))  # factors overflow there
         plain = best
         for _ in range(6):
@@ -119,22 +119,27 @@ class Tilt:
             if gap <= 0.3 * best.spread:
                 break
             theta = good + min(gap, 2.0 * best.spread) / best.spread**2
-            theta = theta if theta < bad else 0.5 * (good + bad)
+            if theta >= bad:
+                # a tilt far too large says little about a good one
+                theta = 0.5 * (good + bad) if good > 0.0 else 0.25 * bad
             tried = Tilt._at(theta, mass, nodes, threshold, steps)
-            if tried.size > longest or tried.mean > threshold + min(tried.spread, 5.0 / theta):
+            if tried is None or tried.size > longest:
                 bad = theta
             else:
                 good, best = theta, replace(tried, plain_spread=plain.spread)
         return best
 
     @staticmethod
-    def _at(theta: float, mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt:
+    def _at(theta: float, mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt | None:
+        """This tilt; None if it brings the mean beyond the threshold."""
         step = float(nodes[1] - nodes[0])
         factors = np.exp(theta * nodes)
         weights = mass * factors
         weights /= weights.sum()
         mean = float(weights @ nodes)
         spread = math.sqrt(max(float(weights @ (nodes - mean) ** 2), 1e-300) * steps)
+        if theta > 0.0 and steps * mean > threshold + min(spread, 5.0 / theta):
+            return None
         low, high = _window(weights, nodes, steps, mean, spread)
         # thresholds nearby have a slightly different law: leave room for it
         size = max(math.ceil((high - low + spread) / step) + 4, nodes.size + 1)
