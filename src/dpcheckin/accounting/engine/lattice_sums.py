@@ -263,7 +263,7 @@ class LatticeSums:
         places, found = places[there], (found[there] - error) * np.exp(logs[there]) * (1 - 1e-12)
         if merged < together:
             groups = (places - first) // together
-            found = np.bincount(groups, found)
+            found = np.asarray(np.bincount(groups, found), np.float64)
             places = first + together * np.arange(found.size)
         return places, found
 

@@ -172,7 +172,7 @@ def _start(tails: Tails, beyond: tuple[float, float], target: float, end: float)
     q0, p0 = beyond
     q, p = tails(target)
     low, high, above = 0.0, target, p - p0 - target * (q - q0)
-    if 0.0 < 2 * target - end and above > 0.0:
+    if 2 * target - end > 0.0 and above > 0.0:
         low = 2 * target - end
         q, p = tails(low)
         below = p - p0 - target * (q - q0)

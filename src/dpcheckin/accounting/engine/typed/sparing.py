@@ -74,7 +74,10 @@ class SparingCurve(TypedCurve):
         far = math.ceil(_FAR * self.spread / step)
         if far < points:
             rises, values = zip(*self._with_worst(end), strict=True)
-            beside = np.interp(np.expm1(np.arange(far, points) * step), rises, values)
+            rest = np.expm1(np.arange(far, points) * step)
+            beside = np.interp(
+                rest, rises, values, left=np.inf
+            )  # it falls: right of the last it is not more
             typed[far:] = np.minimum(typed[far:], beside)
         return typed
 
@@ -82,8 +85,10 @@ class SparingCurve(TypedCurve):
         """Whole bounds far out at alpha - 1: of the types, and of the worst law between them."""
         near = [place for place in self._listed if place <= _FAR * self.spread][-1:]
         places = [*near, *(x for x in self._listed if near[0] < x < end)]
-        known = [(x, self._completed(x)) for x in places]
-        known = [one for one in known if math.isfinite(one[1])]
+        known = []
+        for x in places:
+            typed = self._completed(x)
+            known.append((x, typed if math.isfinite(typed) else self._worst.upper_at(x)))
         known.append((end, self._worst.upper_at(end)))
         found = [known[0]]
         for after in known[1:]:
