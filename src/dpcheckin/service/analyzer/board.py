@@ -204,7 +204,7 @@ class Board:
                 '{shuffler="colluding"}': math.inf if local is None else local,
             },
         )
-        reached = {
+        reached: dict[str, float] = {
             f'{{party="{one.party}"}}': int(one.party not in shot["away"]) for one in self._parties
         }
         gauge("reached", "1 while a party answers, 0 while it is asked again and again.", reached)
