@@ -17,6 +17,7 @@ import typer
 from dpcheckin.cli.options import options_from
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.settings import MACHINE
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.learning import Trainer
@@ -37,9 +38,11 @@ def train(
     ] = False,
 ) -> None:
     """Train a model over a simulated fleet; without arguments, on digits in under a minute."""
-    from dpcheckin.learning.simulation.runs import build
+    with waiting("train") as say:
+        say("loading")
+        from dpcheckin.learning.simulation.runs import build
 
-    trainer = build(options, out, progress=_say)
+        trainer = build(options, out, progress=_say)
     trainer.stop_after = stop_after
     facts = _run(trainer, options, out)
     if json:
