@@ -35,7 +35,9 @@ def test_nothing_is_fetched_and_a_narrow_screen_is_provided_for(tmp_path: Path) 
 
 def test_tables_have_heads_rows_and_escaped_cells() -> None:
     made = page(tables=[Table("Settings", [("rate", "<1", "share")], ("option", "value", "what"))])
-    assert '<th scope="row">rate</th><td>&lt;1</td><td>share</td>' in made
+    cells = '<td data-head="value">&lt;1</td><td data-head="what">share</td>'
+    assert f'<th scope="row">rate</th>{cells}' in made
+    assert "td[data-head]::before{content:attr(data-head)" in made  # where there is no head row
     assert made.count('<th scope="col">') == 3
 
 
@@ -49,6 +51,11 @@ def test_a_folded_table_shows_its_heading_and_opens() -> None:
 
 def test_bad_news_look_like_bad_news() -> None:
     assert 'class="chip bad"' in page(bad=True) and 'class="chip bad"' not in page()
+
+
+def test_no_version_is_named_twice() -> None:
+    names = [row[0] for row in versions("numpy", "numpy").rows]
+    assert sorted(names) == sorted(set(names))
 
 
 def test_versions_name_what_is_installed_and_leave_out_what_is_not() -> None:

@@ -90,7 +90,7 @@ def test_a_plan_is_the_last_one_that_meets_the_target() -> None:
     more = dp.epsilon(**SMALL, rounds=int(planned.value) + 1, delta=1e-5)
     assert float(more) > 0.3
     assert planned.run.rounds == planned.value == float(planned)
-    with pytest.raises(InvalidParameter, match="only one of"):
+    with pytest.raises(InvalidParameter, match="are left out, one can be solved for"):
         dp.plan(epsilon=0.3, population=100)
 
 
@@ -99,7 +99,7 @@ def test_a_plan_says_what_it_tries() -> None:
     few = {"population": 50, "rate": 0.1, "local_epsilon": 0.5, "protocol": "shuffled-check-in"}
     dp.plan(epsilon=1.0, delta=1e-3, **few, on_question=tried.append)
     assert tried
-    assert all(text.startswith("rounds = ") for text in tried)
+    assert all(text.startswith("trying rounds = ") for text in tried)
 
 
 def test_a_comparison_has_ours_among_the_published() -> None:
@@ -150,7 +150,6 @@ def test_what_is_shown_is_rounded_to_the_safe_side() -> None:
     sweep = values["sweep"]
     for row, exact in zip(sweep.shown(), sweep.epsilon, strict=True):  # type: ignore[attr-defined]
         assert float(row["ε (certified)"]) >= exact.upper
-        assert float(row["numerically at least"]) <= exact.lower
     for row, exact in zip(
         values["trade-off"].shown(),
         values["trade-off"].records(),

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from dpcheckin.errors import MissingExtra
+from dpcheckin.numerals import written
 
 Record = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ class Tabular:
 
     def shown(self) -> list[dict[str, str]]:
         """The rows as they may be read: figures rounded to their safe side."""
-        return [{k: _text(v) for k, v in record.items()} for record in self.records()]
+        return [{k: told(v) for k, v in record.items()} for record in self.records()]
 
     @property
     def caption(self) -> str:
@@ -69,10 +70,17 @@ def html_facts(facts: Mapping[str, str], below: str = "") -> str:
     return f"<table><tbody>{rows}</tbody></table>{sentence}"
 
 
-def _text(value: object) -> str:
-    if value is None:
+def told(value: object) -> str:
+    """A value as it may be read.
+
+    >>> told(60_000), told(0.02), told(True), told(None), told("laplace")
+    ('60,000', '0.02', 'yes', '–', 'laplace')
+    """
+    if value is None or value == ():
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return written(value) if isinstance(value, int | float) else str(value)
 
 
 def frame(records: Sequence[Record]) -> Any:

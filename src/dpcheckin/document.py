@@ -13,6 +13,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
 from pathlib import Path
 
 Row = Sequence[object]
@@ -83,7 +84,7 @@ class Document:
 def versions(*packages: str) -> Table:
     """Python, this package and others, as installed; those that are not there are left out."""
     rows: list[Row] = [("Python", platform.python_version())]
-    for name in ("dpcheckin", "numpy", *packages):
+    for name in dict.fromkeys(("dpcheckin", "numpy", *packages)):
         try:
             rows.append((name, version(name)))
         except PackageNotFoundError:
@@ -105,9 +106,13 @@ def _picture(path: Path, about: str) -> str:
 
 def _table(table: Table) -> str:
     heads = "".join(f'<th scope="col">{_safe(head)}</th>' for head in table.heads)
+    above = [f' data-head="{_safe(head)}"' for head in table.heads[1:]]
     rows = "".join(
         f'<tr><th scope="row">{_safe(first)}</th>'
-        + "".join(f"<td>{_safe(cell)}</td>" for cell in rest)
+        + "".join(
+            f"<td{head}>{_safe(cell)}</td>"
+            for cell, head in zip_longest(rest, above[: len(rest)], fillvalue="")
+        )
         + "</tr>"
         for first, *rest in table.rows
     )
@@ -162,6 +167,9 @@ tr{display:grid;padding:6px 0;border-bottom:1px solid var(--line)}
 th,td{border:0;padding:0}
 td{font-weight:500}
 td+td{font-weight:400;color:var(--soft)}
+td[data-head]::before{content:attr(data-head) ": ";font-weight:400;color:var(--soft)}
+figure{overflow-x:auto}
+img{min-width:540px}
 thead{display:none}
 }
 """.replace("\n", "")

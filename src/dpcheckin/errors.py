@@ -41,6 +41,8 @@ class InvalidParameter(DpCheckinError, ValueError):
 
     >>> print(InvalidParameter("rate", 1.5, "a number in [0, 1]"))
     rate = 1.5 is not allowed: expected a number in [0, 1]
+    >>> print(InvalidParameter("slots", 9, "left out: a check-in has none"))
+    slots = 9 is not allowed: leave it out: a check-in has none
     """
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
@@ -51,7 +53,9 @@ class InvalidParameter(DpCheckinError, ValueError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        return f"{self.name} = {_on_one_line(self.value)} is not allowed: expected {self.allowed}"
+        left, out, why = self.allowed.partition("left out")
+        expected = f"leave it out{why}" if out and not left else f"expected {self.allowed}"
+        return f"{self.name} = {_on_one_line(self.value)} is not allowed: {expected}"
 
 
 class OutsideTheorem(DpCheckinError):
@@ -97,5 +101,6 @@ def _on_one_line(value: object) -> str:
     """A value as a reader would type it: no `np.float64(…)`, no line breaks, never very long."""
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
-    text = " ".join(repr(value).split())
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    text = f"{value:,}" if is_number else " ".join(repr(value).split())
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

@@ -1,8 +1,9 @@
-"""Numbers as people type them, read in one way on the command line, on pages and in sweeps.
+"""Numbers as people type and read them, in one way on the command line, on pages and in sweeps.
 
 A number is a decimal, a power of ten, a fraction or a per cent (0.02, 1e-5, 1/30, 2%); a whole one
 may also be grouped (60_000, 60,000). Elsewhere a comma is refused: some write 1,500 for one and a
-half. What cannot be read is a `ValueError` that shows what can.
+half. What cannot be read is a `ValueError` that shows what can. Whatever is written for people has
+its thousands in groups; JSON, CSV and commands to copy hold plain digits.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 
 _DIGITS = re.compile(r"[+-]?(\d+(_\d+)*|[1-9]\d{0,2}(,\d{3})+)")
+_LARGEST_IN_FULL = 1e15  # above, digits are counted, not read
 _POWER = re.compile(r"([+-]?\d+)(?:\.(\d+))?e\+?(\d{1,3})", re.IGNORECASE)
 
 
@@ -62,3 +64,22 @@ def whole(text: str) -> int:
         if len(decimals) <= power:  # by its digits: a float would round large ones
             return int(digits + decimals + "0" * (power - len(decimals)))
     raise ValueError(f"{text!r} is not a whole number such as 60000, 60_000 or 1e6")
+
+
+def written(value: float, digits: int | None = None) -> str:
+    """A number for people to read, its thousands in groups.
+
+    Args:
+        value: The number.
+        digits: How many it is rounded to; None for whole numbers in full and others in six.
+
+    >>> written(9133405.0), written(1234.5), written(1e-5), written(1e6), written(12345.6, 4)
+    ('9,133,405', '1,234.5', '1e-05', '1,000,000', '12,350')
+    """
+    if digits is None and float(value).is_integer():
+        return f"{int(value):,}"
+    digits = digits or 6
+    rounded = float(f"{value:.{digits}g}")
+    if 10.0**digits <= abs(rounded) < _LARGEST_IN_FULL:
+        return f"{int(rounded):,}"  # where a power of ten would stand
+    return f"{rounded:,.{digits}g}"

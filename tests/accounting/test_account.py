@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
@@ -19,6 +20,7 @@ from dpcheckin.accounting import (
     SampledGaussianRound,
     ShuffleRound,
     SkellamRound,
+    SubsampleRound,
     WindowRound,
     any_pure,
     compose,
@@ -124,7 +126,9 @@ def test_mixed_runs_cost_more_than_each_part(parts: list[tuple[Round, int]]) -> 
     stated = guarantee(parts, delta)
     assert stated.epsilon.upper <= whole.upper
     for one, _ in parts:
-        assert set(one.assumptions()) <= set(stated.assumptions)
+        for text in one.assumptions():
+            needed = text.removesuffix(" in every round")
+            assert any(said.startswith(needed) for said in stated.assumptions)
         assert set(one.basis()) <= set(stated.basis)
         assert stated.local is not None and one.exposed_when in stated.local.when
 
@@ -175,7 +179,46 @@ def test_bad_delta(delta: float) -> None:
 def test_bad_rounds() -> None:
     with pytest.raises(InvalidParameter, match="at least one round"):
         compose([])
-    with pytest.raises(InvalidParameter, match="count"):
+    with pytest.raises(InvalidParameter, match=r"rounds = 2\.5"):
         compose([(ShuffleRound(10, any_pure(1.0)), 2.5)])  # type: ignore[list-item]
     with pytest.raises(InvalidParameter, match="a round and a count"):
         compose([("round", 1)])  # type: ignore[list-item]
+
+
+def test_what_only_some_rounds_need_is_said_of_those() -> None:
+    """Two crowds in one run: each assumption names its rounds, shared ones stand once."""
+    large = CheckInRound(2000, 0.1, any_pure(1.0))
+    small = CheckInRound(1000, 0.1, any_pure(1.0))
+    stated = guarantee([(large, 9), (small, 6)], 1e-5).assumptions
+    assert "at least 2,000 honest clients are eligible in 9 rounds" in stated
+    assert "at least 1,000 honest clients are eligible in 6 rounds" in stated
+    assert sum("collude" in text for text in stated) == 1
+    alone = guarantee([(large, 9)], 1e-5).assumptions
+    assert alone[0] == "at least 2,000 honest clients are eligible in every round"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: CheckInRound(n, 0.1, any_pure(1.0)),
+        lambda n: SubsampleRound(n, n / 10, any_pure(1.0)),
+        lambda n: DistributedRound(n, 0.1, 1.0),
+        lambda n: WindowRound(n, any_pure(1.0)),
+    ],
+)
+def test_a_count_may_be_written_as_a_float(make: Callable[[float], Round]) -> None:
+    """1e3 clients are 1,000 clients: the same description, the same figure; 1000.5 are none."""
+    assert make(1e3) == make(1000)
+    assert compose([(make(1e3), 2)]).epsilon(1e-5) == compose([(make(1000), 2)]).epsilon(1e-5)
+    with pytest.raises(InvalidParameter, match="whole number"):
+        make(1000.5)
+
+
+@pytest.mark.parametrize("local_epsilon", [47.0, 48.0, 50.0])
+def test_the_largest_local_epsilons_are_answered(local_epsilon: float) -> None:
+    """e^48 swamps a crowd's floating-point losses: the figure is the local one, not a hang."""
+    one = CheckInRound(10_000, 0.01, any_pure(local_epsilon))
+    found = guarantee([(one, 100)], 1e-5)
+    local = compose([(LocalRound(any_pure(local_epsilon), 0.01), 100)]).epsilon(1e-5)
+    assert found.epsilon.lower <= found.epsilon.upper <= local.upper
+    assert found.epsilon.upper > 4 * local_epsilon  # more than five of 100 rounds are joined

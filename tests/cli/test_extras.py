@@ -81,6 +81,7 @@ def test_without_torch_only_what_trains_says_so(tmp_path) -> None:
         "client run": ["--config", "nowhere.toml"],
         "analyzer identity": ["--folder", "analyzer"],
     }
+    (tmp_path / "analyzer").mkdir()
     found = run(["torch"], commands, str(tmp_path))
     for command in ("deploy demo", "flower fleet"):
         assert found[command] == [

@@ -101,7 +101,7 @@ def test_texts_are_read_as_the_type_of_the_option(name, text, value):
     [
         ("sugar", "much", "whole number"),
         ("hot", "warm", "true or false"),
-        ("memory", "1", "left out"),
+        ("memory", "1", "leave it out"),
     ],
 )
 def test_other_texts_are_refused_by_name(name, text, allowed):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.log import rows, write_run
-from dpcheckin.dashboard.runs import RunFolder
+from dpcheckin.dashboard.runs import SCORES, RunFolder
 from dpcheckin.errors import InvalidParameter
 
 
@@ -29,6 +29,34 @@ def test_figures_are_rounded_up(tmp_path: Path) -> None:
     for row, raw in zip(shown["rows"], rows(2), strict=True):
         assert raw["epsilon"] <= float(row["epsilon_text"]) < raw["epsilon"] * 1.001
         assert row["check_ins"] == raw["check_ins"]
+
+
+def test_a_run_is_shown_with_its_own_score(tmp_path: Path) -> None:
+    """Regressions have a test loss, of which the least is best."""
+    write_run(tmp_path / "classes", 3, finished=True)
+    (tmp_path / "prices").mkdir()
+    log = [
+        {**row, "test_loss": loss} for row, loss in zip(rows(3), (0.5, 0.1099, 0.2), strict=True)
+    ]
+    for row in log:
+        del row["accuracy"]
+    (tmp_path / "prices" / "log.json").write_text(json.dumps(log))
+    folder = RunFolder(tmp_path)
+    shown = {run["name"]: (run["score"], run["score_text"]) for run in folder.overview()}
+    assert shown == {"classes": ("test accuracy", "34.1%"), "prices": ("test loss", "0.2")}
+    assert folder.run("prices")["best"] == "0.1099"
+    assert folder.run("classes")["best"] == "34.1%"
+    assert [row["value"] for row in folder.run("prices")["rows"]] == [0.5, 0.1099, 0.2]
+
+
+def test_scores_are_named_as_training_names_them() -> None:
+    pytest.importorskip("torch", reason="training needs torch")
+    from dpcheckin.learning.simulation.scores import ACCURACY, mean_loss
+
+    every = (ACCURACY, mean_loss(lambda outputs, targets: outputs))
+    assert {score.name: (score.label, score.percent, score.better) for score in every} == {
+        name: (label, bool(unit), best) for name, (label, _, unit, best) in SCORES.items()
+    }
 
 
 def test_the_folder_may_be_a_run_itself_or_hold_groups_of_runs(tmp_path: Path) -> None:

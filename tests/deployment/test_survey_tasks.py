@@ -287,6 +287,7 @@ def test_a_missing_entry_of_the_plan_is_named(tmp_path: Path) -> None:
 
 
 def test_settings_file_with_a_common_budget(tmp_path: Path) -> None:
+    (tmp_path / "analyzer.toml").touch(mode=0o600)
     (tmp_path / "analyzer.toml").write_text(
         '[shuffler]\naddress = "http://127.0.0.1:1"\ntoken = "t"\n[budget]\n'
         'file = "../all.ledger"\nepsilon = 3\ndelta = 1e-5\n[task]\nkind = "count"\n'

@@ -16,6 +16,10 @@
   for (const e of article.querySelectorAll(".formula math"))
     if (e.getBoundingClientRect().width > e.closest(".formula").clientWidth + 1) overflow.push(`formula ${e.textContent.slice(0, 60)}`);
 
+  // boxes that have to be pushed to and fro to be read
+  const sideways = [...article.querySelectorAll("pre, .md-typeset__scrollwrap, .md-typeset__table")]
+    .filter((e) => shown(e) && e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.trim().slice(0, 40));
+
   // scripts and commands of a formula that stand there as they were typed; code is meant to
   const raw = /(?:^|[^\w])(?:[A-Za-zͰ-Ͽ]|max|min|sup)[*′]?[_^](?:\{|[A-Za-z0-9Ͱ-Ͽ])|\$[^$\s][^$]*\$|\\(?:frac|sum|alpha|delta|epsilon|le|ge)\b/;
   const formulas = [];
@@ -43,7 +47,7 @@
     }
   }
   return {
-    overflow: overflow.slice(0, 5), formulas: formulas.slice(0, 8), torn: torn.slice(0, 8),
+    overflow: overflow.slice(0, 5), sideways: sideways.slice(0, 5), formulas: formulas.slice(0, 8), torn: torn.slice(0, 8),
     ids: [...document.querySelectorAll("[id], a[name]")].map((e) => e.id || e.name),
     links: [...document.querySelectorAll("a[href]")].map((a) => a.href),
   };

@@ -133,6 +133,7 @@ def configured(tmp_path, address, token="A" * 43):
         "randomizer": {"name": "privunit", "local_epsilon": 4.0},
         "task": {"data": "digits", "model": "small"},
     }
+    (tmp_path / "analyzer.toml").touch(mode=0o600)
     (tmp_path / "analyzer.toml").write_text(toml(tables))
     return {FOLDER: str(tmp_path)}
 

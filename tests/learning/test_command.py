@@ -112,3 +112,28 @@ def test_every_protocol_trains_and_prices_its_rounds(command, arguments):
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
     assert facts["rounds"] >= 1 and facts["epsilon"] > 0 and facts["statement"]
+
+
+def test_a_damaged_checkpoint_is_one_clear_line(command, tmp_path):
+    """As a full disk leaves it: the file is named, nothing is overwritten, exit code 2."""
+    assert command("--out", str(tmp_path)).exit_code in (0, None)
+    saved = tmp_path / "checkpoint.pt"
+    for broken in (b"garbage", saved.read_bytes()[:2000], b""):
+        saved.write_bytes(broken)
+        ended = command("--out", str(tmp_path))
+        assert ended.exit_code == 2 and "it is damaged, remove it to begin anew" in ended.stderr
+        assert "Traceback" not in ended.output and saved.read_bytes() == broken
+
+
+def test_a_run_that_its_budget_stops_says_so(command):
+    told = command("--epsilon-budget", "0.15", "--local-epsilon", "2")
+    assert "stopped by the budget: the next round would pass ε = 0.15" in told.stdout
+    assert "stopped by the budget" not in command().stdout
+
+
+def test_different_targets_are_no_classes(command, tmp_path):
+    table = tmp_path / "houses.csv"
+    rows = "\n".join(f"{i % 7},{i / 7:.4f}" for i in range(400))
+    table.write_text(f"rooms,price\n{rows}\n")
+    ended = command("--data", str(table), "--target", "price", "--task", "classes")
+    assert ended.exit_code == 2 and "400 different targets in 400 records" in ended.stderr

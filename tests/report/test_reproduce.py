@@ -108,3 +108,18 @@ def test_compare_draws(tmp_path: Path) -> None:
     result = runner.invoke(app, [*run, str(tmp_path)])
     assert result.exit_code == 0
     assert (tmp_path / "comparison.png").exists() and (tmp_path / "comparison.csv").exists()
+
+
+def test_figures_come_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers need no pictures: the report and the CSV are written, the lack is named."""
+    monkeypatch.setattr("dpcheckin.cli.reproduce.find_spec", lambda name: None)
+    shown = runner.invoke(app, ["reproduce", "p1-figure5", "--out", str(tmp_path)])
+    assert shown.exit_code == 0 and "dpcheckin[plot]" in shown.output
+    assert (tmp_path / "p1-figure5.csv").exists() and not list(tmp_path.glob("*.png"))
+    assert "![" not in (tmp_path / "report.md").read_text()
+
+
+def test_values_without_an_axis_are_refused() -> None:
+    run = ["--population", "100", "--rate", "0.1", "--local-epsilon", "1"]
+    assert "--values" in run_cli("compare", *run, "--values", "1,10", code=2)
+    assert "--out" in run_cli("compare", *run, "--out", "somewhere", code=2)

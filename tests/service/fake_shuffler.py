@@ -18,6 +18,9 @@ class Died(BaseException):
 
 
 class FakeShuffler:
+    party = "shuffler"
+    away: str | None = None
+
     def __init__(self, batch_of: Callable[[int, dict], tuple[Status, list[bytes]]]) -> None:
         self._batch_of = batch_of
         self.plan: bytes | None = None

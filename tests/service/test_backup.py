@@ -79,7 +79,9 @@ def test_what_comes_back_is_everything_but_reports(sql: SqlStore, tmp_path: Path
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert b"a5" * 16 not in file.read_bytes()  # of no report a byte
     fresh = SqliteStore(tmp_path / "fresh.db")
-    assert shuffler_backup.restore(fresh, file)["token"] == "token"
+    kept = shuffler_backup.read(file)
+    assert kept.about["token"] == "token"
+    shuffler_backup.restore(fresh, kept)
     fresh.verify()
     assert fresh.clients() == sql.clients()
     before, after = rounds_of(sql), rounds_of(fresh)
@@ -157,26 +159,26 @@ def test_what_is_no_backup_of_a_shuffler_is_refused_and_changes_nothing(tmp_path
     ):
         file.write_bytes(damage)
         with pytest.raises(BackupDamaged):
-            shuffler_backup.restore(fresh, file)
+            shuffler_backup.restore(fresh, shuffler_backup.read(file))
     records = parse_lines(whole)
     records[0]["about"]["version"] = schema.VERSION + 1
     rewritten(tmp_path / "newer", records)
     with pytest.raises(BackupDamaged, match="newer one"):
-        shuffler_backup.restore(fresh, tmp_path / "newer")
+        shuffler_backup.restore(fresh, shuffler_backup.read(tmp_path / "newer"))
     rewritten(tmp_path / "odd", [*parse_lines(whole)[:2], {"client": "zz", "token": "00"}])
     with pytest.raises(BackupDamaged, match="non-hexadecimal"):
-        shuffler_backup.restore(fresh, tmp_path / "odd")
+        shuffler_backup.restore(fresh, shuffler_backup.read(tmp_path / "odd"))
     write_backup(tmp_path / "other", "analyzer", [])
-    with pytest.raises(BackupDamaged, match="no backup of a shuffler"):
-        shuffler_backup.restore(fresh, tmp_path / "other")
+    with pytest.raises(BackupDamaged, match="no shuffler's backup"):
+        shuffler_backup.restore(fresh, shuffler_backup.read(tmp_path / "other"))
     with pytest.raises(InvalidParameter, match="from = "):
-        shuffler_backup.restore(fresh, tmp_path / "none")
+        shuffler_backup.restore(fresh, shuffler_backup.read(tmp_path / "none"))
     with pytest.raises(InvalidParameter, match="store = "):
         shuffler_backup.backup(MemoryStore(), tmp_path / "memory")
     assert not fresh.clients()
     assert rounds_of(fresh) == []
     with fresh.serve_alone(), pytest.raises(InUse):
-        shuffler_backup.restore(fresh, good)
+        shuffler_backup.restore(fresh, shuffler_backup.read(good))
     store.close()
     fresh.close()
 
@@ -270,6 +272,15 @@ def test_a_backup_writes_nowhere_else(tmp_path: Path, name: Any) -> None:
     with pytest.raises(BackupDamaged, match="lacks"):
         analyzer_backup.restore(tmp_path / "a", tmp_path / "short")
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("party", ["shuffler", "analyzer"])
+def test_from_half_a_backup_nothing_is_made(cli: Cli, tmp_path: Path, party: str) -> None:
+    half = tmp_path / "half"
+    half.write_bytes(b'{"backup":"shuffler","format":1}\n')
+    ended = cli(party, "restore", "--folder", str(tmp_path / "new"), "--from", str(half))
+    assert ended.code == 2 and len(ended.err.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_journal_in_use_is_copied_as_far_as_it_was_acknowledged(tmp_path: Path) -> None:

@@ -42,6 +42,20 @@ def test_folders_are_made_for_their_owner_only(cli: Cli, tmp_path: Path) -> None
             assert mode(file) & 0o077 == 0 or file.suffix == ".pem", file
 
 
+@pytest.mark.parametrize("party", ["analyzer", "shuffler", "issuer"])
+def test_a_misspelt_folder_gets_no_identity(cli: Cli, tmp_path: Path, party: str) -> None:
+    """An operator would hand out the key of a party that nobody runs."""
+    place = tmp_path / "misspelt"
+    ended = cli(party, "identity", "--folder", str(place))
+    assert (ended.code, ended.out) == (2, "")
+    assert f"--folder = '{place}'" in ended.err
+    assert not place.exists()
+    place.mkdir(mode=0o700)
+    made = cli(party, "identity", "--folder", str(place))
+    assert made.code == 0 and len(bytes.fromhex(made.out)) == 32
+    assert cli(party, "identity", "--folder", str(place)).out == made.out
+
+
 @pytest.mark.parametrize("kind", ["file", "link", "link to nothing"])
 def test_a_secret_is_not_written_into_what_somebody_else_has_put_there(
     tmp_path: Path, kind: str

@@ -95,6 +95,12 @@ def test_a_run_writes_estimate_picture_table_and_page(table, tmp_path):
     assert (out / "estimate.png").read_bytes()[:4] == b"\x89PNG"
     page = (out / "report.html").read_text()
     assert "differentially private" in page and "data:image/png" in page
+    for name, value, true in zip(
+        ("red", "green", "blue"), facts["estimate"]["values"], facts["truth"], strict=True
+    ):
+        row = page.partition(f'<th scope="row">{name}</th>')[2].partition("</tr>")[0]
+        assert f'<td data-head="estimate">{value:.5g}</td>' in row  # the answer, in figures
+        assert f'<td data-head="truth">{true:.5g}</td>' in row
     arguments[-1] = "--resume"
     assert "red" in run_cli(*map(str, arguments))
 
@@ -118,6 +124,64 @@ def test_every_kind_of_question_runs(kind, column, more, table, tmp_path):
     text = run_cli(*map(str, asked), "--rounds", "1", "--delta", "1e-4", "--epsilon", "2")
     assert "report.html" in text and "differentially private" in text
     assert (out / "estimate.png").exists()
+    page = (out / "report.html").read_text()
+    assert "<h2>Answer" in page
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "more", "beyond"),
+    [
+        ("mean", "age", ["--low", "18", "--high", "40"], "beyond 18 … 40"),
+        ("sum", "age", ["--low", "18", "--high", "40"], "beyond 18 … 40"),
+        ("quantiles", "age", ["--low", "18", "--high", "40", "--bins", "8"], "beyond 18 … 40"),
+        ("vector-mean", "x,y", ["--clip", "0.5"], "longer than 0.5"),
+    ],
+)
+def test_a_truth_of_clipped_values_is_called_one(kind, column, more, beyond, table, tmp_path):
+    """Ages go up to 80: without a word their mean looks like one below 40."""
+    with table.open() as stream:
+        rows = list(csv.DictReader(stream))
+    if kind == "vector-mean":
+        outside = sum(float(row["x"]) ** 2 + float(row["y"]) ** 2 > 0.25 for row in rows)
+    else:
+        outside = sum(int(row["age"]) > 40 for row in rows)
+    assert 0 < outside < 600
+    out = tmp_path / "out"
+    asked = ["survey", "run", kind, "--data", table, "--column", column, "--out", out, *more]
+    text = run_cli(*map(str, asked), "--rounds", "1", "--delta", "1e-4", "--epsilon", "2")
+    said = f"{outside} of 600 values are {beyond}: estimate and truth are of clipped values"
+    assert said in text and "truth (clipped)" in text
+    assert said in (out / "report.html").read_text()
+    facts = json.loads((out / "estimate.json").read_text())
+    assert (facts["clipped"], facts["notice"]) == (outside, said)
+
+
+def test_nothing_is_said_of_clipping_where_nothing_is_clipped():
+    found = simulate(Survey(Mean(0, 10), 4, 3.0), [0, 10, 3, 7])
+    assert (found.clipped, found.notice) == (0, "") and "clipped" not in found.caption
+    found = simulate(Survey(Mean(0, 10), 4, 3.0), [-1, 10.5, 3, 7])
+    assert found.clipped == 2 and found.caption.endswith(found.notice)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("histogram", ["--categories", "red,blue"]),
+        ("count", []),
+        ("mean", ["--low", "0", "--high", "1"]),
+        ("heavy-hitters", ["--alphabet", "bluerd"]),
+    ],
+)
+def test_a_strange_value_is_named_with_its_place(kind, more, table, tmp_path):
+    with table.open() as stream:
+        colours = [row["colour"] for row in csv.DictReader(stream)]
+    strange = colours[0] if kind in ("count", "mean") else "green"
+    place = colours.index(strange) + 1
+    out = tmp_path / "out"
+    asked = ["survey", "run", kind, "--data", table, "--column", "colour", "--out", out, *more]
+    message = run_cli(*map(str, asked), code=2)
+    assert f"--data = '{strange} (value {place}) in colour' is not allowed" in message
+    assert colours.index("green") > 0 and not out.exists()
 
 
 def test_the_plan_command_prints_both_trust_figures():
@@ -131,7 +195,7 @@ def test_the_plan_command_prints_both_trust_figures():
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
-        (["plan", "poem", "--population", "10"], "kind"),
+        (["plan", "poem", "--population", "10"], "KIND"),
         (["plan", "histogram", "--population", "10"], "categories"),
         (["plan", "histogram", "--categories", "3"], "population"),
         (["plan", "mean", "--population", "100", "--low", "3", "--high", "2"], "low"),
@@ -237,3 +301,16 @@ def test_pandas_goes_in_and_comes_out():
     assert list(frame.index) == ["no", "yes"]
     assert frame.loc["yes", "values"] == estimate.values[1]
     assert (frame["lower"] <= frame["upper"]).all()
+
+
+def test_errors_of_quantiles_are_in_the_unit_of_the_numbers(tmp_path):
+    """What is planned for is an error in shares; what is found is in years, and is said to be."""
+    table = tmp_path / "people.csv"
+    table.write_text("age\n" + "\n".join(str(18 + i % 60) for i in range(900)) + "\n")
+    arguments = ["survey", "run", "quantiles", "--low", "18", "--high", "90", "--data", table]
+    arguments += ["--column", "age", "--out", tmp_path / "out", "--rounds", "1", "--json"]
+    facts = json.loads(run_cli(*map(str, arguments)))
+    assert facts["plan"]["unit"] == "of the population" and facts["unit"] == "of the numbers' unit"
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert page.count("of the population</td>") == 1
+    assert page.count("of the numbers&#x27; unit<") == 2

@@ -21,13 +21,14 @@ from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
-from dpcheckin.accounting.rounds import LocalRound, Round, Rounds, as_run
+from dpcheckin.accounting.rounds import EVERY, LocalRound, Round, Rounds, as_run
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
     Adjacency,
     Bracket,
     Guarantee,
     LocalGuarantee,
+    rounds_in_words,
 )
 from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
 
@@ -249,7 +250,7 @@ def _stated(run: Composition, delta: float) -> Guarantee:
         delta=delta,
         adjacency=run.adjacency,
         basis=_each(one.basis() for one, _ in run.rounds),
-        assumptions=_each(one.assumptions() for one, _ in run.rounds),
+        assumptions=_assumed(run),
         local=local,
     )
 
@@ -257,6 +258,18 @@ def _stated(run: Composition, delta: float) -> Guarantee:
 def _each(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
     """Every text once, in the order of its first mention."""
     return tuple(dict.fromkeys(text for some in texts for text in some))
+
+
+def _assumed(run: Composition) -> tuple[str, ...]:
+    """What must hold; of a run of several kinds of rounds, in how many of them."""
+    counts: dict[str, int] = {}
+    for one, repeats in run.rounds:
+        for text in one.assumptions():
+            counts[text] = counts.get(text, 0) + repeats
+    return tuple(
+        text if count == run.total else f"{text.removesuffix(EVERY)} in {rounds_in_words(count)}"
+        for text, count in counts.items()
+    )
 
 
 def _local_figures(run: Composition, delta: float) -> tuple[LocalGuarantee | None, float]:
@@ -299,12 +312,14 @@ def local_guarantee(
     for pair, rate, n in reports:
         if rate > 0 and n > 0:
             merged[pair, rate] = merged.get((pair, rate), 0) + n
-    if not merged:
+    worst = max((pair for pair, _, _ in reports), key=lambda x: x.local_epsilon, default=None)
+    if worst is None:
         return LocalGuarantee(0.0, 0.0, 0.0, total, when)
+    if not merged:  # nobody ever reports
+        return LocalGuarantee(worst.local_epsilon, worst.local_delta, 0.0, total, when)
     curves = [(pair.local_curve(rate), n) for (pair, rate), n in merged.items()]
     most = math.fsum(n * pair.largest_loss for (pair, _), n in merged.items())
     composed = CurveComposition(lambda _: curves, sum(merged.values()), most)
-    worst = max((pair for pair, _ in merged), key=lambda pair: pair.local_epsilon)
     spent = composed.upper(delta)
     if len(merged) == 1:
         ((pair, _), n), *_ = merged.items()

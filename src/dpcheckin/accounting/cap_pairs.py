@@ -112,7 +112,7 @@ def cap_pair(local_epsilon: float, dimension: int, cap_measure: float) -> CapPai
     q = cap_measure
     density = 1 / (1 - q + math.exp(local_epsilon) * q)  # outside the cap
     return CapPair(
-        f"PrivUnit in {dimension} dimensions",
+        f"PrivUnit in {dimension:,} dimensions",
         float(local_epsilon),
         q * density,
         (1 - 2 * q) * density,

@@ -63,7 +63,7 @@ def non_negative(name: str, value: object) -> float:
 
 def count(name: str, value: object, smallest: int = 1, largest: int = LARGEST_COUNT) -> int:
     """A whole number; 1e6 counts as one, 2.5 does not."""
-    allowed = f"a whole number from {smallest} to {largest}"
+    allowed = f"a whole number from {smallest:,} to {largest:,}"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
@@ -72,6 +72,18 @@ def count(name: str, value: object, smallest: int = 1, largest: int = LARGEST_CO
     if not smallest <= result <= largest:
         raise InvalidParameter(name, value, allowed)
     return result
+
+
+def keep_count(frozen: object, name: str, smallest: int = 1, largest: int = LARGEST_COUNT) -> None:
+    """Let a frozen description hold as an int what was given as a count, perhaps as 1e6.
+
+    Args:
+        frozen: The description.
+        name: Of its field.
+        smallest: That is allowed.
+        largest: That is allowed.
+    """
+    object.__setattr__(frozen, name, count(name, getattr(frozen, name), smallest, largest))
 
 
 def local_epsilon_in_range(value: object) -> float:

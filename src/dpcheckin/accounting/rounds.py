@@ -26,6 +26,7 @@ MOST_ROUNDS = 10**9
 SMALLEST_DELTA = 1e-30
 # Part of delta that may be spent on tails that are cut off instead of computed.
 TAIL_SHARE = 1e-4
+EVERY = " in every round"  # the end of an assumption about each of them
 EMPTY_SEAT = "empty-seat theorem (docs/theory.md)"
 
 
@@ -120,7 +121,7 @@ def as_run(rounds: object) -> tuple[tuple[Round, int], ...]:
         one, repeats = item if isinstance(item, Sequence) and len(item) == 2 else (item, 1)
         if not isinstance(one, Round):
             raise InvalidParameter("rounds", item, allowed)
-        repeats = parameters.count("count", repeats, 0, MOST_ROUNDS)
+        repeats = parameters.count("rounds", repeats, 0, MOST_ROUNDS)
         merged[one] = merged.get(one, 0) + repeats
     return tuple(merged.items())
 

@@ -77,7 +77,7 @@ class ShuffledRound(Round):
 
     def _check_crowd(self) -> None:
         local_pair("pair", self.pair)
-        parameters.count("population", self.population)
+        parameters.keep_count(self, "population")
         parameters.fraction_below_one("colluding", self.colluding)
         if self.honest < 1:
             raise InvalidParameter(
@@ -130,8 +130,10 @@ class CheckInRound(ShuffledRound):
         return lowest * (1 - self.dropout)
 
     def assumptions(self) -> tuple[str, ...]:
+        one = self.honest == 1
+        crowd = "1 honest client is" if one else f"{self.honest:,} honest clients are"
         stated = [
-            f"at least {self.honest:,} honest clients are eligible in every round",
+            f"at least {crowd} eligible in every round",
             "every client checks in by its own secret coin, independent of its data",
             "the shuffler does not collude with the analyzer",
         ]
@@ -199,7 +201,7 @@ class SubsampleRound(ShuffledRound):
 
     def __post_init__(self) -> None:
         self._check_crowd()
-        parameters.count("cohort", self.cohort, 0, self.population)
+        parameters.keep_count(self, "cohort", 0, self.population)
 
     @property
     def participation(self) -> float:

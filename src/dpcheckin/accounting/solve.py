@@ -1,7 +1,7 @@
-"""Inverse questions: how many rounds, which rate, how many clients, which local epsilon?
+"""Inverse questions: how many rounds, which rate, how many clients, which local epsilon or noise?
 
 Every answer lies on the safe side of the target, and one step further fails: one round or client,
-or one unit in the fourth digit of a rate or a local epsilon.
+or one unit in the fourth digit of a rate, a local epsilon or a noise multiplier.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from itertools import pairwise
 
 from dpcheckin.accounting.account import compose
 from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.accounting.preview import CoarseRounds
 from dpcheckin.accounting.rounds import Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
+from dpcheckin.numerals import written
+from dpcheckin.options import listed
 
 Build = Callable[[float], tuple[Round, int]]
 Upper = Callable[[Round, int, float], float]
@@ -32,11 +34,11 @@ def solve(
 ) -> float:
     """The extreme value of the parameter `free` for which build(value) meets the target.
 
-    Rounds, rate and local epsilon are made as large, the population as small as possible. A coarse
-    bound finds out where to look, so that only few questions are asked in full.
+    Rounds, rate and local epsilon are made as large, population and noise multiplier as small as
+    possible. A coarse bound finds out where to look, so that only few questions are asked in full.
 
     Args:
-        free: rounds, rate, population or local_epsilon.
+        free: rounds, rate, population, local_epsilon or noise_multiplier.
         build: The round, and how many of them, for a value of the parameter.
         epsilon: The target.
         delta: Of the statement.
@@ -45,15 +47,15 @@ def solve(
     """
     target = positive("epsilon", epsilon)
     open_probability("delta", delta)
-    if free not in _SEARCHES:
-        raise InvalidParameter("free", free, "rounds, rate, population or local_epsilon")
-    search = _SEARCHES[free]
+    if free not in _SCALES:
+        raise InvalidParameter("free", free, listed(tuple(_SCALES)))
+    scale = _SCALES[free]
     if upper is not None:
-        return search(_Question(build, upper, target, delta), None)
+        return _search(_Question(build, upper, target, delta), scale, None)
     start = None
     with suppress(Unreachable, NumericalFailure):
-        start = search(_Question(build, _Coarse(), target, delta), None)
-    return search(_Question(build, _certified, target, delta), start)
+        start = _search(_Question(build, _Coarse(), target, delta), scale, None)
+    return _search(_Question(build, _certified, target, delta), scale, start)
 
 
 class _Coarse:
@@ -74,124 +76,199 @@ class _Coarse:
 
 @dataclass(frozen=True)
 class _Question:
-    """Does a value of the parameter meet the target?"""
+    """Which epsilon does a value of the parameter cost, and which one is wanted?"""
 
     build: Build
     upper: Upper
     target: float
     delta: float
+    refusals: list[OutsideTheorem | None] = field(default_factory=list)
+    """What theorems said of values they do not cover; None first once one was covered."""
 
-    def met_by(self, value: float) -> bool:
+    def at(self, value: float) -> float:
+        """Epsilon at a value; infinite where no theorem speaks."""
         try:
             one, count = self.build(value)
-            return self.upper(one, count, self.delta) <= self.target
-        except OutsideTheorem:
-            return False
+            found = self.upper(one, count, self.delta)
+            self.refusals[:] = [None]
+            return found
+        except OutsideTheorem as problem:
+            self.refusals.append(problem)
+            return math.inf
+
+    def say_outside(self) -> None:
+        """If no theorem spoke of any value, that is the answer."""
+        if self.refusals and self.refusals[0] is not None:
+            raise self.refusals[0]
 
     def unreachable(self, why: str) -> Unreachable:
         return Unreachable(f"epsilon = {self.target:g} cannot be met{why}")
 
 
-def _most_rounds(question: _Question, start: float | None) -> int:
-    meets, most = question.met_by, LARGEST["rounds"]
-    good = int(start or 1)
-    if start and not meets(good):
-        good = 1  # the coarse bound was the better one: begin anew
-    if good == 1 and not meets(1):
-        raise question.unreachable(": even rounds = 1 exceeds it")
-    step = max(1, good // 500) if start else 1
-    bad = min(good + step, most)
-    while bad > good and meets(bad):
-        if bad >= most:
-            raise Unreachable(f"every rounds up to {most:,} meets epsilon = {question.target:g}")
-        step *= 2 if start else 3
-        good, bad = bad, min(bad + step, most)
-    return _between(meets, good, bad)
+@dataclass(frozen=True)
+class _Scale:
+    """Values that a parameter may take, in order of cost: from the safest on.
+
+    Args:
+        name: of the parameter.
+        least: smallest value.
+        most: largest value.
+        dearer: 1 if larger values cost more privacy, -1 if smaller ones do.
+        first: where to look if nothing is known.
+        power: rough exponent with which epsilon follows the value.
+    """
+
+    name: str
+    least: float
+    most: float
+    dearer: int
+    first: float
+    power: float
+
+    def value(self, place: int) -> float:
+        """What stands at a place."""
+        return self.number(self.dearer * place)
+
+    def place(self, value: float) -> int:
+        """The last place up to a value, in the order of cost."""
+        return self.dearer * self.index(min(max(value, self.least), self.most))
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The safest and the dearest place."""
+        return min(ends := [self.place(self.least), self.place(self.most)]), max(ends)
+
+    def number(self, index: int) -> float:
+        """The value with this index; indices rise with values."""
+        raise NotImplementedError
+
+    def index(self, value: float) -> int:
+        """Of the value, or of the nearest one on its safe side."""
+        raise NotImplementedError
 
 
-def _fewest_clients(question: _Question, start: float | None) -> int:
-    meets, most = question.met_by, LARGEST["population"]
-    if start is not None and meets(start):
-        good, step = int(start), max(1, int(start) // 500)
-        bad = max(good - step, 0)
-        while bad > 0 and meets(bad):
-            step *= 2
-            good, bad = bad, max(bad - step, 0)
-        return _between(meets, good, bad)
-    if meets(1):
-        return 1
-    bad, good = 1, 16
-    while not meets(good):
-        if good >= most:
-            raise question.unreachable(f" by any population up to {most:,}")
-        bad, good = good, min(16 * good, most)
-    return _between(meets, good, bad)
+class _Whole(_Scale):
+    """Whole numbers."""
+
+    def number(self, index: int) -> int:
+        return index
+
+    def index(self, value: float) -> int:
+        return math.floor(value) if self.dearer > 0 else math.ceil(value)
 
 
-def _between(meets: Callable[[float], bool], good: int, bad: int) -> int:
-    while abs(good - bad) > 1:
-        # halve the ratio while it is large, the distance once it is small
-        wide = max(good, bad) > 1.5 * max(min(good, bad), 1)
-        middle = round(math.sqrt(max(good, 1) * max(bad, 1))) if wide else (good + bad) // 2
-        middle = min(max(middle, min(good, bad) + 1), max(good, bad) - 1)
-        if meets(middle):
-            good = middle
-        else:
-            bad = middle
-    return good
+class _Decimal(_Scale):
+    """Numbers of four digits: nine thousand in every power of ten."""
+
+    def number(self, index: int) -> float:
+        power, digits = divmod(index, 9000)
+        return float(f"{1000 + digits}e{power - 3}")
+
+    def index(self, value: float) -> int:
+        power = math.floor(math.log10(value) + 1e-12)
+        scaled = value / 10.0 ** (power - 3)
+        digits = math.floor(scaled * (1 + 1e-12)) if self.dearer > 0 else math.ceil(scaled - 1e-8)
+        return 9000 * power + digits - 1000
 
 
-def _largest_decimal(
-    least: float, most: float, name: str, question: _Question, start: float | None
-) -> float:
-    """The largest number of four digits that meets the target."""
-    meets = question.met_by
-    good, bad = _bracket(meets, least, most, start)
-    if good == most:
-        return most
-    if math.isnan(good):
-        raise question.unreachable(f" by any {name} from {least:g} up")
-    while bad / good > 1 + 2e-5:
-        middle = math.sqrt(good * bad)
-        good, bad = (middle, bad) if meets(middle) else (good, middle)
-    unit = 10.0 ** (math.floor(math.log10(good)) - 3)
-    steps = math.floor(good / unit * (1 + 1e-12))
-    while steps > 1 and not meets(_decimal(steps, unit)):
-        steps -= 1
-    while _decimal(steps + 1, unit) <= most and meets(_decimal(steps + 1, unit)):
-        steps += 1
-    return _decimal(steps, unit)
-
-
-def _bracket(
-    meets: Callable[[float], bool], least: float, most: float, start: float | None
-) -> tuple[float, float]:
-    """A value that meets the target and a larger one that does not; NaN if none does."""
-    if start is not None and meets(start):
-        good, bad = start, min(1.005 * start, most)
-        while meets(bad):
-            if bad == most:
-                return most, most
-            good, bad = bad, min(bad * (bad / good) ** 2, most)
-        return good, bad
-    if meets(most):
-        return most, most
-    trial = bad = most
-    while trial > least:
-        trial = max(trial / 8, least)
-        if meets(trial):
-            return trial, bad
-        bad = trial
-    return math.nan, bad
-
-
-def _decimal(steps: int, unit: float) -> float:
-    return float(f"{steps * unit:.4g}")
-
-
-_SEARCHES: dict[str, Callable[[_Question, float | None], float]] = {
-    "rounds": _most_rounds,
-    "population": _fewest_clients,
-    "rate": partial(_largest_decimal, 1e-12, 1.0, "rate"),
-    "local_epsilon": partial(_largest_decimal, 1e-6, 20.0, "local_epsilon"),
+_SCALES: dict[str, _Scale] = {
+    "rounds": _Whole("rounds", 1, LARGEST["rounds"], 1, 1, 0.5),
+    "population": _Whole("population", 1, LARGEST["population"], -1, 1, 0.5),
+    "rate": _Decimal("rate", 1e-12, 1.0, 1, 1.0, 1.0),
+    "local_epsilon": _Decimal("local_epsilon", 1e-6, 20.0, 1, 20.0, 1.0),
+    "noise_multiplier": _Decimal("noise_multiplier", 0.01, 1e6, -1, 1.0, 2.0),
 }
+_LINES = 16
+"""Questions that are chosen by a line before the rest is halved."""
+
+_LEAP = 64.0
+"""Most by which a value is multiplied or divided while one end is not known."""
+
+
+def _search(question: _Question, scale: _Scale, start: float | None) -> float:
+    """The dearest value that meets the target; the next one does not.
+
+    Epsilon is nearly a power of each parameter, so a line through logarithms finds the place in a
+    few questions; if it does not, what is left is halved.
+    """
+    safest, dearest = scale.ends
+    asked: dict[int, float] = {}
+    good: int | None = None
+    bad: int | None = None
+    place, narrowed = scale.place(scale.first if start is None else start), [dearest - safest]
+    while True:
+        asked[place] = question.at(scale.value(place))
+        if asked[place] <= question.target:
+            good = place
+        else:
+            bad = place
+        if good == dearest or bad == safest:
+            return _end(question, scale, good)
+        if bad is None:
+            place = min(_leap(question, scale, asked, place, 1), dearest)
+        elif good is None:
+            place = max(_leap(question, scale, asked, place, -1), safest)
+        elif bad - good == 1:
+            return scale.value(good)
+        else:
+            narrowed.append(bad - good)
+            place = _between(question, scale, asked, good, bad, narrowed)
+
+
+def _end(question: _Question, scale: _Scale, good: int | None) -> float:
+    """What is said when the target lies beyond all values."""
+    if good is None:
+        question.say_outside()
+        if scale.name == "rounds":
+            raise question.unreachable(": even rounds = 1 exceeds it")
+        if scale.dearer < 0:
+            raise question.unreachable(f" by any {scale.name} up to {written(scale.most)}")
+        raise question.unreachable(f" by any {scale.name} from {written(scale.least)} up")
+    if scale.name == "rounds":
+        raise Unreachable(f"every rounds up to {scale.most:,} meets epsilon = {question.target:g}")
+    return scale.value(good)
+
+
+def _leap(question: _Question, scale: _Scale, asked: dict[int, float], known: int, way: int) -> int:
+    """Where the target should be, and a little further, seen from one side of it."""
+    found, value = asked[known], scale.value(known)
+    factor = _LEAP
+    if 0 < found < math.inf:
+        ratio = question.target / found
+        factor = max(ratio, 1 / ratio) ** (1 / _power(scale, asked, known))
+        factor = min(factor * 1.002, _LEAP)
+    further = value * factor if way * scale.dearer > 0 else value / factor
+    place = scale.place(further)
+    return max(place, known + 1) if way > 0 else min(place, known - 1)
+
+
+def _power(scale: _Scale, asked: dict[int, float], known: int) -> float:
+    """Exponent of epsilon in the value, between the last two questions if they tell."""
+    others = [p for p in asked if p != known and 0 < asked[p] < math.inf]
+    if not others:
+        return scale.power
+    other = others[-1]
+    rise = math.log(asked[known] / asked[other])
+    run = math.log(scale.value(known) / scale.value(other)) * scale.dearer
+    return min(max(rise / run, 0.2), 5.0) if run else scale.power
+
+
+def _between(
+    question: _Question, scale: _Scale, asked: dict[int, float], good: int, bad: int,
+    narrowed: list[int],
+) -> int:  # fmt: skip
+    """A place strictly between: on the line through both ends, or in the middle.
+
+    Beside an end that is all but the answer its neighbour settles it, or the one two, four, …
+    further, as long as what is left (`narrowed`, question by question) is not halved.
+    """
+    x, y, low, high = scale.value(good), scale.value(bad), asked[good], asked[bad]
+    if len(narrowed) < _LINES and 0 < low < high < math.inf:
+        share = math.log(question.target / low) / math.log(high / low)
+        place = scale.place(x * (y / x) ** share)
+        slow = sum(after > before / 2 for before, after in pairwise(narrowed[-4:]))
+        step = min(1 << max(slow - 1, 0), (bad - good) // 2)
+        return min(max(place, good + step), bad - step)
+    wide = max(x, y) > 1.5 * min(x, y)
+    place = scale.place(math.sqrt(x) * math.sqrt(y)) if wide else (good + bad) // 2
+    return min(max(place, good + 1), bad - 1)

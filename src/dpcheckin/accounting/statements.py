@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpcheckin.display import frame, html_facts
 from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure
+from dpcheckin.numerals import written
 
 # when nothing but the noise of each report protects a client
 SHUFFLER_COLLUDES = "the shuffler colludes"
@@ -46,14 +47,14 @@ class Kind(StrEnum):
             return "–"
         if self is Kind.GUARANTEE:
             return rounded_up(value, digits)
-        return rounded_down(value, digits) if self is Kind.LOWER_BOUND else f"{value:.{digits}g}"
+        return rounded_down(value, digits) if self is Kind.LOWER_BOUND else written(value, digits)
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
     """A few digits, rounded up: a printed guarantee is never below the certified one.
 
     >>> rounded_up(0.07353001), rounded_up(0.1), rounded_up(12345.6), rounded_up(0.0)
-    ('0.07354', '0.1', '1.235e+04', '0')
+    ('0.07354', '0.1', '12,350', '0')
     """
     return _rounded(value, digits, ROUND_CEILING)
 
@@ -73,7 +74,7 @@ def _rounded(value: float, digits: int, direction: str) -> str:
     # The shortest decimal that names this very float: 0.1 stays 0.1 and does not become 0.1001.
     exact = Decimal(repr(float(value)))
     shown = Context(prec=digits, rounding=direction).plus(exact)
-    return f"{float(shown):.{digits}g}"
+    return written(float(shown), digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,8 @@ class Guarantee:
     """An (epsilon, delta) statement with its reasons: the one kind of figure that may be charged.
 
     Args:
-        epsilon: Between certified bounds; `upper` is what is guaranteed.
+        epsilon: `upper` is what is guaranteed; `lower` says how closely it was computed, and is no
+            `LowerBound` (docs/theory.md, section 7).
         delta: Of the statement.
         adjacency: Which datasets are neighbours.
         basis: Theorems it rests on, with versions.
@@ -168,7 +170,6 @@ class Guarantee:
     def _repr_html_(self) -> str:
         facts = {
             "ε (certified)": rounded_up(self.epsilon.upper),
-            "numerically at least": rounded_down(self.epsilon.lower),
             "δ": rounded_up(self.delta),
         }
         if self.local is not None:
@@ -186,7 +187,7 @@ class Guarantee:
         """What holds, and what is left of it when it is seen who reported what."""
         delta = rounded_up(self.delta)
         statement = (
-            f"The run is ({rounded_up(self.epsilon.upper)}, {delta})-differentially "
+            f"The run is {_both(self.epsilon.upper, delta)}-differentially "
             f"private ({self.adjacency.value}) towards the analyzer"
         )
         if self.assumptions:
@@ -196,9 +197,8 @@ class Guarantee:
             return statement, None
         left = f"If {self.local.when}, nothing is left at this delta"
         if math.isfinite(self.local.epsilon):
-            spent = rounded_up(self.local.epsilon)
             left = (
-                f"If {self.local.when}, what is left is ({spent}, {delta}) "
+                f"If {self.local.when}, what is left is {_both(self.local.epsilon, delta)} "
                 f"over {rounds_in_words(self.local.rounds)}"
             )
         if math.isfinite(self.local.report_epsilon):
@@ -292,6 +292,12 @@ class LowerBound:
 
         def charge(self) -> NoReturn:
             raise NotAGuarantee("a lower bound is not a guarantee: it cannot be charged")
+
+
+def _both(epsilon: float, delta: str) -> str:
+    """(epsilon, delta); a semicolon keeps them apart where epsilon has a comma of its own."""
+    figure = rounded_up(epsilon)
+    return f"({figure}{';' if ',' in figure else ','} {delta})"
 
 
 def rounds_in_words(count: int) -> str:

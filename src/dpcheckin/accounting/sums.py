@@ -33,7 +33,7 @@ from dpcheckin.accounting.engine.sampling import (
 )
 from dpcheckin.accounting.gaussian_pairs import GaussianPair
 from dpcheckin.accounting.pairs import LocalPair
-from dpcheckin.accounting.parameters import count, positive, probability
+from dpcheckin.accounting.parameters import count, keep_count, positive, probability
 from dpcheckin.accounting.profile_pairs import ProfilePair
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sums import MAX_ORDER, SkellamSide
@@ -67,7 +67,7 @@ class SummedRound(Round):
         )
 
     def _check(self) -> None:
-        count("population", self.population)
+        keep_count(self, "population")
         probability("rate", self.rate)
 
 

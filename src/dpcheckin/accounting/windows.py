@@ -18,7 +18,7 @@ from dpcheckin.accounting.engine.curves import Curve, FunctionCurve
 from dpcheckin.accounting.engine.lattice_curve import even_shares
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Seats, Shares
 from dpcheckin.accounting.pairs import LocalPair, local_pair
-from dpcheckin.accounting.parameters import count, positive
+from dpcheckin.accounting.parameters import count, keep_count, positive
 from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -65,8 +65,7 @@ class WindowRound(Round):
 
     def __post_init__(self) -> None:
         local_pair("pair", self.pair)
-        if not self.slots >= 1:
-            raise InvalidParameter("slots", self.slots, "at least 1")
+        keep_count(self, "slots")
         if not 0.0 < self.check_in_probability <= 1.0:
             raise InvalidParameter(
                 "check_in_probability", self.check_in_probability, "above 0 and at most 1"

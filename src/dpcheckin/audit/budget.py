@@ -49,5 +49,5 @@ class Budget:
         if self.pairs is not None:
             return f"{self.pairs:,} pairs"
         if self.cpu_seconds is not None:
-            return f"{self.cpu_seconds:g} s of processor time"
-        return f"{self.seconds:g} s"
+            return f"{self.cpu_seconds:,g} s of processor time"
+        return f"{self.seconds:,g} s"

@@ -44,6 +44,6 @@ def write_page(finding: Finding, words: str, picture: Path | None, path: Path) -
             finding.unit: f"{finding.pairs:,}",
         },
         pictures={} if picture is None else {picture: "What was shown beside what is claimed"},
-        tables=(Table("The attack", list(rows.items())), versions("numpy")),
+        tables=(Table("The attack", list(rows.items())), versions()),
         bad=finding.verdict is not Verdict.NOT_VIOLATED,
     ).write(path)

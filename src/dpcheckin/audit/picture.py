@@ -45,4 +45,4 @@ def draw_findings(findings: Sequence[Finding], path: Path) -> None:
 
 def _label(f: Finding) -> str:
     words = f.name.replace("; ", "\n")
-    return f"{words}\nδ = {f.delta:g}, {f.pairs:,} pairs"
+    return f"{words}\nδ = {f.delta:g}, {f.pairs:,} {f.unit}"

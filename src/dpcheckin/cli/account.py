@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.waiting import waiting
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 Population = Annotated[int | None, typer.Option(help="Number of clients.")]
 Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
 LocalEpsilon = Annotated[float | None, typer.Option(help="Epsilon of one report.")]
-LocalDelta = Annotated[float, typer.Option(help="Delta of one report.")]
+LocalDelta = Annotated[float, typer.Option(help="Delta of one report, with --randomizer any.")]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
 Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
 Randomizer = Annotated[
@@ -30,16 +31,20 @@ Protocol = Annotated[
     str,
     typer.Option(
         help="shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in, "
-        "random-check-in-fixed, random-check-in-averaged or random-check-in-sliding; "
-        "epsilon also knows local-only and central."
+        "random-check-in-fixed, random-check-in-averaged, random-check-in-sliding, local-only or "
+        "central."
     ),
 ]
-Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort.")]
+Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort, for subsampled-shuffle.")]
 Colluding = Annotated[float, typer.Option(help="Fraction of clients working with the analyzer.")]
 Dropout = Annotated[float, typer.Option(help="Largest probability that a check-in gets lost.")]
 LowestRate = Annotated[float | None, typer.Option(help="Rates lie between this and --rate.")]
-Noise = Annotated[float | None, typer.Option(help="Gaussian noise per clipping norm.")]
+Noise = Annotated[float | None, typer.Option(help="Noise per clipping norm, for Gaussian reports.")]
 Slots = Annotated[int | None, typer.Option(help="Slots of a random check-in window.")]
+PlannedProtocol = Annotated[
+    str,
+    typer.Option(help="shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in."),
+]
 CheckIn = Annotated[float | None, typer.Option(help="Probability to check in to a window.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -95,14 +100,21 @@ def _question(given: dict[str, Any]) -> RunQuestion:
 
 
 @_takes(*_OPTIONS)
-def epsilon(json: Json = False, **given: Any) -> None:
+def epsilon(
+    lower_bound: Annotated[
+        bool, typer.Option(help="Compute the proven lower bound too, which takes longer.")
+    ] = True,
+    json: Json = False,
+    **given: Any,
+) -> None:
     """Certified epsilon of a run at the given delta."""
     delta = given.pop("delta")
     question = _question(given)
     with waiting("epsilon") as say:
         stated = question.guarantee(delta)
         say("the lower bound")
-        least = question.lower_bound(delta) if question.has_lower_bound else None
+        wanted = lower_bound and question.has_lower_bound
+        least = question.lower_bound(delta) if wanted else None
     data = stated.to_json()
     if least is not None:
         data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
@@ -117,7 +129,7 @@ def delta_(
 ) -> None:
     """Certified delta of a run at the given epsilon."""
     from dpcheckin.accounting import Kind
-    from dpcheckin.accounting.statements import rounded_down, rounded_up
+    from dpcheckin.accounting.statements import rounded_up
     from dpcheckin.notebook.runs import round_and_run
 
     question = _question(given)
@@ -135,17 +147,14 @@ def delta_(
     if json:
         typer.echo(json_format.dumps(data))
         return
-    typer.echo(
-        f"delta = {rounded_up(value.upper)} (certified; at least {rounded_down(value.lower)}) "
-        f"at epsilon = {epsilon!r}"
-    )
+    typer.echo(f"delta = {rounded_up(value.upper)} (certified) at epsilon = {epsilon:,}")
 
 
 delta = delta_
 
 
 @_takes(
-    *("delta", "population", "rate", "local_epsilon", "rounds", "randomizer", "protocol"),
+    *("delta", "population", "rate", "local_epsilon", "rounds", "randomizer"),
     *("cohort", "colluding", "dropout", "lowest_rate", "local_delta", "noise_multiplier"),
     rounds=None,
 )
@@ -154,6 +163,7 @@ def plan(
     solve: Annotated[
         str | None, typer.Option(help="What to solve for: the one parameter left out.")
     ] = None,
+    protocol: PlannedProtocol = "shuffled-check-in",
     json: Json = False,
     **given: Any,
 ) -> None:
@@ -161,7 +171,9 @@ def plan(
     from dpcheckin.notebook.plans import plan as planned
 
     with waiting("plan") as say:
-        found = planned(epsilon=epsilon, solve_for=solve, on_question=say, **given)
+        found = planned(
+            epsilon=epsilon, solve_for=solve, protocol=protocol, on_question=say, **given
+        )
     data = found.guarantee.to_json()
     data["solved"] = {"parameter": found.parameter.replace("_", "-"), "value": found.value}
     _show(data, str(found), json)
@@ -181,27 +193,21 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpcheckin.accounting.shuffled import TYPES
     from dpcheckin.accounting.statements import rounded_down, rounded_up
-    from dpcheckin.notebook.plans import in_full
 
     table = Table(show_header=False)
     if "solved" in data:
-        table.add_row(data["solved"]["parameter"], in_full(data["solved"]["value"]))
+        table.add_row(data["solved"]["parameter"], written(data["solved"]["value"]))
     table.add_row("epsilon (certified)", rounded_up(data["epsilon"]["upper"]))
-    least = [data["lower_bound"]["epsilon"]] if "lower_bound" in data else []
-    if TYPES in data["basis"]:  # then the lower end is what some data lose
-        least.append(data["epsilon"]["lower"])
-    else:  # it encloses the theorem's value
-        table.add_row("  numerically at least", rounded_down(data["epsilon"]["lower"]))
-    if least:
-        table.add_row("proven lower bound", rounded_down(max(least)))
+    if "lower_bound" in data:
+        table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
     table.add_row("delta", rounded_up(data["delta"]))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:
         table.add_row(f"if {local['when']}", rounded_up(local["epsilon"]))
     table.add_row("adjacency", data["adjacency"])
-    table.add_row("basis", "; ".join(data["basis"]))
+    if data["basis"]:
+        table.add_row("basis", "; ".join(data["basis"]))
     console = Console()
     console.print(table)
     console.print(sentence, highlight=False, soft_wrap=True)

@@ -60,11 +60,11 @@ def advise(
     for row in rows:
         table.add_row(*row.values())
     Console().print(table)
-    best, words = found.best, ["dpcheckin train"]
+    best, words = found.best, ["dpcheckin train --data YOURS"]
     if best.noise_multiplier is not None:
         words.append(f"--randomizer gaussian --noise-multiplier {best.noise_multiplier:g}")
     else:
         words.append(f"--local-epsilon {best.local_epsilon:g}")
     words.append(f"--rate {best.rate:g} --rounds {best.rounds} --epsilon-budget {found.epsilon:g}")
-    typer.echo("largest signal: " + " ".join(words))
+    typer.echo(f"largest signal, for a fleet of {population:,}: " + " ".join(words))
     typer.echo("choose --clip and --learning-rate with --validate, never on the test records")

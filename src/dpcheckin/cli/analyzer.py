@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from dpcheckin.cli.folders import check_exists
+
 _FOLDER = typer.Option(
     Path("analyzer-data"), "--folder", "-f", help="Settings, keys, ledger and checkpoint."
 )
@@ -42,10 +44,14 @@ def serve(
 
 
 def identity(folder: Path = _FOLDER) -> None:
-    """Print the analyzer's public identity, for the configurations of clients; made if missing."""
+    """Print the analyzer's public identity, for the configurations of clients.
+
+    It is made if the folder, which has to exist, has none.
+    """
     from dpcheckin.service.analyzer.keys import load_identity
     from dpcheckin.service.wire.signing import public_identity
 
+    check_exists(folder)
     typer.echo(public_identity(load_identity(folder)).hex())
 
 

@@ -106,6 +106,9 @@ def compare(
         _advise(setting, variance, dimension, json)
         return
     checked(setting)
+    for name, value in (("values", values), ("out", out)):
+        if over is None and value is not None:
+            raise InvalidParameter(name, str(value), "left out without --over")
     if over is not None:
         numbers = _numbers(values)
         if out is not None:

@@ -45,9 +45,9 @@ def what_to_say(
         arguments: what was typed.
     """
     if isinstance(problem, InvalidParameter):
-        return _as_typed(problem, _options(commands, arguments)), 2
+        return _as_typed(problem, commands, arguments), 2
     if isinstance(problem, DpCheckinError):
-        return str(problem), 2
+        return _dashed(str(problem), _options(commands, arguments), "--"), 2
     if isinstance(problem, ModuleNotFoundError):
         module = (problem.name or "").partition(".")[0]
         return (str(MissingExtra(module, EXTRAS[module])), 2) if module in EXTRAS else None
@@ -95,18 +95,19 @@ def _for_a_sweep(problem: Any, commands: Any, arguments: Sequence[str]) -> str:
     return f"a sweep has no --{option}: write --{verb} {option}={value or 'VALUE'}"
 
 
-def _as_typed(problem: InvalidParameter, known: set[str]) -> str:
-    """The message about a parameter, in the words of the command line: options with dashes."""
+def _as_typed(problem: InvalidParameter, commands: Any, arguments: Sequence[str]) -> str:
+    """The message about a parameter in the words of the command line.
 
-    def dashed(text: str) -> str:
-        for option in known:
-            text = re.sub(rf"\b{option.replace('-', '_')}\b", option, text)
-        return text
-
-    name, allowed = problem.name.replace("_", "-"), dashed(problem.allowed)
-    value = dashed(problem.value) if isinstance(problem.value, str) else problem.value
+    Options have their dashes and arguments stand in capitals, as `--help` writes them.
+    """
+    known = _options(commands, arguments)
+    name, allowed = problem.name.replace("_", "-"), _dashed(problem.allowed, known)
+    value = _dashed(problem.value, known) if isinstance(problem.value, str) else problem.value
+    if isinstance(value, str):
+        allowed += _alike(value, allowed)
     if name not in known:
-        return str(InvalidParameter(problem.name, problem.value, allowed))
+        shown = _positional(commands, arguments).get(problem.name, problem.name)
+        return str(type(problem)(shown, problem.value, allowed))
     if value is None:
         return f"--{name} is needed: {allowed}"
     if "probability" in allowed and isinstance(value, float) and 1.0 < value <= 100.0:
@@ -114,8 +115,36 @@ def _as_typed(problem: InvalidParameter, known: set[str]) -> str:
     return f"--{InvalidParameter(name, value, allowed)}"
 
 
-def _options(command: Any, arguments: Sequence[str]) -> set[str]:
-    """The long options of the command that was typed, without their dashes."""
+def _dashed(text: str, known: set[str], before: str = "") -> str:
+    """A text of the library with options as they are typed."""
+    for option in (name for name in known if "-" in name):
+        text = re.sub(rf"\b{option.replace('-', '_')}\b", before + option, text)
+    return text
+
+
+def _alike(value: str, allowed: str) -> str:
+    """The word among those allowed that a mistyped one may stand for."""
+    head = value.partition(":")[0]
+    words = {word.partition(":")[0]: word for word in re.findall(r"[a-z][\w:.-]+", allowed)}
+    near = get_close_matches(head.lower(), words, 1, cutoff=0.75)
+    return f"; did you mean {words[near[0]]}?" if near and head not in words else ""
+
+
+def _typed_command(command: Any, arguments: Sequence[str]) -> Any:
     for word in arguments:
         command = getattr(command, "commands", {}).get(word, command)
-    return {text[2:] for one in command.params for text in one.opts if text.startswith("--")}
+    return command
+
+
+def _options(command: Any, arguments: Sequence[str]) -> set[str]:
+    """The long options of the command that was typed, without their dashes."""
+    params = _typed_command(command, arguments).params
+    return {text[2:] for one in params for text in one.opts if text.startswith("--")}
+
+
+def _positional(command: Any, arguments: Sequence[str]) -> dict[str, str]:
+    """The arguments of the command that was typed, as its help writes them."""
+    params = _typed_command(command, arguments).params
+    found = [one for one in params if one.param_type_name == "argument"]
+    # typer from 0.26 on has small letters, there and here
+    return {one.name: getattr(one, "human_readable_name", one.name) for one in found}

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from dpcheckin.cli.extras import need
 from dpcheckin.waiting import waiting
 
 # P3's MNIST run: 60,000 clients, 2,000 in expectation per round, 6,000 rounds, local epsilon 2
@@ -25,6 +26,7 @@ def demo(
     from dpcheckin.accounting.published import published_bounds
     from dpcheckin.cli.compare import compare
 
+    need("matplotlib")
     console = Console()
     one = CheckInRound(POPULATION, RATE, any_pure(LOCAL_EPSILON))
     console.print(

@@ -15,6 +15,7 @@ import typer
 
 from dpcheckin.cli.extras import need
 from dpcheckin.cli.folders import check_empty
+from dpcheckin.numerals import written
 
 
 def demo(
@@ -82,7 +83,9 @@ def demo(
     if json:
         print(json_format.dumps(facts))
         return
-    print(f"{facts['released']} rounds, {facts['reports']} reports, {facts['dropped']} dropped")
+    print(
+        f"{facts['released']:,} rounds, {facts['reports']:,} reports, {facts['dropped']:,} dropped"
+    )
     if facts["survey"] is None:
         print(f"test accuracy {100 * facts['accuracy']:.2f}%")
     else:
@@ -121,10 +124,10 @@ def _print_survey(facts: dict[str, Any]) -> None:
         return
     table = Table(survey["about"], "estimate", f"{survey['confidence']:.0%} interval", "truth")
     for row in survey["rows"]:
-        between = f"{row['lower']:.5g} … {row['upper']:.5g}"
+        between = f"{written(row['lower'], 5)} … {written(row['upper'], 5)}"
         true = facts["truth"].get(row["name"])
-        told = "" if true is None else f"{true:.5g}"
-        table.add_row(row["name"], f"{row['value']:.5g}", between, told)
+        told = "" if true is None else written(true, 5)
+        table.add_row(row["name"], written(row["value"], 5), between, told)
     Console().print(table)
 
 
@@ -138,7 +141,7 @@ def _run_patiently(options: Any, stay: float) -> dict[str, Any]:
         except RoundsLost as reason:
             options = dataclasses.replace(options, round_seconds=3 * options.round_seconds)
             seconds = options.round_seconds
-            _say(f"{reason}; starting again with {seconds:g} seconds")
+            _say(f"{reason}; starting again with {seconds:,g} seconds")
     return _run_nowhere(options, stay)
 
 
@@ -182,7 +185,7 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
                 accuracy = shot["metrics"].get("accuracy", 0.0)
                 what = f"accuracy {100 * accuracy:.1f}%"
                 if shot["survey"] is not None:
-                    what = f"{shot['survey']['reports']} answers"
+                    what = f"{shot['survey']['reports']:,} answers"
                 facts = f"{what}  ε ≤ {rounded_up(shot['spent']['epsilon'])}"
                 allowed = shot["spent"]["allowed"]
                 progress.update(
@@ -191,6 +194,6 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
 
             last = follow(deployment, show)
         if stay > 0:
-            console.print(f"done; the page stays up for {stay:g} seconds", highlight=False)
+            console.print(f"done; the page stays up for {stay:,g} seconds", highlight=False)
             time.sleep(stay)
     return summary(options, last, time.monotonic() - began)

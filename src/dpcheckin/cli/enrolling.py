@@ -48,6 +48,7 @@ def enroll_clients(opened: Callable[[], Enrolling], count: int, out: Path | None
         typer.echo(lines, nl=False)
     else:
         write_secret(out, lines.encode())
+        typer.echo(f"{out}: {count} client{'' if count == 1 else 's'}")
 
 
 def client_id(text: str) -> bytes:

@@ -113,12 +113,12 @@ def fleet(
         say("starting")
         started.start()
         run = started.submit(app.absolute())
-        say(f"run {run}, 0 of {rounds} rounds")
+        say(f"run {run}, 0 of {rounds:,} rounds")
         result = started.wait(
             run,
             # on a busy machine rounds are void, and become up to eight times as long
             patience=600 + 16 * rounds * length,
-            watch=lambda done: say(f"run {run}, {done} of {rounds} rounds", done / rounds),
+            watch=lambda done: say(f"run {run}, {done:,} of {rounds:,} rounds", done / rounds),
         )
     if json:
         typer.echo(json_format.dumps(result))

@@ -9,6 +9,7 @@ import typer
 
 from dpcheckin.cli.certificates import TEST_HOSTS, make_test_certificates
 from dpcheckin.cli.enrolling import client_id, enroll_clients, show
+from dpcheckin.cli.folders import check_exists
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -133,8 +134,7 @@ def rekey(folder: Path = _FOLDER) -> None:
 
 
 def _check(folder: Path) -> None:
-    if not folder.is_dir():
-        raise InvalidParameter("folder", str(folder), "a folder that `dpcheckin issuer init` made")
+    check_exists(folder, "a folder that `dpcheckin issuer init` made")
 
 
 def _opened(folder: Path) -> IssuerStore:

@@ -32,8 +32,10 @@ def reading_numbers(command: Command) -> Command:
     """
     signature = inspect.signature(command, eval_str=True)
     for one in signature.parameters.values():
-        about = _described(one)
-        reader, metavar = _READERS.get(_scalar(one.annotation), (None, None))
+        about, kind = _described(one), _scalar(one.annotation)
+        if about is not None and kind is bool:
+            about.metavar = ""  # a flag takes no value; some versions of typer write <bool>
+        reader, metavar = _READERS.get(kind, (None, None))
         if about is None or reader is None or about.parser is not None:
             continue
         about.parser = _within(reader, about.min, about.max)

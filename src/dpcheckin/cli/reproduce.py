@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json as json_format
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dpcheckin.cli import training_figures
+from dpcheckin.errors import MissingExtra
 from dpcheckin.waiting import waiting
 
 
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="all, or names such as p1-table2, p4-table1, p2-figure2, p3-figure5."),
+        typer.Argument(
+            help="all, names such as p1-table2, or their beginnings such as p2-figure2 and claims."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for CSV, PNG, report and cache.")] = Path(
         "reproduced"
@@ -31,11 +35,13 @@ def reproduce(
     An interrupted run resumes where it stopped: cells are kept in OUT/cache.json. Training figures
     (p0-figure3a, p3-figure6, …) take hours, say so, and are played only when named.
     """
-    from dpcheckin.report.reproduce import names as known
+    from dpcheckin.report.reproduce import choose
     from dpcheckin.report.reproduce import reproduce as run
 
     if list_names:
-        typer.echo("\n".join([*known(), *training_figures.NAMES]))
+        titles = {panel.name: panel.title for panel in choose(["all"])}
+        titles |= dict.fromkeys(training_figures.NAMES, "training, for hours (--quick: a minute)")
+        typer.echo("\n".join(f"{name:<20} {title}" for name, title in titles.items()))
         return
     wanted = names or ["all"]
     training = [name for name in wanted if name in training_figures.NAMES]
@@ -48,9 +54,11 @@ def reproduce(
     with waiting("reproduce") as say:
 
         def progress(what: str, done: int, total: int) -> None:
-            say(f"{done} of {total} cells, {what}")
+            say(f"{done:,} of {total:,} cells, {what}")
 
-        results = run(wanted, out, progress)
+        results = run(wanted, out, progress, pictures=find_spec("matplotlib") is not None)
+    if find_spec("matplotlib") is None:
+        typer.echo(f"no pictures: {MissingExtra('matplotlib', 'plot')}", err=True)
     if json:
         content = [
             {

@@ -10,6 +10,7 @@ import typer
 
 from dpcheckin.cli.certificates import TEST_HOSTS, make_test_certificates
 from dpcheckin.cli.enrolling import client_id, enroll_clients, show
+from dpcheckin.cli.folders import check_exists
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -82,14 +83,15 @@ def init(
 
 
 def identity(folder: Path = _FOLDER) -> None:
-    """Print the shuffler's public identity, for the configurations of clients; made if missing.
+    """Print the shuffler's public identity, for the configurations of clients.
 
     With it a client believes the shuffler's statements that rounds were void, and does not pay for
-    them.
+    them. It is made if the folder, which has to exist, has none.
     """
     from dpcheckin.service.identity import load_identity
     from dpcheckin.service.wire.signing import public_identity
 
+    check_exists(folder)
     typer.echo(public_identity(load_identity(folder)).hex())
 
 
@@ -144,7 +146,7 @@ def backup(
         count = run(opened, out, *(f.read_text().strip() if f.is_file() else None for f in kept))
     finally:
         opened.close()
-    typer.echo(f"{out}: {count} records")
+    typer.echo(f"{out}: {count:,} records")
 
 
 def restore(
@@ -159,17 +161,19 @@ def restore(
     from dpcheckin.service.access import TOKEN_FILE
     from dpcheckin.service.files import make_folder, write_secret
     from dpcheckin.service.identity import IDENTITY
+    from dpcheckin.service.shuffler.backup import read
     from dpcheckin.service.shuffler.backup import restore as run
 
+    kept = read(file)
     make_folder(folder)
     opened = _opened(folder, store)
     try:
-        about = run(opened, file)
+        run(opened, kept)
     finally:
         opened.close()
     for name, file_name in (("token", TOKEN_FILE), ("identity", IDENTITY)):
-        if about.get(name) and not (folder / file_name).exists():
-            write_secret(folder / file_name, str(about[name]).encode() + b"\n")
+        if kept.about.get(name) and not (folder / file_name).exists():
+            write_secret(folder / file_name, str(kept.about[name]).encode() + b"\n")
     typer.echo(f"{folder}: restored from {file}")
 
 
@@ -195,7 +199,6 @@ def _opened(folder: Path, store: str | None) -> Store:
 
     settings: Settings = load(folder, {"store": store, "dev": True, "host": "127.0.0.1"})
     place = settings.store_address.removeprefix("sqlite:")
-    if place != settings.store_address and not Path(place).parent.is_dir():
-        # a misspelt folder would get a database of its own, and clients whom nobody serves
-        raise InvalidParameter("folder", str(Path(place).parent), "a folder that exists")
+    if place != settings.store_address:  # a database of its own, with clients whom nobody serves
+        check_exists(Path(place).parent)
     return open_store(settings.store_address)

@@ -18,6 +18,7 @@ import typer
 
 from dpcheckin.cli.options import options_from
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 from dpcheckin.survey.names import KINDS
 from dpcheckin.survey.options import SurveyOptions
 from dpcheckin.waiting import waiting
@@ -70,7 +71,7 @@ def run(
     with waiting("survey run") as say, _interrupted(out):
         say("reading")
         values, query = _question(kind, options, data, column)
-        query.encode(values)  # what is no value is refused before anything is planned
+        _check_values(query, values, column)
         say("planning")
         planned = plan_survey(options.wish(query, len(values)))
         total = round(planned.survey.sample.reports)
@@ -106,10 +107,22 @@ def _question(kind: str, options: SurveyOptions, data: Path, column: str) -> tup
     if kind == "histogram" and options.categories is None:
         names = sorted(set(values.tolist()))
         typer.echo(
-            f"the {len(names)} categories are taken from the data, as if they were public", err=True
+            f"the {len(names):,} categories are taken from the data, as if they were public",
+            err=True,
         )
         return values, replace(options, categories=",".join(names)).query(kind)
     return values, options.query(kind)
+
+
+def _check_values(query: Query, values: Any, column: str) -> None:
+    """What is no value is refused before anything is planned, in the words of the options."""
+    try:
+        query.encode(values)
+    except InvalidParameter as problem:
+        if problem.name != "values":
+            raise
+        found = f"{problem.value} in {column}"
+        raise InvalidParameter("data", found, problem.allowed) from None
 
 
 def _print_plan(found: SurveyPlan) -> None:
@@ -123,9 +136,9 @@ def _print_plan(found: SurveyPlan) -> None:
     table = Table(show_header=False)
     table.add_row("randomizer", facts["randomizer"])
     table.add_row("local epsilon", f"{facts['local_epsilon']:g}")
-    table.add_row("rounds × rate", f"{facts['rounds']} × {facts['rate']:g}")
-    table.add_row("root mean squared error", f"{facts['error']:.4g} {facts['unit']}")
-    table.add_row(f"{facts['confidence']:.0%} interval", f"± {facts['half_width']:.4g}")
+    table.add_row("rounds × rate", f"{facts['rounds']:,} × {facts['rate']:g}")
+    table.add_row("root mean squared error", f"{written(facts['error'], 4)} {facts['unit']}")
+    table.add_row(f"{facts['confidence']:.0%} interval", f"± {written(facts['half_width'], 4)}")
     table.add_row(
         "bytes",
         f"{facts['report_bytes']:,} a report, {math.ceil(facts['client_bytes']):,} a client",
@@ -134,11 +147,11 @@ def _print_plan(found: SurveyPlan) -> None:
     table.add_row("if the shuffler colludes", rounded_up(facts["colluding_epsilon"]))
     for clients, bound in facts["influence"].items():
         moved = f"move no figure by more than {rounded_up(bound)} {facts['unit']}"
-        table.add_row(f"colluding clients: {clients}", moved)
+        table.add_row(f"colluding clients: {int(clients):,}", moved)
     unit = "epsilon" if found.for_error else facts["unit"]
     for rival in facts["rivals"][:4]:
-        name = f"{rival['mechanism']}, {rival['rounds']} × {facts['rate']:g}"
-        table.add_row(f"  or {name}", f"{rival['score']:.4g} {unit}")
+        name = f"{rival['mechanism']}, {rival['rounds']:,} × {facts['rate']:g}"
+        table.add_row(f"  or {name}", f"{written(rival['score'], 4)} {unit}")
     console = Console()
     console.print(table)
     if any(rival["rounds"] > facts["rounds"] for rival in facts["rivals"]):
@@ -156,17 +169,20 @@ def _print_estimate(outcome: Outcome, facts: dict[str, Any], out: Path) -> None:
     from dpcheckin.accounting.statements import rounded_up
 
     e = outcome.estimate
-    table = Table("", "estimate", f"{e.confidence:.0%} interval", "truth")
+    truth = "truth (clipped)" if outcome.clipped else "truth"
+    table = Table("", "estimate", f"{e.confidence:.0%} interval", truth)
     order = (-e.values).argsort(kind="stable")[:12] if len(e.names) > 12 else range(len(e.names))
     for i in order:
-        between = f"{e.lower[i]:.6g} … {e.upper[i]:.6g}"
-        table.add_row(e.names[i], f"{e.values[i]:.6g}", between, f"{outcome.truth[i]:.6g}")
+        between = f"{written(e.lower[i], 6)} … {written(e.upper[i], 6)}"
+        table.add_row(e.names[i], written(e.values[i], 6), between, written(outcome.truth[i], 6))
     Console().print(table)
+    if outcome.notice:
+        typer.echo(outcome.notice)
     if e.dropped:
         typer.echo(f"{e.dropped:,} reports that no client could have made were dropped")
     for clients, bound in facts["influence"].items():
         moved = f"moved no figure by more than {rounded_up(bound)}"
-        typer.echo(f"colluding clients: {clients} {moved}")
+        typer.echo(f"colluding clients: {int(clients):,} {moved}")
     typer.echo(f"report: {out / 'report.html'} (estimate.csv, .json and .png beside it)")
 
 

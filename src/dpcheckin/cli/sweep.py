@@ -48,21 +48,22 @@ def sweep(
     Finished runs are kept in OUT and not played again, so an interrupted or widened sweep plays
     only what is missing. Results do not depend on the backend. Exit code 1 if a run failed.
     """
-    from dpcheckin.learning.sweeps.grid import Sweep
-    from dpcheckin.learning.sweeps.report import shown, write_sweep
-    from dpcheckin.learning.sweeps.runners import make_runner
-    from dpcheckin.learning.sweeps.sweep_run import run_sweep
-
-    runner = make_runner(backend, workers, ray_address)
-    grid = dict(map(_values, over or []))
-    wanted = Sweep(_base(set_ or [], grid), grid, _seeds(seeds), train=not account_only)
-    wanted.check()
     with waiting("sweep") as say:
-        say(f"0 of {len(wanted.cells())} runs")
+        say("loading")
+        from dpcheckin.learning.sweeps.grid import Sweep
+        from dpcheckin.learning.sweeps.report import shown, write_sweep
+        from dpcheckin.learning.sweeps.runners import make_runner
+        from dpcheckin.learning.sweeps.sweep_run import run_sweep
+
+        runner = make_runner(backend, workers, ray_address)
+        grid = dict(map(_values, over or []))
+        wanted = Sweep(_base(set_ or [], grid), grid, _seeds(seeds), train=not account_only)
+        wanted.check()
+        say(f"0 of {len(wanted.cells()):,} runs")
 
         def show(done: int, total: int, result: dict[str, Any]) -> None:
             last = f", accuracy {100 * result['accuracy']:.1f}%" if "accuracy" in result else ""
-            say(f"{done} of {total} runs{last}", done / total)
+            say(f"{done:,} of {total:,} runs{last}", done / total)
 
         results = run_sweep(wanted, out, runner, show)
     content = write_sweep(wanted, results, out)
@@ -73,7 +74,7 @@ def sweep(
         _print_table(*shown(content["table"]))
         typer.echo(f"table and picture: {out / 'sweep.md'}, {out / 'sweep.png'}")
     if failed:
-        typer.echo(f"dpcheckin: {failed} of {len(results)} runs failed", err=True)
+        typer.echo(f"dpcheckin: {failed:,} of {len(results):,} runs failed", err=True)
         raise typer.Exit(1)
 
 

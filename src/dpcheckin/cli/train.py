@@ -17,6 +17,7 @@ import typer
 from dpcheckin.cli.options import options_from
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.settings import MACHINE
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.learning import Trainer
@@ -37,9 +38,11 @@ def train(
     ] = False,
 ) -> None:
     """Train a model over a simulated fleet; without arguments, on digits in under a minute."""
-    from dpcheckin.learning.simulation.runs import build
+    with waiting("train") as say:
+        say("loading")
+        from dpcheckin.learning.simulation.runs import build
 
-    trainer = build(options, out, progress=_say)
+        trainer = build(options, out, progress=_say)
     trainer.stop_after = stop_after
     facts = _run(trainer, options, out)
     if json:
@@ -56,6 +59,8 @@ def _print(facts: dict[str, Any], out: Path | None) -> None:
     from dpcheckin.accounting.statements import rounded_up, rounds_in_words
 
     print(f"{facts['protocol']}; {facts['randomizer']}; {rounds_in_words(facts['rounds'])}")
+    if facts["stopped_by_budget"]:
+        print(f"stopped by the budget: the next round would pass ε = {facts['epsilon_budget']:g}")
     print(facts["data"])
     spent = rounded_up(facts["epsilon"])
     print(f"{facts['reached']} at ε ≤ {spent}, δ = {facts['delta']:g}")
@@ -72,8 +77,14 @@ def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, A
 
     from dpcheckin.learning.progress import run_watched
     from dpcheckin.learning.report import summary, write_report
+    from dpcheckin.learning.simulation import checkpoint
 
-    outcome = run_watched(trainer)
+    try:
+        outcome = run_watched(trainer)
+    except KeyboardInterrupt:
+        if out is not None and (out / checkpoint.FILE).is_file():
+            _say(f"dpcheckin: {out} keeps the rounds so far; the same command goes on from there")
+        raise
     if out is None:
         return summary(trainer, outcome, options)
     torch.save(outcome.module.state_dict(), out / "model.pt")

@@ -20,6 +20,7 @@ from dpcheckin.cli.account import (
     needed,
 )
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.protocols.coalitions import Coalition
@@ -55,7 +56,8 @@ def trust(
     )
     one = question.round(delta)
     assert isinstance(one, CheckInRound)
-    found = coalitions(one, question.rounds, delta, minimum_batch, tokens=issuer)
+    with waiting("trust"):
+        found = coalitions(one, question.rounds, delta, minimum_batch, tokens=issuer)
     if json:
         said = {"delta": delta, "tokens": issuer, "coalitions": [c.to_json() for c in found]}
         print(json_format.dumps(said))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.waiting import waiting
 
@@ -28,7 +29,7 @@ def utility(
     cohort: Annotated[int, typer.Option(help="Clients of a round (P3).")] = 500,
     rounds: Annotated[int, typer.Option(help="Of the run (P3).")] = 200,
     local_epsilon: Annotated[float, typer.Option(help="Of one report (P3).")] = 2.0,
-    norm: Annotated[str, typer.Option(help="1, 2 or inf: of R_p (P3).")] = "2",
+    norm: Annotated[str, typer.Option(help="1, 2 or inf: the p of the randomizer Rₚ (P3).")] = "2",
     dimension: Annotated[int, typer.Option(help="Of the model.")] = 10,
     lipschitz: Annotated[float, typer.Option(help="Largest norm of a gradient.")] = 1.0,
     diameter: Annotated[float, typer.Option(help="Of the ball of models.")] = 2.0,
@@ -78,10 +79,10 @@ def _print(found: UtilityCheck, price: str | float, delta: float) -> None:
 
     print(f"{found.theorem}: {found.plan.describe()}; {found.plan.randomizer.describe()}")
     print(f"expected excess risk at most {rounded_up(found.bound)}")
-    error = rounded_up(found.deviation, 2)
-    print(f"measured {found.measured:.4g} ± {error} (mean and its error, {found.repeats} runs)")
+    measured = f"{written(found.measured, 4)} ± {rounded_up(found.deviation, 2)}"
+    print(f"measured {measured} (mean and its error, {found.repeats:,} runs)")
     for name, value in found.details.items():
-        print(f"{name.replace('_', ' ')} {value:.4g}")
+        print(f"{name.replace('_', ' ')} {written(value, 4)}")
     if isinstance(price, str):
         print(f"no guarantee: {price}")
     else:

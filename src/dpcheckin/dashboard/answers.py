@@ -206,7 +206,7 @@ def published_at(form: Form, key: str, axis: str, xs: Sequence[float]) -> Answer
     here = float(getattr(form, axis))
     for x in coarse_first(xs, here):
         if _too_dear(times):
-            reason = f"{len(points)} of {len(xs)} points: each takes long"
+            reason = f"{len(points):,} of {len(xs):,} points: each takes long"
             break
         began = time.process_time()
         try:

@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting import Kind
+from dpcheckin.display import told
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 
 LOG, REPORT = "log.json", "report.json"
 CELLS = "cells"  # the folder in which a sweep keeps its runs
 DEPTH = 3
+# what a log may call its figure of merit (`learning.simulation.scores`, which needs torch): how it
+# is named here, by what it is multiplied to be drawn, what stands behind it, and which is best
+SCORES = {"accuracy": ("test accuracy", 100.0, "%", max), "test_loss": ("test loss", 1.0, "", min)}
 QUIET_SECONDS = 900.0  # an unfinished run that has said nothing for so long is taken as stopped
 
 
@@ -67,6 +72,7 @@ class RunFolder:
             **(named or {"name": name, "title": name, "parameters": {}}),
             "report": _report(folder),
             "rows": [_row(row) for row in rows],
+            "best": _best(rows),
         }
 
     def _line(self, name: str, folder: Path) -> dict[str, Any] | None:
@@ -85,7 +91,9 @@ class RunFolder:
             "state": state,
             "changed": changed,
             "round": last["round"],
-            "accuracy": last["accuracy"],
+            "score": last["score"],
+            "unit": last["unit"],
+            "score_text": last["score_text"],
             "epsilon": last["epsilon_text"],
             "delta": last["delta"],
         }
@@ -137,27 +145,42 @@ def _parameters(folder: Path, report: Any) -> dict[str, str]:
         settings = report.get("settings")
         if isinstance(settings, dict):
             chosen |= {n: settings.get(n) for n in ("learning_rate", "averaging", "seed")}
-    return {name: _text(value) for name, value in chosen.items() if value is not None}
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return {name: told(value) for name, value in chosen.items() if value is not None}
 
 
 def _rows(folder: Path) -> list[dict[str, Any]]:
     rows = _read(folder / LOG)
-    wanted = {"round", "check_ins", "accuracy", "epsilon", "delta"}
+    wanted = {"round", "check_ins", "epsilon", "delta"}
     if not isinstance(rows, list):
         return []
-    return [row for row in rows if isinstance(row, dict) and wanted <= row.keys()]
+    found = [row for row in rows if isinstance(row, dict) and wanted <= row.keys()]
+    return [row for row in found if not SCORES.keys().isdisjoint(row)]
+
+
+def _score(row: dict[str, Any]) -> str:
+    return next(name for name in SCORES if name in row)
+
+
+def _best(rows: list[dict[str, Any]]) -> str:
+    """The best score of a run, as it may be read."""
+    if not rows:
+        return told(None)
+    name = _score(rows[-1])
+    same = [row for row in rows if name in row]
+    return str(_row(SCORES[name][3](same, key=lambda row: float(row[name])))["score_text"])
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    epsilon = float(row["epsilon"])
+    epsilon, name = float(row["epsilon"]), _score(row)
+    label, scale, unit, _ = SCORES[name]
+    value = scale * float(row[name])
     return {
         "round": int(row["round"]),
         "check_ins": int(row["check_ins"]),
-        "accuracy": float(row["accuracy"]),
+        "score": label,
+        "value": value,
+        "unit": unit,
+        "score_text": f"{value:.1f}%" if unit else written(value, 4),
         "epsilon": epsilon if math.isfinite(epsilon) else None,
         "epsilon_text": Kind.GUARANTEE.figure(epsilon),
         "delta": float(row["delta"]),

@@ -17,6 +17,7 @@ from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard.answers import Answer, answering
 from dpcheckin.dashboard.form import read_number
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.survey.names import KINDS
 from dpcheckin.survey.options import SurveyOptions
@@ -100,7 +101,9 @@ class SurveyForm:
         wide = 8.0 if axis == "epsilon" else 10.0
         low, high = max(here / wide, least), min(here * wide, most)
         if not low < here < high:
-            raise InvalidParameter(axis, here, f"between {least:g} and {most:g} for a plot")
+            raise InvalidParameter(
+                axis, here, f"between {written(least)} and {written(most)} for a plot"
+            )
         half = count // 2
         below = [here * (low / here) ** (i / half) for i in range(half, 0, -1)]
         above = [here * (high / here) ** (i / half) for i in range(1, half + 1)]
@@ -127,24 +130,26 @@ def survey_plan(form: SurveyForm) -> Answer:
     found = plan_survey(wish)
     facts = found.as_document()
     shuffled, colluding = found.guarantee.sentences()
-    local = found.guarantee.local
+    local, client_bytes = found.guarantee.local, math.ceil(facts["client_bytes"])
     return {
         "randomizer": facts["randomizer"].partition(", local epsilon")[0],
         "local_epsilon": f"{facts['local_epsilon']:g}",
         "rounds": facts["rounds"],
         "rate": f"{facts['rate']:g}",
-        "error": {"value": found.error, "text": f"{found.error:.4g}"},
-        "half_width": f"{found.half_width:.4g}",
+        "error": {"value": found.error, "text": written(found.error, 4)},
+        "half_width": written(found.half_width, 4),
         "confidence": f"{found.confidence:.0%}",
         "unit": facts["unit"],
-        "bytes": f"{facts['report_bytes']} a report, {facts['client_bytes']:.3g} a client",
+        "bytes": f"{facts['report_bytes']:,} a report, {client_bytes:,} a client",
         "epsilon": Kind.GUARANTEE.figure(found.guarantee.epsilon.upper),
         "local": None if local is None else Kind.GUARANTEE.figure(local.epsilon),
         "trusted": shuffled,
         "untrusted": colluding,
-        "influence": [[clients, rounded_up(b)] for clients, b in facts["influence"].items()],
+        "influence": [
+            [f"{int(clients):,}", rounded_up(b)] for clients, b in facts["influence"].items()
+        ],
         "rivals": [
-            f"{one['mechanism']}, {one['rounds']} × {facts['rate']:g}: {one['score']:.4g}"
+            f"{one['mechanism']}, {one['rounds']:,} × {facts['rate']:g}: {written(one['score'], 4)}"
             for one in facts["rivals"]
         ],
         "shell": form.shell(),
@@ -159,7 +164,7 @@ def survey_error_at(form: SurveyForm, axis: str, x: float) -> Answer:
     there = form.at(axis, x)
     options = there.options
     found = plan_survey(options.wish(options.query(form.kind), there.population))
-    return {"x": x, "y": found.error, "text": f"{found.error:.4g}", "by": found.survey.mechanism}
+    return {"x": x, "y": found.error, "text": written(found.error, 4), "by": found.survey.mechanism}
 
 
 @answering
@@ -174,7 +179,7 @@ def survey_central_at(form: SurveyForm, axis: str, x: float) -> Answer:
     if moved is None:
         raise InvalidParameter("kind", form.kind, "count, histogram, mean or sum for a centre")
     error = moved / gaussian_mu(options.epsilon, options.delta)
-    return {"x": x, "y": error, "text": f"{error:.4g}"}
+    return {"x": x, "y": error, "text": written(error, 4)}
 
 
 def _sensitivity(kind: str, options: SurveyOptions, population: int) -> float | None:

@@ -92,7 +92,7 @@ class Answer:
             own = [row for row in rows if all(_same(row.get(n), v) for n, v in self.where)]
         if len(own) != 1:
             allowed = "one row (say which by row or where)"
-            raise InvalidParameter("file", f"{len(own)} rows of {self.file}", allowed)
+            raise InvalidParameter("file", f"{len(own):,} rows of {self.file}", allowed)
         return own[0]
 
     def _rows(self) -> Generator[Row]:

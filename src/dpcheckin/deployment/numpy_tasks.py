@@ -82,7 +82,9 @@ class NumpyClientTask:
 
     def _layers(self, model: bytes) -> list[tuple[Floats, Floats]]:
         if len(model) != 4 * self.dimension:
-            raise InvalidParameter("model", f"{len(model)} bytes", f"{self.dimension} parameters")
+            raise InvalidParameter(
+                "model", f"{len(model):,} bytes", f"{self.dimension:,} parameters"
+            )
         values = np.frombuffer(model, dtype="<f4").astype(np.float64)
         if not np.isfinite(values).all():
             raise NumericalFailure("the model holds parameters that are not finite")

@@ -70,7 +70,7 @@ class DemoOptions:
             if not 0 < value < math.inf:
                 raise InvalidParameter(name, value, "a positive, finite number")
         if not 1 <= self.processes <= self.clients:
-            raise InvalidParameter("processes", self.processes, f"from 1 to {self.clients}")
+            raise InvalidParameter("processes", self.processes, f"from 1 to {self.clients:,}")
         if not 0 <= self.absent < 1:
             raise InvalidParameter("absent", self.absent, "in [0, 1)")
 

@@ -31,7 +31,7 @@ def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
     there = [row["present"] for row in rows if row["state"] == "void by population"]
     if 2 * len(there) > len(rows) + 5:
         raise RoundsLost(
-            f"{len(there)} of {len(rows)} rounds lost reports and are void: {min(there)} to "
+            f"{len(there):,} of {len(rows):,} rounds lost reports and are void: {min(there)} to "
             f"{max(there):,} clients were there in time, the plan needs {options.population:,}. "
             f"Rounds of {options.round_seconds:g} seconds are too short for this machine now"
         )

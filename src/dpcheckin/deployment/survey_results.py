@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from dpcheckin.service.journal import replace_file
 from dpcheckin.survey.estimates import Estimate, Figures
 from dpcheckin.survey.heavy_hitters import HeavyHitters
-from dpcheckin.survey.report import MOST_BARS, document, influence, write_csv, write_picture
+from dpcheckin.survey.report import (
+    MOST_BARS,
+    answer_table,
+    document,
+    influence,
+    write_csv,
+    write_picture,
+)
 from dpcheckin.survey.surveys import Survey
 
 MOST_POINTS, MOST_ROWS = 256, 12
@@ -132,6 +139,7 @@ def write_pictures(
     }
     moved = influence(survey, found)
     title = f"{survey.query.kind.capitalize()}: {about}"
-    document(folder / PICTURE, statement, rows, moved, title, "charged", figures).write(
-        folder / PAGE
+    page = document(
+        folder / PICTURE, statement, answer_table(found), rows, moved, title, "charged", figures
     )
+    page.write(folder / PAGE)

@@ -39,7 +39,7 @@ def from_bytes(model: bytes, size: int) -> Tensor:
         size: parameters of the model.
     """
     if len(model) != 4 * size:
-        raise InvalidParameter("model", f"{len(model)} bytes", f"{size} parameters")
+        raise InvalidParameter("model", f"{len(model):,} bytes", f"{size:,} parameters")
     values = np.frombuffer(model, dtype="<f4").astype(np.float32)
     if not np.isfinite(values).all():
         raise NumericalFailure("the model holds parameters that are not finite")

@@ -174,7 +174,7 @@ class CheckInAccountant:
         question = event if isinstance(event, RunQuestion) else self._of_gaussian(event)
         if question.population != self._config.population_size:
             raise InvalidParameter(
-                "population_size", question.population, f"{self._config.population_size}"
+                "population_size", question.population, f"{self._config.population_size:,}"
             )
         if question.rounds != 1:
             raise InvalidParameter("rounds", question.rounds, "1: say how many with count")

@@ -46,7 +46,7 @@ class PerRecord:
         if found.ndim == 0 or len(found) != len(outputs):
             raise InvalidParameter(
                 "loss",
-                f"a result of shape {tuple(found.shape)} for {len(outputs)} records",
+                f"a result of shape {tuple(found.shape)} for {len(outputs):,} records",
                 "one number for each record (torch's losses: reduction='none')",
             )
         return found if found.ndim == 1 else found.flatten(1).mean(dim=1)

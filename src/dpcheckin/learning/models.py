@@ -10,6 +10,7 @@ import hashlib
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules import activation
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.names import MODELS
@@ -119,7 +120,7 @@ def described(module: nn.Module) -> str:
     """A model in words: the layers of a chain, the name of any other.
 
     >>> described(small_network(64))
-    'linear 64→32, linear 32→10'
+    'linear 64→32, tanh, linear 32→10'
     """
     if not isinstance(module, nn.Sequential):
         return type(module).__name__
@@ -131,6 +132,8 @@ def described(module: nn.Module) -> str:
             layers.append(f"{type(layer).__name__.lower()} {sizes[0]:,}→{sizes[1]:,}")
         elif any(True for _ in layer.parameters()):
             layers.append(type(layer).__name__)
+        elif type(layer).__module__ == activation.__name__:
+            layers.append(type(layer).__name__.lower())
     return ", ".join(layers) or type(module).__name__
 
 

@@ -76,8 +76,8 @@ class RunOptions:
     )
     public: str | None = option(
         None,
-        "Public data, as --data, or 'dead-leaves', images made up: its principal components reduce "
-        "--features; without --features, pre-train on it. Only the last layer is trained "
+        "Public data, as --data, or 'dead-leaves' or 'strokes', images made up: its components "
+        "reduce --features; without --features, pre-train on it. Only the last layer is trained "
         "privately.",
         section=_RUN,
     )

@@ -15,7 +15,7 @@ import math
 import statistics
 import textwrap
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ __all__ = ["FIGURES", "TrainingFigure", "accounted_by_papers", "run_figure"]
 Watch = Callable[[str, dict[str, Any]], None]
 Log = list[dict[str, Any]]
 
+REPORT, LOG = "report.json", "log.json"
 _POINTS = 8  # of a curve of a published accountant
 _DASHES = ("--", ":", "-.")
 
@@ -104,7 +105,8 @@ def play_seed(
 ) -> tuple[dict[str, Any], Log]:
     """One run with one seed, played or taken up where it was left: its report and its log.
 
-    A run's folder is named by its options, so that figures that show the same run share it.
+    A run's folder is named by its options, so that figures that show the same run share it. Of a
+    finished one only `report.json` and `log.json` are read.
 
     Args:
         options: of the run.
@@ -113,15 +115,36 @@ def play_seed(
         label: of its curve.
         watch: called with the label and the figures of the latest round.
     """
-    mark = hashlib.sha256(repr(options).encode()).hexdigest()[:12]
+    kept = [run_folder(options, seed, folder) / name for name in (REPORT, LOG)]
+    if all(path.is_file() for path in kept):
+        report, log = (json.loads(path.read_text()) for path in kept)
+        return report, log
     mine = replace(options, settings=replace(options.settings, seed=seed))
-    out = folder / "runs" / f"{options.protocol}-{mark}" / f"seed-{seed}"
+    out = kept[0].parent
     out.mkdir(parents=True, exist_ok=True)
     trainer = build(mine, out)
     if watch is not None:
         trainer.on_round = lambda row: watch(label, row)
     outcome = trainer.run()
     return write_report(out, trainer, outcome, mine), outcome.log
+
+
+def run_folder(options: RunOptions, seed: int, folder: Path) -> Path:
+    """Where one run of the figures is kept.
+
+    Args:
+        options: of the run.
+        seed: that takes the place of the options' own.
+        folder: where the figures are kept.
+    """
+    plain, chosen = RunOptions(), []
+    for made, default in ((options, plain), (options.settings, plain.settings)):
+        # what was left as it is does not count: a new option gives no run another name
+        for name in sorted(field.name for field in fields(made)):
+            if name != "settings" and getattr(made, name) != getattr(default, name):
+                chosen.append((name, getattr(made, name)))
+    mark = hashlib.sha256(repr(chosen).encode()).hexdigest()[:12]
+    return folder / "runs" / f"{options.protocol}-{mark}" / f"seed-{seed}"
 
 
 def accounted_by_papers(

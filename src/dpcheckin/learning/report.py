@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.display import told
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.learning.data.fleet import Bootstrapped, GroupedByOwner
 from dpcheckin.learning.models import count_parameters, described
@@ -147,7 +148,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         tables=(
             Table("The run", list(rows.items())),
             *_settings(options),
-            versions("torch", "numpy"),
+            versions("torch"),
         ),
         bad=epsilon is None,
     )
@@ -159,21 +160,11 @@ def _settings(options: object) -> list[Table]:
 
     def rows(chosen: bool) -> list[tuple[str, str, str]]:
         some = [o for o in every if (o.value(options) != o.default) is chosen]
-        return [(o.name.replace("_", " "), _told(o.value(options)), o.help) for o in some]
+        return [(o.name.replace("_", " "), told(o.value(options)), o.help) for o in some]
 
     left = Table("Settings left as they are", rows(False), heads, folded=True)
     chosen = rows(True)
     return [Table("Settings that were chosen", chosen, heads), left] if chosen else [left]
-
-
-def _told(value: object) -> str:
-    if value is None or value == ():
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _plot(path: Path, log: list[dict[str, Any]], score: Score) -> None:

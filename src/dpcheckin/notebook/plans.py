@@ -10,6 +10,7 @@ from dpcheckin.accounting import Guarantee, Kind, Round, guarantee
 from dpcheckin.accounting.solve import solve
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.protocols.questions import RunQuestion
 
@@ -19,7 +20,7 @@ class PlannedRun(Tabular):
     """The answer to an inverse question.
 
     Args:
-        parameter: What was left out: rounds, population, rate or local_epsilon.
+        parameter: What was left out: rounds, population, rate, local_epsilon or noise_multiplier.
         value: Its extreme value that meets the target; one step further fails.
         guarantee: What is certified of the run.
         run: All parameters, the answer among them.
@@ -34,7 +35,7 @@ class PlannedRun(Tabular):
         return float(self.value)
 
     def __str__(self) -> str:
-        return f"{self.parameter.replace('_', ' ')} = {in_full(self.value)}. {self.guarantee}"
+        return f"{self.parameter.replace('_', ' ')} = {written(self.value)}. {self.guarantee}"
 
     def records(self) -> list[dict[str, Any]]:
         """One row: the answer, and what is certified."""
@@ -49,7 +50,7 @@ class PlannedRun(Tabular):
     def shown(self) -> list[dict[str, str]]:
         return [
             {
-                self.parameter.replace("_", " "): in_full(self.value),
+                self.parameter.replace("_", " "): written(self.value),
                 "ε (certified)": Kind.GUARANTEE.figure(self.guarantee.epsilon.upper),
                 "δ": Kind.GUARANTEE.figure(self.guarantee.delta),
             }
@@ -95,7 +96,8 @@ def plan(
         dropout: Largest probability that a check-in gets lost.
         lowest_rate: Rates lie between this and `rate`.
         local_delta: Delta of one report.
-        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer.
+        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer. It is solved
+            for with randomizer="gaussian" if it is left out.
         solve_for: The parameter left out, if one wants to say so.
         on_question: Told which value is tried.
 
@@ -111,7 +113,9 @@ def plan(
     asked = ["population", "rounds"]
     if protocol == "shuffled-check-in":
         asked.append("rate")
-    if noise_multiplier is None and not randomizer.startswith("gaussian"):
+    if randomizer == "gaussian" or _name(solve_for) == "noise_multiplier":
+        asked.append("noise_multiplier")
+    elif noise_multiplier is None and not randomizer.startswith("gaussian"):
         asked.append("local_epsilon")
     free = _left_out({name: given[name] for name in asked}, solve_for)
 
@@ -121,7 +125,7 @@ def plan(
         return RunQuestion(**{**chosen, **whole})
 
     def build(value: float) -> tuple[Round, int]:
-        on_question(f"{free.replace('_', ' ')} = {in_full(value)}")
+        on_question(f"trying {free.replace('_', ' ')} = {written(value)}")
         question = run(value)
         return question.round(delta), question.rounds
 
@@ -129,10 +133,15 @@ def plan(
     return PlannedRun(free, value, guarantee([build(value)], delta), run(value))
 
 
+def _name(solve_for: str | None) -> str | None:
+    """The parameter that was named, as it is written in Python."""
+    return solve_for.replace("-", "_") if solve_for else None
+
+
 def _left_out(given: dict[str, Any], solve_for: str | None) -> str:
     """The one parameter to solve for."""
     missing = [name for name, value in given.items() if value is None]
-    free = solve_for.replace("-", "_") if solve_for else None
+    free = _name(solve_for)
     if free is None and len(missing) == 1:
         free = missing[0]
     if free is not None and missing == [free]:
@@ -141,16 +150,9 @@ def _left_out(given: dict[str, Any], solve_for: str | None) -> str:
     if free is not None and free not in missing:
         raise InvalidParameter("solve", solve_for, f"{rule}, and that one left out")
     if not missing:
-        raise InvalidParameter("rounds", given["rounds"], f"no value: leave out {rule}")
+        others = f"another of {listed([name for name in given if name != 'rounds'])}: it is found"
+        raise InvalidParameter("rounds", given["rounds"], "left out, or " + others)
     needed = next(name for name in missing if name != (free or missing[0]))
-    few = f"a value (only {rule} may be left out, not {len(missing)})"
+    *most, last = missing
+    few = f"a value ({', '.join(most)} and {last} are left out, one can be solved for)"
     raise InvalidParameter(needed, None, few)
-
-
-def in_full(value: float) -> str:
-    """An answer as it is: whole numbers with every digit, others as the decimal that was found.
-
-    >>> in_full(9133405), in_full(0.03215)
-    ('9,133,405', '0.03215')
-    """
-    return f"{int(value):,}" if float(value).is_integer() else repr(float(value))

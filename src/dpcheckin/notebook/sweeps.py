@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.accounting import Brackets, Kind, LowerBound
 from dpcheckin.display import Tabular, axes_for, legend_beside
+from dpcheckin.numerals import written
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +55,8 @@ class Sweep(Tabular):
     def shown(self) -> list[dict[str, str]]:
         return [
             {
-                self.parameter.replace("_", " "): f"{row[self.parameter]:,g}"
-                if row[self.parameter] >= 1
-                else f"{row[self.parameter]:g}",
+                self.parameter.replace("_", " "): written(row[self.parameter]),
                 "ε (certified)": Kind.GUARANTEE.figure(row["epsilon"]),
-                "numerically at least": Kind.LOWER_BOUND.figure(row["epsilon_at_least"]),
             }
             for row in self.records()
         ]

@@ -115,7 +115,7 @@ class OwnWindows(Plan):
                 "windows", f"slot {self.windows.last}", f"slots 0 to {self.slots - 1}"
             )
         if self.slots % self.minibatch:
-            raise InvalidParameter("minibatch", self.minibatch, f"a divisor of {self.slots}")
+            raise InvalidParameter("minibatch", self.minibatch, f"a divisor of {self.slots:,}")
 
     @property
     def population(self) -> int:  # type: ignore[override]

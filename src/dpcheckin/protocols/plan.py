@@ -92,7 +92,7 @@ class Plan(ABC):
         if rounds is None:
             return self.rounds
         if not 0 <= rounds <= self.rounds:
-            raise InvalidParameter("rounds", rounds, f"0 to the plan's {self.rounds}")
+            raise InvalidParameter("rounds", rounds, f"0 to the plan's {self.rounds:,}")
         return rounds
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from dpcheckin import accounting as a
 from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
-from dpcheckin.accounting.parameters import count, open_probability
+from dpcheckin.accounting.parameters import keep_count, open_probability
+from dpcheckin.accounting.rounds import MOST_ROUNDS
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.comparators import local_only_guarantee
 from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RANDOMIZER_OF, RANDOMIZERS
@@ -26,6 +27,10 @@ def pair_named(text: str, local_epsilon: float | None, local_delta: float = 0.0)
     name, _, argument = text.partition(":")
     kind = RANDOMIZER_OF.get(name, name)
     allowed = "any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace"
+    if kind not in (*_MAKERS, "gaussian"):
+        raise InvalidParameter("randomizer", text, allowed)
+    if argument and RANDOMIZERS[kind].argument is None:
+        raise InvalidParameter("randomizer", text, f"{name}, and {argument} as --local-epsilon")
     try:
         number = float(argument) if argument else None
     except ValueError:
@@ -60,7 +65,11 @@ _MAKERS = {
 
 def _gaussian(text: str, sigma: float | None, local_epsilon: float | None) -> LocalPair:
     if sigma is None:
-        raise InvalidParameter("randomizer", text, "gaussian:SIGMA, SIGMA the noise multiplier")
+        raise InvalidParameter(
+            "randomizer",
+            text,
+            "gaussian:SIGMA, SIGMA the noise multiplier (or --noise-multiplier beside it)",
+        )
     if local_epsilon is not None:
         raise InvalidParameter(
             "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
@@ -108,7 +117,8 @@ class RunQuestion:
         if self.protocol not in PROTOCOL_OF:
             raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PROTOCOLS))
         object.__setattr__(self, "protocol", PROTOCOL_OF[self.protocol])
-        count("rounds", self.rounds, 0)
+        keep_count(self, "population")
+        keep_count(self, "rounds", 0, MOST_ROUNDS)
         taken = (*PROTOCOLS[self.protocol].fields, *_ALSO_TAKEN.get(self.protocol, ()))
         for name in _MAY_BE_LEFT_OUT:
             value = getattr(self, name)
@@ -122,9 +132,11 @@ class RunQuestion:
         """What one report gives away."""
         if self.noise_multiplier is None:
             return pair_named(self.randomizer, self.local_epsilon, self.local_delta)
-        if self.randomizer != "any":
+        if self.randomizer not in ("any", "gaussian"):
             raise InvalidParameter(
-                "noise-multiplier", self.noise_multiplier, "left out when --randomizer is given"
+                "noise-multiplier",
+                self.noise_multiplier,
+                f"left out with --randomizer {self.randomizer}",
             )
         return pair_named(f"gaussian:{self.noise_multiplier!r}", self.local_epsilon)
 

@@ -92,7 +92,7 @@ class RandomCheckIns(Plan):
         if self.window is Window.SLIDING and self.slots > self.population:
             raise InvalidParameter("slots", self.slots, f"at most {self.population:,} clients")
         if self.used_slots % self.minibatch:
-            raise InvalidParameter("minibatch", self.minibatch, f"a divisor of {self.used_slots}")
+            raise InvalidParameter("minibatch", self.minibatch, f"a divisor of {self.used_slots:,}")
 
     @property
     def used_slots(self) -> int:

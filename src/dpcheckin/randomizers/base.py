@@ -177,7 +177,7 @@ def check_rows(values: Array, dimension: int | None = None) -> None:
     if getattr(values, "ndim", 0) != 2:
         raise InvalidParameter("values", f"{getattr(values, 'ndim', 0)}-dimensional", "a matrix")
     if dimension is not None and values.shape[1] != dimension:
-        raise InvalidParameter("values", tuple(values.shape), f"rows of dimension {dimension}")
+        raise InvalidParameter("values", tuple(values.shape), f"rows of dimension {dimension:,}")
 
 
 def clip_rows(values: Array, clip: float) -> Array:

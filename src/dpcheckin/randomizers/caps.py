@@ -214,7 +214,7 @@ class _CapRandomizer(SummableRandomizer):
     def _check_dimension(self, dimension: int) -> None:
         if dimension != self.dimension:
             raise InvalidParameter(
-                "dimension", dimension, f"the randomizer's own, {self.dimension}"
+                "dimension", dimension, f"the randomizer's own, {self.dimension:,}"
             )
 
 

@@ -76,7 +76,9 @@ class HadamardResponse(FrequencyRandomizer):
         return (self.order,)
 
     def describe(self) -> str:
-        return f"Hadamard response of {self.symbols} symbols, local epsilon {self.local_epsilon:g}"
+        return (
+            f"Hadamard response of {self.symbols:,} symbols, local epsilon {self.local_epsilon:g}"
+        )
 
     def randomize(self, values: NDArray[np.int64], source: RandomSource) -> Reports:
         rows = self.check_symbols(values) + 1
@@ -163,7 +165,7 @@ class LocalHashing(Randomizer):
         return (self.functions, self.buckets)
 
     def describe(self) -> str:
-        return f"local hashing to {self.buckets} buckets, local epsilon {self.local_epsilon:g}"
+        return f"local hashing to {self.buckets:,} buckets, local epsilon {self.local_epsilon:g}"
 
     def hashed(
         self, values: NDArray[np.uint64], function: NDArray[np.int64] | int

@@ -63,7 +63,7 @@ class DitheredLevels(Randomizer):
         return (DITHERS, self.steps + 1)
 
     def describe(self) -> str:
-        return f"{self.steps + 1} dithered levels, local epsilon {self.local_epsilon:g}"
+        return f"{self.steps + 1:,} dithered levels, local epsilon {self.local_epsilon:g}"
 
     def randomize(self, values: Figures, source: RandomSource) -> NDArray[np.int64]:
         values = np.asarray(values, dtype=np.float64)

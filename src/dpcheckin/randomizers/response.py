@@ -60,7 +60,7 @@ class DaryResponse(FrequencyRandomizer):
         return dary_response(self.local_epsilon, self.symbols)
 
     def describe(self) -> str:
-        return f"{self.symbols}-ary response, local epsilon {self.local_epsilon:g}"
+        return f"{self.symbols:,}-ary response, local epsilon {self.local_epsilon:g}"
 
     def randomize(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
         values = self.check_symbols(values)

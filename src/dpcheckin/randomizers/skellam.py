@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 from dpcheckin.randomizers.base import Randomizer, at_least, positive
 from dpcheckin.randomizers.source import RandomSource
 from dpcheckin.special.bessel import ive
@@ -76,7 +77,7 @@ class SkellamInteger(Randomizer):
             raise InvalidParameter("variance", self.variance, "at most 1e10")
 
     def describe(self) -> str:
-        return f"Skellam, variance {self.variance:g} for integers within ±{self.bound}"
+        return f"Skellam, variance {written(self.variance)} for integers within ±{self.bound:,}"
 
     @property
     def pair(self) -> LocalPair:
@@ -110,7 +111,7 @@ class SkellamInteger(Randomizer):
         if values.dtype.kind not in "iu":
             raise InvalidParameter("values", values.dtype, "integers (see stochastic_round)")
         if values.size and int(np.abs(values).max()) > self.bound:
-            raise InvalidParameter("values", int(np.abs(values).max()), f"within ±{self.bound}")
+            raise InvalidParameter("values", int(np.abs(values).max()), f"within ±{self.bound:,}")
         return np.asarray((values + self.noise(values.size, source)) % self.modulus)
 
     def estimate_sum(self, reports: NDArray[np.int64]) -> float:

@@ -60,7 +60,7 @@ class SubsetSelection(FrequencyRandomizer):
         at_least("symbols", self.symbols, 2)
         at_least("chosen", self.chosen, 1)
         if self.chosen >= self.symbols:
-            raise InvalidParameter("chosen", self.chosen, f"below the {self.symbols} symbols")
+            raise InvalidParameter("chosen", self.chosen, f"below the {self.symbols:,} symbols")
 
     @property
     def own_support(self) -> float:
@@ -91,7 +91,7 @@ class SubsetSelection(FrequencyRandomizer):
 
     def describe(self) -> str:
         return (
-            f"subsets of {self.chosen} of {self.symbols} symbols, "
+            f"subsets of {self.chosen:,} of {self.symbols:,} symbols, "
             f"local epsilon {self.local_epsilon:g}"
         )
 
@@ -202,7 +202,7 @@ class UnaryEncoding(FrequencyRandomizer):
         return True
 
     def describe(self) -> str:
-        return f"unary encoding of {self.symbols} symbols, local epsilon {self.local_epsilon:g}"
+        return f"unary encoding of {self.symbols:,} symbols, local epsilon {self.local_epsilon:g}"
 
     def randomize(self, values: NDArray[np.int64], source: RandomSource) -> Reports:
         values = self.check_symbols(values)

@@ -14,6 +14,7 @@ from typing import Any
 from dpcheckin.accounting import CheckInRound, Kind, SubsampleRound, WindowRound, compose
 from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.numerals import written
 from dpcheckin.protocols.names import PLANNED, protocol_name
 from dpcheckin.protocols.questions import RunQuestion
 from dpcheckin.report.panel import Column, Panel, Row
@@ -94,7 +95,7 @@ def along(
         raise InvalidParameter("values", list(values), "at least one value")
     computed = {}
     for i, v in enumerate(values, 1):
-        on_value(f"{parameter} = {v:g} ({i} of {len(values)})")
+        on_value(f"{parameter} = {written(v)} ({i:,} of {len(values):,})")
         computed[f"{v:g}"] = compare(_changed(setting, parameter, v))
     cells = [{line.key: line.epsilon for line in lines} for lines in computed.values()]
     bounds: dict[str, Line] = {}

@@ -41,15 +41,21 @@ def choose(wanted: Sequence[str]) -> list[Panel]:
     for name in wanted:
         matching = {k: p for k, p in known.items() if k == name or k.startswith(name + "-")}
         if not matching:
-            raise InvalidParameter("name", name, "all or one of " + ", ".join(known))
+            raise InvalidParameter("names", name, "all or some of " + ", ".join(known))
         chosen.update(matching)
     return list(chosen.values())
 
 
 def reproduce(
-    wanted: Sequence[str], out: Path, progress: Progress = lambda what, done, total: None
+    wanted: Sequence[str],
+    out: Path,
+    progress: Progress = lambda what, done, total: None,
+    pictures: bool = True,
 ) -> list[Reproduced]:
-    """Compute and write the wanted panels into ``out``; returns them with their cells."""
+    """Compute and write the wanted panels into ``out``; returns them with their cells.
+
+    Figures do not need pictures: without matplotlib there are none.
+    """
     chosen = choose(wanted)
     out.mkdir(parents=True, exist_ok=True)
     cache = CellCache(out / "cache.json")
@@ -64,18 +70,19 @@ def reproduce(
                 cells[(row.label, column.label)] = cache.compute(panel, row, column)
                 done += 1
         write_csv(panel, cells, out / f"{panel.name}.csv")
-        write_png(panel, cells, out / f"{panel.name}.png")
+        if pictures:
+            write_png(panel, cells, out / f"{panel.name}.png")
         results.append(Reproduced(panel, cells))
     progress("done", total, total)
-    (out / "report.md").write_text(_report(results), encoding="utf-8")
+    (out / "report.md").write_text(_report(results, pictures), encoding="utf-8")
     return results
 
 
-def _report(results: Sequence[Reproduced]) -> str:
+def _report(results: Sequence[Reproduced], pictures: bool) -> str:
     head = (
         f"# Tables and figures of the papers, reproduced (dpcheckin {__version__})\n\n"
         "Black: our guarantee. Green: other guarantees. Blue: lower bounds (nothing below them can "
         "be true). Orange: unproved. Red: claims that are refuted. Both are recomputed as their "
         "papers computed them. See docs/errata.md for why.\n\n"
     )
-    return head + "\n".join(markdown(r.panel, r.cells) for r in results)
+    return head + "\n".join(markdown(r.panel, r.cells, pictures) for r in results)

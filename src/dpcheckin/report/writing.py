@@ -37,7 +37,9 @@ def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
             for row in panel.rows:
                 value = cells[(row.label, column.label)]
                 place = row.label if row.x is None else f"{row.x:.12g}"
-                figures = ["", ""] if value is None else [repr(value), column.kind.figure(value)]
+                figures = ["", ""]
+                if value is not None:
+                    figures = [repr(value), column.kind.figure(value).replace(",", "")]
                 source = column.source or ("printed in the paper" if column.printed else "")
                 out.writerow([column.label, column.kind.value, source, place, *figures])
 
@@ -81,16 +83,15 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def markdown(panel: Panel, cells: Cells) -> str:
-    """Title, picture, table, and what is to be said about it."""
+def markdown(panel: Panel, cells: Cells, picture: bool = True) -> str:
+    """Title, picture if there is one, table, and what is to be said about it."""
     head = [panel.row_title, *(f"{c.label}<br>*{_kind(c)}*" for c in panel.columns)]
     lines = [
         f"## {panel.title}",
         "",
         panel.about,
         "",
-        f"![{panel.title}]({panel.name}.png)",
-        "",
+        *([f"![{panel.title}]({panel.name}.png)", ""] if picture else []),
         "| " + " | ".join(head) + " |",
         "|" + "---|" * len(head),
     ]

@@ -75,7 +75,7 @@ def read_backup(file: Path, kind: str) -> list[dict[str, Any]]:
     except (Malformed, IndexError):
         raise BackupDamaged(f"{file} is no backup, or not a whole one") from None
     if not isinstance(first, dict) or first.get("backup") != kind:
-        raise BackupDamaged(f"{file} is no backup of a {kind}")
+        raise BackupDamaged(f"{file} is no {kind}'s backup")
     if first.get("format") != FORMAT:
         raise BackupDamaged(f"{file} is of format {first.get('format')!r}, known is {FORMAT}")
     return lines[1:]

@@ -265,7 +265,7 @@ class Journal:
         count, last = _head_in(os.pread(self._head, 2 * _HEAD_SLOT, 0), self._head_path)
         if len(self.entries) < count:
             raise JournalDamaged(
-                f"{self.path} holds {len(self.entries)} entries, but {count} were written"
+                f"{self.path} holds {len(self.entries):,} entries, but {count:,} were written"
             )
         if len(self.entries) > count + 1:
             raise JournalDamaged(f"{self._head_path} is behind the journal by more than one entry")

@@ -94,7 +94,7 @@ def _described(plan: PlanDocument) -> Randomizer:
     made = from_description(table)
     size = format_of(made).size
     if plan.dimension != size:
-        raise InvalidParameter("randomizer.dimension", plan.dimension, f"the {size} bytes sent")
+        raise InvalidParameter("randomizer.dimension", plan.dimension, f"the {size:,} bytes sent")
     return made
 
 
@@ -137,7 +137,7 @@ def protocol_of(plan: PlanDocument) -> Plan:
         share["minibatch"],
     )
     if plan.rounds > found.used_slots:
-        raise InvalidParameter("rounds", plan.rounds, f"at most {found.used_slots} slots")
+        raise InvalidParameter("rounds", plan.rounds, f"at most {found.used_slots:,} slots")
     return found
 
 
@@ -148,7 +148,7 @@ def _full_shuffle(plan: PlanDocument, randomizer: Randomizer) -> FullShuffle:
     """
     if plan.minimum_batch < plan.population:
         raise InvalidParameter(
-            "minimum_batch", plan.minimum_batch, f"the population {plan.population} at rate 1"
+            "minimum_batch", plan.minimum_batch, f"the population {plan.population:,} at rate 1"
         )
     return FullShuffle(plan.population, plan.rounds, randomizer, colluding=plan.colluding)
 

@@ -64,7 +64,7 @@ def make_envelope(
     if plan.encoding == OCTETS:
         rows = randomizer.randomize(value, source)
         if len(rows) != 1:
-            raise InvalidParameter("value", f"{len(rows)} rows", "one")
+            raise InvalidParameter("value", f"{len(rows):,} rows", "one")
         payload = octets_payload(format_of(randomizer).encode(rows)[0])
     elif isinstance(randomizer, SkellamVector):
         seed, share = make_shares(randomizer, np.asarray(value, np.float64), source)
@@ -76,7 +76,7 @@ def make_envelope(
         assert isinstance(randomizer, VectorRandomizer)
         row = np.asarray(value, np.float64).reshape(1, -1)
         if row.shape[1] != plan.dimension:
-            raise InvalidParameter("value", row.shape[1], f"{plan.dimension} coordinates")
+            raise InvalidParameter("value", row.shape[1], f"{plan.dimension:,} coordinates")
         payload = vector_payload(randomizer.randomize(row, source)[0])
     return seal(plan, public_key, round_number, model_digest, payload + token, share)
 

@@ -1,19 +1,20 @@
 """Settings files: TOML tables read strictly, for the analyzer and for the client agent.
 
 What is unknown, missing or of the wrong type is an error that names the entry: a misspelt limit
-must not be ignored.
+must not be ignored. A token that others may read is not used, wherever it stands.
 """
 
 from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.files import without_password
+from dpcheckin.service.files import check_secret, without_password
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -53,6 +54,17 @@ class IssuerAccess:
             raise InvalidParameter("issuer.identity", self.identity.hex(), "32 bytes in hex")
 
 
+class MissingEntry(InvalidParameter):
+    """An entry that has to be there is not.
+
+    >>> print(MissingEntry("limits.rate", None, "a float"))
+    limits.rate is missing: expected a float
+    """
+
+    def __str__(self) -> str:
+        return f"{self.name} is missing: expected {self.allowed}"
+
+
 class SettingsFile:
     """Tables of a TOML file, read strictly: what is unknown or of the wrong type is an error.
 
@@ -62,7 +74,7 @@ class SettingsFile:
     """
 
     def __init__(self, path: Path, *, by_folder: bool = False) -> None:
-        self.folder = path.parent
+        self.folder, self._path = path.parent, path
         self._named = ("folder", str(path.parent)) if by_folder else ("config", str(path))
         self._file = f"a folder with {path.name}" if by_folder else "a file"
         try:
@@ -89,7 +101,8 @@ class SettingsFile:
             raise InvalidParameter(table, found, "a table")
         if name not in found:
             if default is ...:
-                raise InvalidParameter(f"{table}.{name}", "missing", f"a {kind.__name__}")
+                alike = "".join(f" (there is {one})" for one in get_close_matches(name, found, 1))
+                raise MissingEntry(f"{table}.{name}", None, f"a {kind.__name__}{alike}")
             return default
         value = found.pop(name)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
@@ -118,17 +131,20 @@ class SettingsFile:
         return None if value is None else self.folder / value
 
     def secret(self, table: str) -> str:
-        """`token`, or the content of `token_file`."""
+        """`token`, or the content of `token_file`, of a file that others may not read."""
         token = self.take(table, "token", str, None)
         file = self.path(table, "token_file", None)
         if (token is None) == (file is None):
             raise InvalidParameter(f"{table}.token", "…", "either token or token_file")
-        if token is None:
+        if token is not None:
+            check_secret(f"{table}.token", self._path, group=True)
+        else:
             assert file is not None
             try:
                 token = file.read_text(encoding="ascii").strip()
             except (OSError, UnicodeDecodeError):
                 raise InvalidParameter(f"{table}.token_file", str(file), "a token file") from None
+            check_secret(f"{table}.token_file", file, group=True)
         return str(token)
 
     def hex(self, table: str, name: str, default: Any = ...) -> bytes | None:

@@ -6,6 +6,7 @@ each of log2(length) levels; who certifies a result charges `accounting.engine.a
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +18,6 @@ _REAL = (5, 3)  # prime factors beside 2 for which there are butterflies
 _COMPLEX = (11, 7, 5, 3)
 
 
-@lru_cache(maxsize=1024)
 def next_fast_len(least: int, real: bool = False) -> int:
     """The smallest number from `least` on whose prime factors all have butterflies of their own.
 
@@ -28,11 +28,18 @@ def next_fast_len(least: int, real: bool = False) -> int:
     >>> next_fast_len(7001, True), next_fast_len(7001)
     (7200, 7040)
     """
-    products = [1]
-    for prime in _REAL if real else _COMPLEX:
-        products = [found for one in products for found in _multiples(one, prime, 2 * least)]
-    # each times the power of two that lifts it to `least`
-    return min(one << max(-(-least // one) - 1, 0).bit_length() for one in products)
+    numbers = _fast_numbers(least.bit_length(), _REAL if real else _COMPLEX)
+    return numbers[bisect_left(numbers, least)]
+
+
+@lru_cache(maxsize=128)
+def _fast_numbers(bits: int, primes: tuple[int, ...]) -> list[int]:
+    """All numbers up to 2^bits with no other prime factors than 2 and these, in order."""
+    most = 1 << bits
+    found = [1]
+    for prime in (2, *primes):
+        found = [power for one in found for power in _multiples(one, prime, most)]
+    return sorted(found)
 
 
 def _multiples(one: int, prime: int, most: int) -> list[int]:

@@ -8,6 +8,7 @@ at θ its logarithm is a sum of two parts of one sign.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,9 @@ from dpcheckin.special.tails import FALL, NODES, WEIGHTS
 
 _MANY = 512  # heights from which on a polynomial through some of them is quicker
 _ROWS = 512
+_FURTHEST, _FLAT = 8.5, 64
+"""Normal deviations that uniform doubles can have, and the dimension from which on one short series
+serves them all: heights are nearly normal there."""
 _POLE = math.pi / 2 - 1e-9  # from here on a height is 1
 
 
@@ -117,6 +121,15 @@ def _angles(logs: Floats, deviations: Floats, dimension: int) -> Floats:
 def _interpolated(deviations: Floats, dimension: int) -> Floats:
     """The same through a Chebyshev series in the normal deviations, long enough for round-off."""
     low, high = float(deviations.min()), float(deviations.max())
+    if dimension >= _FLAT and low >= 0.0 and high <= _FURTHEST:
+        low, high = 0.0, _FURTHEST
+    series, middle, half = _series(low, high, dimension)
+    return np.asarray(np.polynomial.chebyshev.chebval((deviations - middle) / half, series))
+
+
+@lru_cache(maxsize=16)
+def _series(low: float, high: float, dimension: int) -> tuple[Floats, float, float]:
+    """Coefficients over an interval of deviations, its middle, and half its length."""
     middle, half = 0.5 * (low + high), max(0.5 * (high - low), 1e-300)
     for degree in (24, 48, 96, 192):
         nodes = math.pi * (np.arange(degree) + 0.5) / degree
@@ -126,4 +139,5 @@ def _interpolated(deviations: Floats, dimension: int) -> Floats:
         if float(np.abs(series[-4:]).max()) <= 1e-15:
             break
     series[0] /= 2
-    return np.asarray(np.polynomial.chebyshev.chebval((deviations - middle) / half, series))
+    large = np.flatnonzero(np.abs(series) > 1e-17)  # the rest would only cost time
+    return series[: int(large[-1]) + 1 if large.size else 1], middle, half

@@ -21,7 +21,7 @@ from dpcheckin.randomizers import Randomizer, TreeResponse
 from dpcheckin.randomizers.base import at_least
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.histogram import ShareLaw
-from dpcheckin.survey.numbers import check_bounds, unit_numbers
+from dpcheckin.survey.numbers import beyond, check_bounds, unit_numbers
 from dpcheckin.survey.query import Query, Values
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
@@ -63,6 +63,9 @@ class Distribution(Query):
     def encode(self, values: Any) -> Values:
         places = unit_numbers(values, self.low, self.high)
         return np.minimum((places * self.bins).astype(np.int64), self.bins - 1)
+
+    def clipped(self, values: Any) -> tuple[int, str]:
+        return beyond(values, self.low, self.high)
 
     def mechanisms(self) -> Sequence[str]:
         trees = [f"tree:{b}" for b in _BRANCHING if b * b <= 2 * self.bins]
@@ -153,6 +156,7 @@ class Quantiles(Distribution):
     """
 
     kind = "quantiles"
+    figure_unit = "of the numbers' unit"
     probabilities: tuple[float, ...] = (0.25, 0.5, 0.75)
 
     def __post_init__(self) -> None:

@@ -21,7 +21,7 @@ from dpcheckin.randomizers import (
     UnaryEncoding,
 )
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, numbers_of, plain_values
+from dpcheckin.survey.query import Query, Values, no_value, numbers_of, plain_values
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Figures, Sample, score_interval
 
@@ -71,10 +71,9 @@ class Histogram(Query):
         if isinstance(self.categories, int):
             return _symbols(given, self.size)
         index = {name: i for i, name in enumerate(self.categories)}
-        try:
-            return np.array([index[str(value)] for value in given], dtype=np.int64)
-        except KeyError as unknown:
-            raise InvalidParameter("values", unknown.args[0], "one of the categories") from None
+        found = np.array([index.get(str(value), -1) for value in given], dtype=np.int64)
+        _check_all(given, found >= 0, "one of the categories")
+        return found
 
     def mechanisms(self) -> Sequence[str]:
         subsets = [f"subset:{w}" for w in _SUBSETS if w <= self.size // 2]
@@ -143,10 +142,9 @@ class Count(Histogram):
         if given.dtype.kind in "OUS":
             words = [str(value).strip().lower() for value in given]
             known = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-            strange = next((word for word in words if word not in known), None)
-            if strange is not None:
-                raise InvalidParameter("values", strange, "0 or 1, true or false, yes or no")
-            return np.array([known[word] for word in words], dtype=np.int64)
+            found = np.array([known.get(word, -1) for word in words], dtype=np.int64)
+            _check_all(given, found >= 0, "0 or 1, true or false, yes or no")
+            return found
         return _symbols(given, 2)
 
     def mechanisms(self) -> Sequence[str]:
@@ -208,21 +206,24 @@ def _fourth(p: float) -> float:
     return p * (1 - p) * (1 - 6 * p * (1 - p))
 
 
+def _check_all(given: Values, good: NDArray[np.bool_], allowed: str) -> None:
+    """Refuse the first value that is no good."""
+    if not good.all():
+        place = int(np.argmin(good))
+        raise no_value(given[place], place, allowed)
+
+
 def _symbols(given: Values, size: int) -> Values:
     if given.dtype.kind in "OUS":
         given = numbers_of(given)
     if given.dtype.kind == "b":
         given = given.astype(np.int64)
     if given.dtype.kind == "f":
-        broken = given[~(np.isfinite(given) & (given == np.floor(given)))]
-        if broken.size:
-            raise InvalidParameter("values", float(broken[0]), "whole numbers")
+        _check_all(given, np.isfinite(given) & (given == np.floor(given)), "whole numbers")
         given = given.astype(np.int64)
     if given.dtype.kind not in "iu":
         raise InvalidParameter("values", str(given.dtype), "whole numbers")
-    if given.size and (given.min() < 0 or given.max() >= size):
-        bad = given[(given < 0) | (given >= size)][0]
-        raise InvalidParameter("values", int(bad), f"from 0 to {size - 1}")
+    _check_all(given, (given >= 0) & (given < size), f"from 0 to {size - 1}")
     return given.astype(np.int64)
 
 

@@ -33,6 +33,21 @@ def unit_numbers(values: Any, low: float, high: float) -> Values:
     return np.clip((numbers - low) / (high - low), 0.0, 1.0)
 
 
+def beyond(values: Any, low: float, high: float) -> tuple[int, str]:
+    """How many numbers lie beyond the bounds, and the words for it.
+
+    >>> beyond([1, 5, 12], 0, 10)
+    (1, 'beyond 0 … 10')
+
+    Args:
+        values: one number a client.
+        low: the smallest within.
+        high: the largest within.
+    """
+    numbers = numbers_of(plain_values(values))
+    return int(((numbers < low) | (numbers > high)).sum()), f"beyond {low:g} … {high:g}"
+
+
 def check_bounds(low: object, high: object) -> None:
     """Refuse bounds that are none."""
     fine = all(isinstance(one, int | float) and math.isfinite(one) for one in (low, high))
@@ -62,6 +77,9 @@ class Mean(Query):
 
     def encode(self, values: Any) -> Values:
         return unit_numbers(values, self.low, self.high)
+
+    def clipped(self, values: Any) -> tuple[int, str]:
+        return beyond(values, self.low, self.high)
 
     def mechanisms(self) -> Sequence[str]:
         return [f"levels:{steps}" for steps in _STEPS]

@@ -35,7 +35,9 @@ class Query(ABC):
 
     kind: ClassVar[str]
     unit: ClassVar[str] = "people"
-    """What the error is counted in."""
+    """What the error that is planned for is counted in."""
+    figure_unit: ClassVar[str | None] = None
+    """What the figures themselves are counted in, where that is something else."""
     stages: int = 1
     """Rounds that ask different things; a survey has a multiple of them."""
 
@@ -78,6 +80,14 @@ class Query(ABC):
         Args:
             values: one a client: a list, a NumPy array or a pandas Series.
         """
+
+    def clipped(self, values: Any) -> tuple[int, str]:
+        """How many values `encode` moves to a bound, and what is beyond it; then so is the truth.
+
+        Args:
+            values: one a client, raw.
+        """
+        return 0, ""
 
     @abstractmethod
     def mechanisms(self) -> Sequence[str]:
@@ -260,9 +270,22 @@ def numbers_of(given: Values) -> NDArray[np.float64]:
     strange = np.flatnonzero(~np.isfinite(numbers.ravel()))
     if strange.size:
         place = int(strange[0])
-        found = f"{given.ravel()[place]} (value {place + 1:,})"
-        raise InvalidParameter("values", found, "finite numbers")
+        raise no_value(given.ravel()[place], place, "finite numbers")
     return numbers
+
+
+def no_value(value: Any, place: int, allowed: str) -> InvalidParameter:
+    """The complaint about one of many values, which says which one it is.
+
+    >>> print(no_value("blue", 2, "one of the categories"))
+    values = 'blue (value 3)' is not allowed: expected one of the categories
+
+    Args:
+        value: as it was given.
+        place: counted from 0.
+        allowed: what is expected.
+    """
+    return InvalidParameter("values", f"{value} (value {place + 1:,})", allowed)
 
 
 def _number(value: Any) -> float:

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.display import legend_beside
 from dpcheckin.document import Document, Table, versions
+from dpcheckin.numerals import written
 from dpcheckin.survey.estimates import Estimate, Figures
 from dpcheckin.survey.influence import COLLUDING_CLIENTS
 from dpcheckin.survey.planning import SurveyPlan
@@ -39,9 +41,12 @@ def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
     inside = estimate.contains(truth)
     return {
         "plan": plan.as_document(),
+        "unit": outcome.survey.query.figure_unit or outcome.survey.query.unit,
         "seed": outcome.seed,
         "estimate": estimate.as_document(),
         "truth": truth.tolist(),
+        "clipped": outcome.clipped,
+        "notice": outcome.notice,
         "root_mean_squared_error": float(np.sqrt(np.mean(errors**2))) if len(errors) else None,
         "largest_error": float(np.abs(errors).max()) if len(errors) else None,
         "intervals_with_truth": int(inside.sum()),
@@ -79,7 +84,8 @@ def write_report(folder: Path, plan: SurveyPlan, outcome: Outcome) -> dict[str, 
     (folder / "estimate.json").write_text(json.dumps(facts, indent=1) + "\n")
     write_csv(folder / "estimate.csv", outcome.estimate, outcome.truth)
     write_picture(folder / "estimate.png", outcome.survey, outcome.estimate, outcome.truth)
-    _document(folder / "estimate.png", facts).write(folder / "report.html")
+    answer = answer_table(outcome.estimate, outcome.truth)
+    _document(folder / "estimate.png", facts, answer).write(folder / "report.html")
     return facts
 
 
@@ -147,9 +153,13 @@ def _plot_distribution(axes: Any, e: Estimate, truth: Figures | None) -> None:
     axes.set_ylabel("share of the population")
 
 
+def _largest(e: Estimate) -> NDArray[np.intp]:
+    return np.argsort(-e.values, kind="stable")[:MOST_BARS]
+
+
 def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
     """The largest figures as bars; more than fit on a page would be a carpet."""
-    shown = np.argsort(-e.values, kind="stable")[:MOST_BARS]
+    shown = _largest(e)
     places = np.arange(len(shown))
     values = e.values[shown]
     reach = np.maximum([values - e.lower[shown], e.upper[shown] - values], 0.0)
@@ -163,13 +173,35 @@ def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
     names = [e.names[i] for i in shown]
     axes.set_xticks(places, names, rotation=60 if len(names) > 8 else 0, fontsize=7)
     if len(shown) < len(e.names):
-        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names)}")
+        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names):,}")
 
 
-def _document(picture: Path, facts: dict[str, Any]) -> Document:
+def answer_table(e: Estimate, truth: Figures | None = None) -> Table:
+    """The answer in figures: every one, or the largest that the picture shows.
+
+    Args:
+        e: figures and intervals.
+        truth: the figures without noise, which only a simulation knows.
+    """
+    shown = _largest(e) if len(e.names) > MOST_BARS else np.arange(len(e.names))
+    rows = [
+        (
+            e.names[i],
+            written(e.values[i], 5),
+            f"{written(e.lower[i], 5)} … {written(e.upper[i], 5)}",
+            *(() if truth is None else (written(truth[i], 5),)),
+        )
+        for i in shown
+    ]
+    title = "Answer" if len(rows) == len(e.names) else f"Answer, the {len(rows)} largest"
+    heads = ("", "estimate", f"{e.confidence:.0%} interval", *(() if truth is None else ("truth",)))
+    return Table(title, rows, heads)
+
+
+def _document(picture: Path, facts: dict[str, Any], answer: Table) -> Document:
     plan, estimate = facts["plan"], facts["estimate"]
     error = facts["root_mean_squared_error"]
-    inside = f"{facts['intervals_with_truth']} of {len(estimate['names'])}"
+    inside = f"{facts['intervals_with_truth']:,} of {len(estimate['names']):,}"
     rows = {
         "question": plan["query"]["kind"],
         "randomizer": plan["randomizer"],
@@ -177,10 +209,12 @@ def _document(picture: Path, facts: dict[str, Any]) -> Document:
         "reports dropped": f"{estimate['dropped']:,}",
         "bytes of a report": f"{plan['report_bytes']:,}",
         "predicted root mean squared error": f"{rounded_up(plan['error'])} {plan['unit']}",
-        "root mean squared error": "–" if error is None else f"{rounded_up(error)} {plan['unit']}",
+        "root mean squared error": "–" if error is None else f"{rounded_up(error)} {facts['unit']}",
         "intervals that contain the truth": inside,
         "seed": facts["seed"],
     }
+    if facts["clipped"]:
+        rows["values"] = facts["notice"]
     figures = {
         "ε, certified": f"≤ {rounded_up(plan['epsilon'])}",
         "δ": f"{plan['delta']:g}",
@@ -190,16 +224,16 @@ def _document(picture: Path, facts: dict[str, Any]) -> Document:
         "confidence": f"{100 * estimate['confidence']:g}%",
     }
     if facts["largest_error"] is not None:
-        figures["largest error"] = rounded_up(facts["largest_error"])
+        figures["largest error"] = f"{rounded_up(facts['largest_error'])} {facts['unit']}"
     title = f"{plan['query']['kind'].capitalize()} of {plan['population']:,} clients"
-    return document(
-        picture, plan["statement"], rows, facts["influence"], title, "simulated", figures
-    )
+    statement, moved = plan["statement"], facts["influence"]
+    return document(picture, statement, answer, rows, moved, title, "simulated", figures)
 
 
 def document(
     picture: Path,
     statement: str,
+    answer: Table,
     rows: Mapping[str, object],
     influence: Mapping[str, float],
     title: str,
@@ -211,6 +245,7 @@ def document(
     Args:
         picture: a PNG file, which is embedded.
         statement: what is guaranteed.
+        answer: what was found, see `answer_table`.
         rows: of the table under the picture.
         influence: the most that so many colluding clients can move a figure by.
         title: the headline.
@@ -218,7 +253,10 @@ def document(
         figures: names and values shown large.
     """
     moved = [
-        (f"{count} colluding client{'' if count == '1' else 's'}", f"at most {rounded_up(bound)}")
+        (
+            f"{int(count):,} colluding client{'' if count == '1' else 's'}",
+            f"at most {rounded_up(bound)}",
+        )
         for count, bound in influence.items()
     ]
     return Document(
@@ -229,8 +267,9 @@ def document(
         figures=figures,
         pictures={picture: "Estimate with intervals"},
         tables=(
+            answer,
             Table("The run", list(rows.items())),
             Table(f"How far {_LIARS} can move any figure", moved),
-            versions("numpy"),
+            versions(),
         ),
     )

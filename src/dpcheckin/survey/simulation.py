@@ -38,14 +38,18 @@ class Outcome(Tabular):
     Args:
         survey: that was played.
         estimate: from the reports of all rounds.
-        truth: the figures without noise.
+        truth: the figures without noise, of values that were clipped as clients clip them.
         seed: of every draw.
+        clipped: how many values were, if any.
+        beyond: what they are beyond, in words.
     """
 
     survey: Survey
     estimate: Estimate
     truth: Figures
     seed: int
+    clipped: int = 0
+    beyond: str = ""
 
     def records(self) -> list[dict[str, Any]]:
         """One row for every figure: its estimate, interval and truth."""
@@ -60,7 +64,16 @@ class Outcome(Tabular):
     @property
     def caption(self) -> str:
         sort = "simultaneous " if self.estimate.simultaneous else ""
-        return f"{self.survey.query.kind}, {sort}intervals at {self.estimate.confidence:g}"
+        moved = f"; {self.notice}" if self.clipped else ""
+        return f"{self.survey.query.kind}, {sort}intervals at {self.estimate.confidence:g}{moved}"
+
+    @property
+    def notice(self) -> str:
+        """That the truth is not that of the values as they were given; empty where it is."""
+        if not self.clipped:
+            return ""
+        of = f"{self.clipped:,} of {self.survey.population:,} values"
+        return f"{of} are {self.beyond}: estimate and truth are of clipped values"
 
 
 def one_round(survey: Survey, values: Values, seed: int, index: int) -> Reports:
@@ -104,7 +117,9 @@ def simulate(
     """
     encoded = survey.query.encode(values)
     if len(encoded) != survey.population:
-        raise InvalidParameter("population", survey.population, f"the {len(encoded)} values given")
+        raise InvalidParameter(
+            "population", survey.population, f"the {len(encoded):,} values given"
+        )
     store = _Rounds(folder, survey, encoded, seed)
     rounds = []
     for index in range(survey.rounds):
@@ -115,7 +130,8 @@ def simulate(
         on_progress(index, len(reports), len(reports))
         rounds.append(reports)
     estimate = survey.estimate(rounds, confidence, simultaneous)
-    return Outcome(survey, estimate, survey.query.truth_of(encoded, estimate), seed)
+    truth = survey.query.truth_of(encoded, estimate)
+    return Outcome(survey, estimate, truth, seed, *survey.query.clipped(values))
 
 
 def _played(

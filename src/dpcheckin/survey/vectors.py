@@ -42,11 +42,18 @@ class VectorMean(Query):
         positive("clip", self.clip)
 
     def encode(self, values: Any) -> Values:
+        return np.asarray(clip_rows(self._rows(values), self.clip))
+
+    def clipped(self, values: Any) -> tuple[int, str]:
+        lengths = np.linalg.norm(self._rows(values), axis=1)
+        return int((lengths > self.clip * (1 + 1e-9)).sum()), f"longer than {self.clip:g}"
+
+    def _rows(self, values: Any) -> NDArray[np.float64]:
         given = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
         rows = numbers_of(given)
         if rows.ndim != 2 or rows.shape[1] != self.dimension:
             raise InvalidParameter("values", rows.shape, f"rows of {self.dimension} numbers")
-        return np.asarray(clip_rows(rows, self.clip))
+        return rows
 
     def mechanisms(self) -> Sequence[str]:
         return ["privunit", "hemisphere"]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.survey.query import no_value
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,12 @@ class Alphabet:
         """The number of each string."""
         codes = {character: i + 1 for i, character in enumerate(self.characters)}
         found = []
-        for text in texts:
+        for client, text in enumerate(texts):
             number = 0
             for place in range(self.length):
                 character = str(text)[place : place + 1]
                 if character and character not in codes:
-                    raise InvalidParameter("values", str(text), f"characters of {self.characters}")
+                    raise no_value(text, client, f"characters of {self.characters}")
                 number = number << self.width | codes.get(character, 0)
             found.append(number << (self.bits - self.length * self.width))
         return np.array(found, dtype=np.uint64)

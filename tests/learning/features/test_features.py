@@ -17,6 +17,7 @@ from dpcheckin.learning.features.extraction import FeatureRecipe, featured
 from dpcheckin.learning.features.reduction import (
     principal_components,
     random_projection,
+    telling_components,
     whitened,
 )
 from dpcheckin.learning.features.scattering import _modulus, scattering
@@ -103,6 +104,27 @@ def test_principal_components_are_those_of_the_covariance() -> None:
     assert torch.allclose(lengths, torch.ones(500))
     with pytest.raises(InvalidParameter, match="components"):
         principal_components(torch.tensor(rows), 7)
+
+
+def test_telling_components_are_those_in_which_things_differ_and_their_images_do_not() -> None:
+    """Two numbers tell things apart; the others vary as much, but within a thing."""
+    chance = torch.Generator().manual_seed(1)
+    things, together = 400, 3
+    meant = torch.zeros(things, 1, 6)
+    meant[..., 2], meant[..., 4] = 2 * torch.randn(2, things, 1, generator=chance)
+    deviations = torch.tensor([2.0, 3.0, 0.1, 2.0, 0.2, 2.0])
+    rows = meant + deviations * torch.randn(things, together, 6, generator=chance)
+    found = telling_components(rows.flatten(0, 1), together, 2)
+    share = found.axes.square() / found.axes.square().sum(dim=0)
+    assert float(share[[2, 4]].sum(dim=0).min()) > 0.99
+    reached = (rows.flatten(0, 1) - found.centre) @ found.axes
+    assert torch.allclose(reached.square().mean(dim=0).sqrt(), found.deviations, rtol=1e-3)
+    assert torch.equal(
+        found.axes, telling_components(rows.flatten(0, 1), together, 2).axes
+    )  # nothing but the rows decides
+    for count, size in ((7, 3), (2, 1)):
+        with pytest.raises(InvalidParameter, match="components"):
+            telling_components(rows.flatten(0, 1), size, count)
 
 
 def test_random_projections_keep_lengths_on_average() -> None:

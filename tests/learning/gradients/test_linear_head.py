@@ -60,14 +60,14 @@ def test_it_serves_linear_heads_under_cross_entropy_only() -> None:
 
 
 def test_chunks_of_a_head_hold_the_cohort_once_whatever_its_order() -> None:
-    inputs, targets = torch.randn(5000, 6), torch.randint(0, 4, (5000,))
-    work = ClientWork(
-        nn.Linear(6, 4), cross_entropy, OneRecordEach(inputs, targets), Gaussian(1.0, 0.5)
-    )
     cohort = torch.randperm(5000)[:4500].numpy()
-    chunks = work.chunks(cohort, (1, 2))
-    found = [client for chunk in chunks for client in chunk.clients]
-    assert sorted(cohort.tolist()) == found and len({chunk.seed for chunk in chunks}) == 3
+    for width, count in ((6, 1), (600, 3)):  # small records come in larger chunks
+        fleet = OneRecordEach(torch.zeros(5000, width), torch.randint(0, 4, (5000,)))
+        work = ClientWork(nn.Linear(width, 4), cross_entropy, fleet, Gaussian(1.0, 0.5))
+        chunks = work.chunks(cohort, (1, 2))
+        found = [client for chunk in chunks for client in chunk.clients]
+        assert sorted(cohort.tolist()) == found
+        assert len({chunk.seed for chunk in chunks}) == len(chunks) == count
 
 
 def test_the_noise_of_a_sum_of_gaussian_reports_is_that_of_all_of_them() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from multiprocessing import active_children
 
 import pytest
 import typer
@@ -161,6 +162,25 @@ def test_a_dead_worker_process_is_told(small, tmp_path, monkeypatch):
     monkeypatch.setattr("dpcheckin.learning.sweeps.runners.play_cell", _die)
     with pytest.raises(DpCheckinError, match="run the same command again"):
         run_sweep(small(), tmp_path, InProcesses(1))
+
+
+def test_whoever_gives_up_waits_for_no_run(small, tmp_path, monkeypatch):
+    """Ctrl-C: the workers' runs would take a minute more, and are left where they are."""
+    monkeypatch.setattr("dpcheckin.learning.sweeps.runners.play_cell", _first_quickly)
+    playing = InProcesses(2).play(small().cells(), tmp_path)
+    next(playing)
+    began = time.monotonic()
+    playing.close()  # what an interrupt in the loop comes to
+    assert time.monotonic() - began < 30
+    assert not active_children()
+
+
+def _first_quickly(cell, folder):
+    try:
+        (folder / "first").touch(exist_ok=False)
+    except FileExistsError:
+        time.sleep(60)
+    return {"key": cell.key}
 
 
 def _die(cell, folder):

@@ -12,8 +12,9 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.core import PlanChanged, Status
-from dpcheckin.service.analyzer.daemon import LEDGER
+from dpcheckin.service.analyzer.daemon import LEDGER, Analyzer, Schedule
 from dpcheckin.service.analyzer.shuffler_client import TruncatedBatch
+from dpcheckin.service.analyzer.total import Budget, BudgetSpent, TotalLedger
 from dpcheckin.service.journal import Journal
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.envelope import sizes
@@ -95,6 +96,42 @@ def test_the_budget_stops_the_run_before_the_round_that_would_pass_it(tmp_path: 
     assert len(world.charges()) == allowed == len(world.shuffler.rounds)
     assert world.run() == reason  # and starting it again changes nothing
     assert len(world.shuffler.rounds) == allowed
+
+
+def test_a_budget_that_pays_for_no_round_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
+    one = Price(plan(rounds=12, epsilon_budget=4.0)).spent(1).epsilon
+    small = World(tmp_path, plan(rounds=12, epsilon_budget=0.9 * one), {})
+    with pytest.raises(BudgetSpent, match=r"the first round .* \(epsilon_budget\)"):
+        small.analyzer()
+    assert state.load(tmp_path) is None and not (tmp_path / LEDGER).exists()
+    # so that the same folder takes the plan when its budget is mended
+    enough = World(tmp_path, plan(rounds=12, epsilon_budget=1.1 * one), {})
+    assert enough.run().startswith("one more round")
+    assert len(enough.charges()) >= 1
+
+
+def test_a_plan_that_others_have_left_nothing_for_is_refused_too(tmp_path: Path) -> None:
+    world = World(tmp_path / "one", plan(rounds=1, epsilon_budget=4.0), {})
+    one = Price(world.document).spent(1).epsilon
+    budget = Budget(tmp_path / "all", 1.5 * one, 1e-3)
+
+    def made(folder: str, **changes: Any) -> Analyzer:
+        document = plan(rounds=1, epsilon_budget=4.0, **changes)
+        task, stop = Adding(), threading.Event()
+        return Analyzer(
+            tmp_path / folder, document, world.identity, task, world.shuffler,  # type: ignore[arg-type]
+            Schedule(now=world._now), stop, budget=budget,
+        )  # fmt: skip
+
+    first = made("one")
+    assert first.run().startswith("all 1 rounds")
+    first.close()
+    with pytest.raises(BudgetSpent, match="over all plans"):
+        made("two", nonce="11" * 16)
+    assert state.load(tmp_path / "two") is None
+    TotalLedger(budget).close()  # and the common file was given back
 
 
 def test_keys_rotate_and_old_ones_are_destroyed(tmp_path: Path) -> None:

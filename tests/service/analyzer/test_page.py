@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -112,6 +113,31 @@ def test_health_tells_when_the_conductor_is_gone(board: Board) -> None:
             return (await http.get("/healthz")).status_code
 
     assert asyncio.run(ask()) == 503
+
+
+def test_health_status_and_metrics_tell_whom_the_analyzer_cannot_reach(tmp_path: Path) -> None:
+    shuffler = SimpleNamespace(party="shuffler", away=None)
+    price = Price(plan(rounds=3, epsilon_budget=50.0))
+    made = Board(price, [shuffler, SimpleNamespace(party="issuer", away=None)])
+    with Ledger(tmp_path / "ledger", price) as ledger:
+        made.show(core.begin(price.document, Still()), ledger)
+
+    async def ask(path: str) -> tuple[int, str]:
+        through = httpx.ASGITransport(page_app(made, lambda: True))
+        async with httpx.AsyncClient(transport=through, base_url="http://page") as http:
+            answer = await http.get(path)
+            return answer.status_code, answer.text
+
+    assert asyncio.run(ask("/healthz")) == (200, "ok\n")
+    assert 'analyzer_reached{party="shuffler"} 1\n' in made.prometheus()
+    shuffler.away = "ConnectError"
+    assert asyncio.run(ask("/healthz")) == (503, "shuffler not reached\n")
+    assert '"away":{"shuffler":"ConnectError"}' in asyncio.run(ask("/status.json"))[1]
+    assert 'analyzer_reached{party="shuffler"} 0\n' in made.prometheus()
+    assert 'analyzer_reached{party="issuer"} 1\n' in made.prometheus()
+    made.finish("stopped")  # nobody is asked any more
+    assert asyncio.run(ask("/healthz")) == (200, "ok\n")
+    assert made.snapshot()["away"] == {}
 
 
 @pytest.fixture(scope="module")

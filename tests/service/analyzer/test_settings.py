@@ -33,6 +33,7 @@ rotate_every = 3
 
 
 def test_settings_make_a_plan(tmp_path: Path) -> None:
+    (tmp_path / "analyzer.toml").touch(mode=0o600)
     (tmp_path / "analyzer.toml").write_text(SETTINGS)
     found = read_settings(tmp_path)
     document = found.plan_document(20)
@@ -55,6 +56,7 @@ def test_settings_make_a_plan(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_in_the_settings_are_named(tmp_path: Path, old: str, new: str, named: str) -> None:
+    (tmp_path / "analyzer.toml").touch(mode=0o600)
     (tmp_path / "analyzer.toml").write_text(SETTINGS.replace(old, new))
     with pytest.raises(InvalidParameter, match=named):
         read_settings(tmp_path).plan_document(20)

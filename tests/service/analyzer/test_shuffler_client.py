@@ -1,5 +1,6 @@
 """The line to the shuffler: requests, waiting, refusals, and streams of records."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.shuffler_client import (
     LARGEST_ANSWER,
+    RefusedBy,
     ShufflerClient,
     Stopped,
     TruncatedBatch,
@@ -113,6 +115,60 @@ def test_it_waits_for_a_busy_or_absent_shuffler_and_takes_no_for_an_answer() -> 
     assert refusal.value.problem is Problem.CONFLICT
     assert one.failures == 4
     assert not answers
+
+
+def test_a_lost_shuffler_is_logged_once_and_so_is_its_return(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answers: list[Any] = [httpx.ConnectError("refused"), problem(Problem.BUSY)]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        found = answers.pop(0) if answers else httpx.Response(200, content=b"{}")
+        if isinstance(found, Exception):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    one = line(answer)
+    seen = []
+
+    def wait(seconds: float | None = None) -> bool:
+        seen.append(one.away)
+        return False
+
+    one._stop.wait = wait  # type: ignore[method-assign]
+    with caplog.at_level(logging.INFO, "dpcheckin.analyzer"):
+        one.put_plan(b"plan")
+        one.put_plan(b"plan")
+        assert (seen, one.away) == (["ConnectError", "busy"], None)
+        answers.append(httpx.ReadError("reset"))
+        with pytest.raises(TruncatedBatch), one.batch(0):
+            pass
+        assert one.away == "ReadError"
+        answers.append(problem(Problem.CONFLICT))
+        with pytest.raises(Refusal):
+            one.put_plan(b"plan")
+    assert caplog.messages == [
+        "shuffler not reached, trying again: ConnectError",
+        "shuffler reached again",
+        "shuffler not reached, trying again: ReadError",
+        "shuffler reached again",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("which", "hint"),
+    [
+        (Problem.UNAUTHORIZED, r"the shuffler answers unauthorized: .* \[shuffler\] token_file"),
+        (Problem.UNKNOWN_ANALYZER, "analyzer_identity"),
+        (Problem.MALFORMED, "`dpcheckin analyzer identity`"),
+        (Problem.ROUND_OPEN, "another plan has to finish"),
+        (Problem.CONFLICT, "another analyzer is at work there.*a new plan in a new folder"),
+        (Problem.TOO_LARGE, r"too-large: [^(]*$"),
+    ],
+)
+def test_a_refusal_says_who_refused_and_where_to_look(which: Problem, hint: str) -> None:
+    with pytest.raises(RefusedBy, match=hint):
+        line(lambda request: problem(which)).put_plan(b"plan")
 
 
 def test_it_stops_waiting_when_it_is_told_to() -> None:

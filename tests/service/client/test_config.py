@@ -28,6 +28,7 @@ file = "records.npz"
 
 
 def written(folder: Path, text: str) -> Path:
+    (folder / "client.token").touch(mode=0o600)
     (folder / "client.token").write_text("secret\n")
     file = folder / "client.toml"
     file.write_text(text.replace("{identity}", "ab" * 32))
@@ -98,3 +99,28 @@ def test_a_mistake_in_the_owners_file_is_named(
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match="config"):
         read_config(tmp_path / "none.toml")
+
+
+def test_a_misspelt_limit_is_named_beside_the_one_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter) as missing:
+        read_config(written(tmp_path, GOOD.replace("rate = 0.3", "raet = 0.3")))
+    assert str(missing.value) == "limits.rate is missing: expected a float (there is raet)"
+    with pytest.raises(InvalidParameter) as missing:
+        read_config(written(tmp_path, GOOD.replace("rate = 0.3\n", "")))
+    assert str(missing.value) == "limits.rate is missing: expected a float"
+
+
+@pytest.mark.parametrize("bits", [0o644, 0o604, 0o602])
+def test_a_token_that_others_may_read_is_refused_wherever_it_stands(
+    tmp_path: Path, bits: int
+) -> None:
+    file = written(tmp_path, GOOD)
+    (tmp_path / "client.token").chmod(bits)
+    with pytest.raises(InvalidParameter, match=r"^shuffler\.token_file = .*chmod 600"):
+        read_config(file)
+    file = written(tmp_path, GOOD.replace('token_file = "client.token"', 'token = "secret"'))
+    file.chmod(bits)
+    with pytest.raises(InvalidParameter, match=r"^shuffler\.token = .*client\.toml.*chmod 600"):
+        read_config(file)
+    file.chmod(0o600)
+    assert read_config(file)[0].token == "secret"

@@ -312,6 +312,14 @@ def test_what_nobody_signed_is_not_believed_and_ends_nothing(
     assert scene.counts.rounds == len(scene.script.sent) == 1
 
 
+def test_who_never_heard_of_its_analyzer_is_pointed_at_its_own_file(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    other = public_identity(identity_from_seed(bytes(32)))
+    scene.config = dataclasses.replace(scene.config, identity=other)
+    with pytest.raises(NotBelieved, match=r"signature of this plan .*analyzer\.identity"):
+        scene.play(lambda made: made.run())
+
+
 def test_a_round_that_is_shown_again_later_ends_nothing(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 0.5, TAILS, 0.5, TAILS)
 

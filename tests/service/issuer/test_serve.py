@@ -137,7 +137,8 @@ def test_folders_clients_and_keys_on_the_command_line(tmp_path: Path, cli: Cli) 
     assert f"identity: {identity}" in said
     assert (tmp_path / "issuer").stat().st_mode & 0o077 == 0
     out = tmp_path / "clients.jsonl"
-    assert cli("issuer", "enroll", "-f", place, "--count", "2", "--out", str(out)).code == 0
+    made = cli("issuer", "enroll", "-f", place, "--count", "2", "--out", str(out))
+    assert (made.code, made.out) == (0, f"{out}: 2 clients\n")
     clients = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(clients) == 2
     assert cli("issuer", "enroll", "-f", place, "--out", str(out)).code == 2

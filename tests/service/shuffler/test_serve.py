@@ -128,7 +128,8 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, kept_logs: None) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(InvalidParameter, match=f"port = {port}.*free on 127.0.0.1"):
-            server.serve(Settings(tmp_path, port=port, dev=True))
+            server.serve(Settings(tmp_path / "new", port=port, dev=True))
+    assert not (tmp_path / "new").exists(), "nothing is made for a shuffler that cannot serve"
 
 
 def test_stores_are_told_apart_by_their_addresses(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def _make(smallest: float, largest: float, every: int, table: Path) -> int:
         with table.open("a", encoding="utf-8") as file:
             file.write(written(proof) + "\n")
         cells = proof.tree.count("0")
-        print(f"{shown}: proved with {cells} cells ({seconds:.0f} s)", flush=True)
+        print(f"{shown}: proved with {cells:,} cells ({seconds:.0f} s)", flush=True)
     return 1 if failed else 0
 
 
@@ -98,10 +98,10 @@ def _verify(options: argparse.Namespace) -> int:
         verdict = "holds" if failing == 0 else f"FAILS in {failing} cells"
         print(
             f"s = {claim.diameter:.6f}, s' = {claim.scale:.6f}, smoothing {claim.smoothing:g}, "
-            f"alpha up to {claim.largest_alpha:.4f}: {verdict} ({examined} cells)",
+            f"alpha up to {claim.largest_alpha:.4f}: {verdict} ({examined:,} cells)",
             flush=True,
         )
-    print(f"{len(proofs)} entries, {bad} failing cells")
+    print(f"{len(proofs):,} entries, {bad:,} failing cells")
     return 1 if bad or not proofs else 0
 
 

@@ -124,6 +124,8 @@ class LatticeCurve(Curve):
         return LatticeCurve(parts, self._local, self._smallest, self._unmerged)
 
     def _upper(self, epsilon: float) -> float:
+        if epsilon in self._known:
+            return self._known[epsilon]
         if epsilon < self._too_far:
             try:
                 value = sum(w * curve.upper(epsilon) for w, curve in self._lattices)
@@ -154,9 +156,19 @@ class LatticeCurve(Curve):
         # spends in parts of it (bad luck with the others, a report beyond its epsilon), and the
         # slack on what no epsilon covers does not fall however far one goes
         slack = 2 * (UPPER_SLACK - 1.0) * self._local.rate * self._local.local_delta
-        while loss < self._largest and self._at(loss) > 2 * tolerance + slack:
-            loss *= 1.7 if self._coarse else 1.2
-        return min(loss, self._largest)
+        growth = 1.7 if self._coarse else 1.2
+
+        def enough(steps: int) -> bool:
+            here = loss * growth**steps
+            return here >= self._largest or self._at(here) <= 2 * tolerance + slack
+
+        low, high = 0, 0
+        while not enough(high):
+            low, high = high + 1, 2 * high + 1
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle + 1, high)
+        return min(loss * growth**high, self._largest)
 
     def _at(self, epsilon: float) -> float:
         """The upper bound without what no epsilon covers."""

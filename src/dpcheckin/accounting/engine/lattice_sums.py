@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,10 @@ from dpcheckin.special import fourier
 LONGEST = 1 << 22
 # roots of unity that are worth keeping, of several sizes and of the last one (32 MB)
 MOST_KEPT, MANY_KEPT = 1 << 18, 1 << 21
+SHORT = 6  # sums of products, of law and frequencies, that take as long as a point of an FFT
+TOGETHER = 16  # of it long windows are multiples
+LONG = 1 << 18  # windows
+FEW_TURNS = 20  # roots that are less than this part of their circle are computed one by one
 
 Integers = NDArray[np.int64]
 
@@ -105,9 +109,9 @@ class Tilt:
         ones: a tilt would then only inflate the largest, and none is needed.
         """
         best = Tilt._at(0.0, mass, nodes, threshold, steps)
-        if best.size > LONGEST:
+        if best is None or best.size > LONGEST:
             raise NumericalFailure("reports with tails this heavy do not fit on a lattice")
-        longest = 1.3 * best.size
+        longest = 1.6 * best.size
         good, bad = 0.0, 300.0 / max(float(nodes[-1]), -float(nodes[0]))  # factors overflow there
         plain = best
         for _ in range(6):
@@ -115,22 +119,27 @@ class Tilt:
             if gap <= 0.3 * best.spread:
                 break
             theta = good + min(gap, 2.0 * best.spread) / best.spread**2
-            theta = theta if theta < bad else 0.5 * (good + bad)
+            if theta >= bad:
+                # a tilt far too large says little about a good one
+                theta = 0.5 * (good + bad) if good > 0.0 else 0.25 * bad
             tried = Tilt._at(theta, mass, nodes, threshold, steps)
-            if tried.size > longest or tried.mean > threshold + min(tried.spread, 5.0 / theta):
+            if tried is None or tried.size > longest:
                 bad = theta
             else:
                 good, best = theta, replace(tried, plain_spread=plain.spread)
         return best
 
     @staticmethod
-    def _at(theta: float, mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt:
+    def _at(theta: float, mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt | None:
+        """This tilt; None if it brings the mean beyond the threshold."""
         step = float(nodes[1] - nodes[0])
         factors = np.exp(theta * nodes)
         weights = mass * factors
         weights /= weights.sum()
         mean = float(weights @ nodes)
         spread = math.sqrt(max(float(weights @ (nodes - mean) ** 2), 1e-300) * steps)
+        if theta > 0.0 and steps * mean > threshold + min(spread, 5.0 / theta):
+            return None
         low, high = _window(weights, nodes, steps, mean, spread)
         # thresholds nearby have a slightly different law: leave room for it
         size = max(math.ceil((high - low + spread) / step) + 4, nodes.size + 1)
@@ -143,8 +152,15 @@ class Tilt:
             plain_spread=spread,
             low=low - spread / 2,
             centre=round(mean / step),
-            size=fourier.next_fast_len(size, True) if size <= LONGEST else size,
+            size=_fast(size) if size <= LONGEST else size,
         )
+
+
+def _fast(size: int) -> int:
+    """A length that an FFT likes, from `size` on."""
+    if size <= LONG:
+        return fourier.next_fast_len(size, True)
+    return TOGETHER * fourier.next_fast_len(-(-size // TOGETHER), True)
 
 
 def _window(
@@ -189,17 +205,13 @@ class LatticeSums:
         size = tilt.size
         few = _enough_frequencies(weights, steps, size)
         weights[-int(indices[0])] -= atom / normaliser
-        if few * weights.size <= size:  # a short law among very many seats: no FFT is needed
-            frequencies = 2 * math.pi / size * np.arange(few)
-            places = (indices - tilt.centre).astype(np.float64)
-            turned: Complex = np.exp(-1j * np.outer(frequencies, places))
-            spectrum: Complex = turned @ weights
-            far = float(np.abs(places).max()) * float(frequencies[-1])
-            each = UNIT * (weights.size + 8 + 4 * far) * float(weights.sum())
+        spectrum: Complex
+        if few * weights.size <= SHORT * size:  # a short law among very many seats: no FFT needed
+            spectrum, each = _few_frequencies(weights, int(indices[0]) - tilt.centre, few, size)
         else:
             signal = np.zeros(size)
             signal[(indices - tilt.centre) % size] = weights
-            spectrum = fourier.rfft(signal)
+            spectrum = fourier.rfft(signal)[:few]
             each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
         if atom > 0.0:
             spectrum += atom / normaliser * _turns(tilt.centre * np.arange(spectrum.size), size)
@@ -214,27 +226,46 @@ class LatticeSums:
         self._power = np.empty(kept.size, np.complex128)
         self._power.real = moduli * np.cos(steps * angles)
         self._power.imag = moduli * np.sin(steps * angles)
-        self._kept, self._ramp = kept, _Ramp(-tilt.theta * step, kept, size)
+        self._kept = kept
         self._weight = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0)
         rounding = each / modulus + 6 * UNIT * (1 + np.hypot(logs, angles))
         growth = np.expm1(np.minimum(steps * np.log1p(rounding), 200.0))
         self._errors = 2 * np.abs(self._power) * (growth + 40 * UNIT) / size
 
-    def masses(self) -> tuple[Integers, Array]:
-        """Where the sum may be, in steps, and lower bounds of its masses there."""
-        tilt, size = self._tilt, self._tilt.size
-        spectrum = np.zeros(size // 2 + 1, np.complex128)
-        spectrum[self._kept] = self._power
-        found = fourier.irfft(spectrum, size)
-        error = float(self._errors.sum()) + math.exp(-59.0) + 4 * math.exp(-39.0)
-        error += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(found))
-        first = math.floor(tilt.low / self._step) + 1
-        places = first + np.arange(size)
-        found = found[(places - self._steps * tilt.centre) % size] - error
-        logs = self._log_normaliser - tilt.theta * self._step * places
-        there = (found > 0.0) & (np.abs(logs) < 600.0)
-        places = places[there]
-        return places, found[there] * np.exp(logs[there]) * (1 - 1e-12)
+    @cached_property
+    def _ramp(self) -> _Ramp:
+        return _Ramp(-self._tilt.theta * self._step, self._kept, self._tilt.size)
+
+    def masses(self, together: int = 1) -> tuple[Integers, Array]:
+        """Where the sum may be, in steps, and lower bounds of its masses there.
+
+        Args:
+            together: A power of two up to `TOGETHER`: so many neighbouring sums count as the first
+                of them, a multiple of it. The deviation of the sum has to be many times as much.
+        """
+        tilt, size, kept = self._tilt, self._tilt.size, self._kept
+        first = together * math.ceil((math.floor(tilt.low / self._step) + 1) / together)
+        merged = together if size % together == 0 and size > 2 * together * kept[-1] else 1
+        spectrum = np.zeros(size // merged // 2 + 1, np.complex128)
+        starts = _turns(kept * ((first - self._steps * tilt.centre) % size), size)
+        # the mean of neighbours is one more factor, the mean of their turns
+        neighbours = _turns(np.outer(np.arange(merged), kept), size).mean(0)
+        spectrum[kept] = self._power * starts * neighbours
+        found = fourier.irfft(spectrum, size // merged)
+        error = merged * (float(self._errors.sum()) + math.exp(-59.0) + 4 * math.exp(-39.0))
+        # a transform, whose factors are rounded, and means of turns
+        level = FFT_LEVEL * math.log2(size) + UNIT * (merged + 40)
+        error += level * float(np.linalg.norm(found))
+        places = first + merged * np.arange(found.size)
+        # what is merged counts with the smallest factor that one of it has
+        logs = self._log_normaliser - tilt.theta * self._step * (places + (merged - 1))
+        there = (found > error) & (np.abs(logs) < 600.0)
+        places, found = places[there], (found[there] - error) * np.exp(logs[there]) * (1 - 1e-12)
+        if merged < together:
+            groups = (places - first) // together
+            found = np.asarray(np.bincount(groups, found), np.float64)
+            places = first + together * np.arange(found.size)
+        return places, found
 
     def excess(self, threshold: float) -> tuple[float, float]:
         """E[(S - threshold)+] and a bound on its error."""
@@ -270,6 +301,24 @@ def _enough_frequencies(law: Array, steps: int, size: int) -> int:
     return min(math.ceil(math.asin(math.sqrt(needed)) / math.pi * size), size // 2) + 1
 
 
+def _few_frequencies(law: Array, first: int, few: int, size: int) -> tuple[Complex, float]:
+    """The first frequencies of a law at `first`, `first` + 1, …, and what each may be wrong by.
+
+    With exp(i f (j + k)) = exp(i f j) exp(i f k) they are two short sums, one within the other.
+    """
+    width = math.isqrt(law.size) + 1
+    rows = -(-law.size // width)
+    table = np.zeros(rows * width)
+    table[: law.size] = law
+    frequencies = np.arange(few)[:, None]
+    inner = _turns(-frequencies * np.arange(width), size)
+    parts = np.concatenate([inner.real, inner.imag]) @ table.reshape(rows, width).T
+    outer = _turns(-frequencies * (first + width * np.arange(rows)), size)
+    found = ((parts[:few] + 1j * parts[few:]) * outer).sum(1)
+    # roots of unity, products, and sums of so many terms
+    return found, UNIT * (2 * (width + rows) + 60) * float(np.abs(law).sum())
+
+
 def _half_turns(size: int) -> tuple[Array, Array]:
     """sin(pi r / size) and cos(pi r / size) for r = 0, 1, ..., size - 1."""
     angles = math.pi / size * np.arange(size)
@@ -284,14 +333,18 @@ def _versed(turns: Integers, size: int) -> tuple[Array, Array, Array]:
     """1 - cos, cos and sin of 2 pi turns / size, without cancellation.
 
     Phases are reduced as integers: as products of floats they would lose digits where they are
-    large. Neighbouring questions ask for the same roots of unity, which are looked up.
+    large. Neighbouring questions ask for the same roots of unity, which are looked up unless few.
     """
-    kept = _kept_half_turns if size <= MOST_KEPT else _kept_many_half_turns
-    sines, cosines = kept(size) if size <= MANY_KEPT else _half_turns(size)
     reduced = turns % size
-    sine = sines[reduced]
+    if turns.size * FEW_TURNS < size or size > MANY_KEPT:
+        angles = math.pi / size * reduced
+        sine, cosine = np.sin(angles), np.cos(angles)
+    else:
+        kept = _kept_half_turns if size <= MOST_KEPT else _kept_many_half_turns
+        sines, cosines = kept(size)
+        sine, cosine = sines[reduced], cosines[reduced]
     versed = 2.0 * sine * sine
-    return versed, 1.0 - versed, 2.0 * sine * cosines[reduced]
+    return versed, 1.0 - versed, 2.0 * sine * cosine
 
 
 def _turns(turns: Integers, size: int) -> Complex:

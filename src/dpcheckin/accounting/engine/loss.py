@@ -16,6 +16,7 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.errors import NumericalFailure
 
+_SIEVES = 12  # times that points which are above their neighbours are left out all at once
 _STRETCH = 300.0  # losses whose exponentials are held side by side
 
 
@@ -58,10 +59,16 @@ class LossDistribution:
 
 def convex_minorant(x: Array, y: Array) -> Array:
     """The largest convex function below the points (x increasing), at the same x."""
-    if np.all(np.diff(np.diff(y) / np.diff(x)) >= 0.0):
-        return y
+    kept_x, kept_y = x, y
+    for _ in range(_SIEVES):
+        # a point above the line between two others is not one of those that are left
+        above = np.diff(np.diff(kept_y) / np.diff(kept_x)) < 0.0
+        if not above.any():
+            return y if kept_x.size == x.size else np.asarray(np.interp(x, kept_x, kept_y))
+        below = np.concatenate([[True], ~above, [True]])
+        kept_x, kept_y = kept_x[below], kept_y[below]
     hull: list[int] = []
-    xs, ys = x.tolist(), y.tolist()  # plain numbers: this loop is what takes the time
+    xs, ys = kept_x.tolist(), kept_y.tolist()  # plain numbers: this loop is what takes the time
     for i, (here, value) in enumerate(zip(xs, ys, strict=True)):
         while len(hull) >= 2:
             a, b = hull[-2], hull[-1]
@@ -69,7 +76,7 @@ def convex_minorant(x: Array, y: Array) -> Array:
                 break
             hull.pop()
         hull.append(i)
-    return np.asarray(np.interp(x, x[hull], y[hull]))
+    return np.asarray(np.interp(x, kept_x[hull], kept_y[hull]))
 
 
 def _halves(step: float, curve: Array) -> tuple[Array, Array, float]:

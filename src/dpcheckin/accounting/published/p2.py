@@ -22,6 +22,7 @@ from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.accounting.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.numerals import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,9 @@ def repeated_fixed_window(
         )
     need = math.expm1(local_epsilon) ** 2 * e0 * math.sqrt(m) * log_beta
     if n < need:
-        raise OutsideTheorem(f"P2 Cor. 3.3 needs a population of at least {need:.4g}, got {n}")
+        raise OutsideTheorem(
+            f"P2 Cor. 3.3 needs a population of at least {written(need, 4)}, got {n:,}"
+        )
     # Inequality 6 doubles the first term of eps_1 to be rid of the second.
     if math.expm1(local_epsilon) * math.sqrt(e0 * m) / n > 2.0 * math.sqrt(2.0 * log_beta):
         raise OutsideTheorem(f"P2 Cor. 3.3 needs a smaller window_delta than {window_delta:g}")

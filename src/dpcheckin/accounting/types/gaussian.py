@@ -19,8 +19,8 @@ from dpcheckin.accounting.engine.typed.laws import Types
 from dpcheckin.accounting.engine.typed.nested_laws import STEP, NestedLaw, Points, on_points
 
 # of the answer, about, that may lie above the last point: of many reports, of one large one
-_CUT, _CUT_FAR = 1e-6, 1e-4
-_MOVED = 1e-7  # of the deviation of the sum, by which moving up what is lowest may raise it
+_CUT, _CUT_FAR = 1e-5, 1e-4
+_MOVED = 2e-5  # of the deviation of the sum, by which moving up what is lowest may raise it
 _LOGS = np.linspace(-2.0, 60.0, 1 << 10)  # of W - 1, where the end of the points is looked for
 # One large report makes the answer where that is likelier than many small ones. The types then only
 # have the larger distance, and the worst law of the true distance has no more than the upper tail.

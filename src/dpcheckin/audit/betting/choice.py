@@ -26,6 +26,7 @@ from dpcheckin.audit.betting.evidence import (
     needed_capital,
 )
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import written
 
 Scores = Mapping[str, tuple[FloatArray, FloatArray]]
 """For each statistic its scores on the first and on the second neighbour, pair by pair."""
@@ -67,7 +68,7 @@ class Event:
 
     def __str__(self) -> str:
         near = f" ± {self.width / 2:.2g}" if self.width else ""
-        return f"{self.statistic} {'≥' if self.above else '≤'} {self.threshold:.4g}{near}"
+        return f"{self.statistic} {'≥' if self.above else '≤'} {written(self.threshold, 4)}{near}"
 
 
 @dataclass(frozen=True, slots=True)

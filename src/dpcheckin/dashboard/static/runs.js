@@ -6,12 +6,12 @@ import { Plot } from "./plot.js";
 
 const EVERY = 1000;
 const $ = (id) => document.getElementById(id);
-const percent = (share) => `${(100 * share).toFixed(1)}%`;
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
 export class Runs {
   constructor(state, offered) {
     Object.assign(this, { state, offered, version: null, runs: [], shown: null });
-    const about = (line, point) => [["b", `round ${grouped(point.round)}`], ["span", `ε ≤ ${point.epsilon_text}`], ["span", `accuracy ${percent(point.accuracy)}`], ["span", `${grouped(point.check_ins)} check-ins`]];
+    const about = (line, point) => [["b", `round ${grouped(point.round)}`], ["span", `ε ≤ ${point.epsilon_text}`], ["span", `${point.score} ${point.score_text}`], ["span", `${grouped(point.check_ins)} check-ins`]];
     this.accuracy = new Plot($("run-accuracy"), $("run-accuracy-tip"), { describe: about });
     this.checkIns = new Plot($("run-check-ins"), $("run-check-ins-tip"), { describe: about });
     if (!offered) this.#none("No folder of runs. Start the page with dpcheckin ui --runs DIR; train with dpcheckin train --out DIR/NAME.");
@@ -69,7 +69,7 @@ export class Runs {
         Object.assign(radio, { type: "radio", name: "run", value: run.name, checked: run.name === this.chosen });
         radio.addEventListener("change", () => this.state.set({ run: run.name }));
         name.textContent = run.title;
-        facts.textContent = `${run.state} · round ${grouped(run.round)} · ${percent(run.accuracy)} at ε\u00a0≤\u00a0${run.epsilon}`;
+        facts.textContent = `${run.state} · round ${grouped(run.round)} · ${run.score} ${run.score_text} at ε\u00a0≤\u00a0${run.epsilon}`;
         label.append(radio, name, facts);
         return label;
       }),
@@ -83,7 +83,7 @@ export class Runs {
     const names = [...new Set(this.runs.flatMap((run) => Object.keys(run.parameters)))];
     const columns = [
       ["run", (run) => run.title], ["state", (run) => run.state], ["rounds played", (run) => grouped(run.round)],
-      ["accuracy", (run) => percent(run.accuracy)], ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
+      ["score", (run) => `${run.score} ${run.score_text}`], ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
       ...names.map((name) => [name.replaceAll("_", " "), (run) => run.parameters[name] ?? ""]),
     ];
     const table = document.createElement("table");
@@ -114,6 +114,7 @@ export class Runs {
 
   #show(run) {
     const { rows, report } = run;
+    $("run-score").textContent = `${capital(run.score)} against ε`;
     $("run-name").textContent = run.title;
     $("run-parameters").replaceChildren(...Object.entries(run.parameters).flatMap(([name, text]) => {
       const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
@@ -126,11 +127,11 @@ export class Runs {
     $("run-caption").textContent = report ? `${report.protocol}; ${report.randomizer}` : `looked at every second`;
     $("run-statement").textContent = report?.statement ?? "";
     const facts = [
-      ["Accuracy", percent(run.accuracy)],
+      [capital(run.score), run.score_text],
       ["Certified ε", `≤ ${run.epsilon}`],
       ["δ", tick(run.delta)],
       ["Rounds", grouped(run.round)],
-      ["Best accuracy", percent(Math.max(...rows.map((r) => r.accuracy)))],
+      [`Best ${run.score}`, run.best],
     ];
     $("run-facts").replaceChildren(
       ...facts.map(([term, value]) => {
@@ -146,8 +147,8 @@ export class Runs {
     const spent = rows.filter((r) => r.epsilon !== null);
     this.accuracy.show({
       x: { from: 0, to: most(spent.map((r) => r.epsilon)), log: false, title: `certified ε at δ = ${tick(run.delta)}` },
-      y: { from: 0, to: 100, log: false, title: "accuracy, %" },
-      lines: line(spent.map((r) => ({ ...r, x: r.epsilon, y: 100 * r.accuracy }))),
+      y: { from: 0, to: run.unit ? 100 : most(spent.map((r) => r.value)), log: false, title: run.unit ? `${run.score}, ${run.unit}` : run.score },
+      lines: line(spent.map((r) => ({ ...r, x: r.epsilon, y: r.value }))),
     });
     this.checkIns.show({
       x: { from: 0, to: most(rows.map((r) => r.round)), log: false, whole: true, title: "round" },

@@ -248,7 +248,7 @@ def _npz(path: Path) -> Dataset:
     if path.is_dir():
         files = sorted(path.glob("*.npz"))
         if len(files) != 1:
-            raise InvalidParameter("data", str(path), f"a folder with one .npz, not {len(files)}")
+            raise InvalidParameter("data", str(path), f"a folder with one .npz, not {len(files):,}")
         path = files[0]
     wanted = ("train_inputs", "train_targets", "test_inputs", "test_targets")
     with np.load(path, allow_pickle=False) as arrays:

@@ -132,7 +132,7 @@ class GroupedByOwner(Fleet):
 
     def __post_init__(self) -> None:
         if len(self.owners) != len(self.targets):
-            raise InvalidParameter("owners", len(self.owners), f"{len(self.targets)} entries")
+            raise InvalidParameter("owners", len(self.owners), f"{len(self.targets):,} entries")
         if self.most_records < 1:
             raise InvalidParameter("most_records", self.most_records, "at least 1")
 

@@ -29,6 +29,9 @@ OWN = "own data"
 LARGEST_CLASS_LIST = 20
 """Whole numbers with more distinct values than this are taken for numbers, not for classes."""
 
+_MOST_CLASSES = 100
+"""More than so many are no classes if hardly two records share one."""
+
 _Parts = tuple[Tensor, Tensor, NDArray[np.int64] | None, tuple[str, ...]]
 """Inputs, targets, the owner of each record, the names of the classes."""
 
@@ -136,9 +139,13 @@ def _check_rows(inputs: NDArray[Any], targets: NDArray[Any], owners: Any, called
     if inputs.ndim < 2:
         raise InvalidParameter("inputs", f"shape {inputs.shape}", "one row for each record")
     if len(inputs) != len(targets):
-        raise InvalidParameter("targets", f"{len(targets)} of them", f"{len(inputs)}, as inputs")
+        raise InvalidParameter(
+            "targets", f"{len(targets):,} of them", f"{len(inputs):,}, as inputs"
+        )
     if owners is not None and len(owners) != len(targets):
-        raise InvalidParameter("owners", f"{len(owners)} of them", f"{len(targets)}, as records")
+        raise InvalidParameter(
+            "owners", f"{len(owners):,} of them", f"{len(targets):,}, as records"
+        )
     if inputs.dtype.kind not in "biuf":
         raise InvalidParameter("inputs", f"dtype {inputs.dtype}", "numbers")
     finite = np.isfinite(inputs.reshape(len(inputs), -1)).all(axis=1)
@@ -166,6 +173,9 @@ def _kind(
     known = found if classes is None else list(classes)
     if len(known) < 2:
         raise InvalidParameter("target", found[0], "at least two classes among the records")
+    if classes is None and len(found) > max(_MOST_CLASSES, len(targets) / 2):
+        many = f"{len(found):,} different targets in {len(targets):,} records are no classes"
+        raise InvalidParameter("task", task, f"'numbers': {many}")
     return "classes", known
 
 
@@ -207,7 +217,7 @@ def _split(parts: _Parts, share: float, seed: int, called: str) -> Dataset:
     held = max(1, round(share * count))
     if count - held < 2:
         raise InvalidParameter(
-            "data", f"{count} clients in {called}", f"at least 2 beside {held} held out"
+            "data", f"{count:,} clients in {called}", f"at least 2 beside {held:,} held out"
         )
     order = np.random.Generator(np.random.PCG64(seed)).permutation(count)
     out = np.isin(clients, order[:held])
@@ -226,7 +236,7 @@ def _split(parts: _Parts, share: float, seed: int, called: str) -> Dataset:
 def _checked(data: Dataset) -> Dataset:
     clients = len(data.train_targets) if data.owners is None else len(np.unique(data.owners))
     if clients < 2:
-        raise InvalidParameter("data", f"{clients} clients in {data.name}", "at least 2")
+        raise InvalidParameter("data", f"{clients:,} clients in {data.name}", "at least 2")
     if data.train_inputs.shape[1:] != data.test_inputs.shape[1:]:
         raise InvalidParameter(
             "test", f"records of shape {tuple(data.test_inputs.shape[1:])}", f"{data.shape}"

@@ -144,10 +144,10 @@ class Table:
         for row, value in enumerate(values.tolist(), start=1):
             if _number(value) is None:
                 raise InvalidParameter(
-                    "data",
+                    f"column {name}",
                     value,
-                    f"a number in column {name!r}, row {row} of {self.name}; "
-                    "encode it, or name the columns to learn from",
+                    f"a number in row {row:,} of {self.name}; encode it, say with --owner that it "
+                    "names the client, or name the --columns to learn from",
                 )
         raise InvalidParameter("data", str(values.dtype), f"numbers in column {name!r}")
 
@@ -222,7 +222,7 @@ def _read_csv(path: Path) -> Table:
         if len(cells) != len(header):
             raise InvalidParameter(
                 "data",
-                f"{len(cells)} cells in row {row} of {path.name}",
+                f"{len(cells)} cells in row {row:,} of {path.name}",
                 f"{len(header)}, as in the header",
             )
     columns = zip(header, zip(*body, strict=True), strict=True)

@@ -26,6 +26,7 @@ from dpcheckin.learning.features.reduction import (
     most_components,
     principal_components,
     random_projection,
+    telling_components,
     unit_rows,
     whitened,
 )
@@ -39,6 +40,8 @@ _COSTLY = ("efficientnet-lite0",)
 _DIRECTIONS = 1000
 """Principal components kept at least: fewer of them are the first of these, and cost nothing."""
 _PUBLIC = 3_000  # public records that give them
+_TELLING = 200
+"""The same where public images come in groups: directions that tell things apart are few."""
 _BATCH = 10  # what a batch makes stays in the processor's cache
 _BLOCK = 200  # records reduced at once: the matrix of directions is read from memory each time
 _PARTS = ("train", "test", "deviations")
@@ -60,6 +63,8 @@ class FeatureRecipe:
         name: 'scattering' or 'efficientnet-lite0'.
         components: numbers a record is reduced to; None keeps all.
         public: data whose principal components are used; None reduces by a random projection.
+        together: neighbouring public images that show the same thing; from 2 on the directions that
+            tell things apart are used in place of principal components.
         whitening: power of the public deviation by which each component is divided, 0 to 1.
     """
 
@@ -67,6 +72,7 @@ class FeatureRecipe:
     components: int | None = None
     public: Dataset | None = None
     whitening: float = 0.0
+    together: int = 1
 
     def __post_init__(self) -> None:
         if self.name not in FEATURES or self.name == "none":
@@ -80,6 +86,8 @@ class FeatureRecipe:
             raise InvalidParameter("whitening", self.whitening, "from 0 to 1")
         if self.whitening and self.public is None:
             raise InvalidParameter("whitening", self.whitening, "0 without public data")
+        if self.together < 1:
+            raise InvalidParameter("together", self.together, "at least 1")
 
     def transform(self) -> Transform:
         """The map from images to rows, before any reduction."""
@@ -95,6 +103,7 @@ class FeatureRecipe:
     def key(self, data: Dataset) -> str:
         """A digest of the records and of all that is done to them."""
         digest = hashlib.sha256(f"{_VERSIONS[self.name]} {self.name} {self.components}".encode())
+        digest.update(f" {self.together}".encode() if self.together > 1 else b"")
         parts = [data.train_inputs, data.test_inputs]
         parts += [self.public.train_inputs] if self.public is not None else []
         for part in parts:
@@ -158,7 +167,8 @@ def _kept_or_made(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> R
 def _first_directions(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
     """The first of the principal components that are kept, each row of length one again."""
     assert recipe.components is not None
-    widest = replace(recipe, components=max(_DIRECTIONS, recipe.components))
+    least = _DIRECTIONS if recipe.together == 1 else _TELLING
+    widest = replace(recipe, components=max(least, recipe.components))
     train, test, deviations = _kept_or_made(data, widest, progress)
     if recipe.components > train.shape[1]:
         raise InvalidParameter("components", recipe.components, f"from 1 to {train.shape[1]}")
@@ -175,7 +185,7 @@ def _reduced(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
         reduce = random_projection(train.shape[1], recipe.components)
     else:
         public, _, _ = _kept_or_made(recipe.public, whole, progress)
-        reduce = principal_components(public, recipe.components)
+        reduce = _directions(recipe, public, recipe.components)
     return reduce(train), reduce(test), reduce.deviations
 
 
@@ -190,12 +200,19 @@ def _reduction(
         width = transform(data.train_inputs[:1]).shape[1]
         projection = random_projection(width, recipe.components)
         return projection, projection.deviations
-    sample = recipe.public.train_inputs[:_PUBLIC]
+    sample = recipe.public.train_inputs[: _PUBLIC if recipe.together == 1 else None]
     public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
-    count = min(recipe.components, most_components(public))
-    progress(f"principal components of {recipe.public.name}: {count}")
-    projection = principal_components(public, count)
+    count = min(recipe.components, most_components(public) // recipe.together)
+    progress(f"components of {recipe.public.name}: {count:,}")
+    projection = _directions(recipe, public, count)
     return projection, projection.deviations
+
+
+def _directions(recipe: FeatureRecipe, public: Tensor, count: int) -> Projection:
+    """Principal components, or what tells things apart where public rows come in groups."""
+    if recipe.together == 1:
+        return principal_components(public, count)
+    return telling_components(public, recipe.together, count)
 
 
 def _rows(

@@ -64,8 +64,13 @@ def load(folder: Path, fingerprint: str) -> State | None:
     path = folder / FILE
     if not path.exists():
         return None
-    saved = torch.load(path, weights_only=True)
-    if saved.pop("fingerprint") != fingerprint:
+    try:
+        saved = torch.load(path, weights_only=True)
+        whose = saved.pop("fingerprint")
+    except Exception:  # torch raises what the first broken byte happens to break
+        whole = f"a folder whose {FILE} can be read: it is damaged, remove it to begin anew"
+        raise InvalidParameter("out", str(folder), whole) from None
+    if whose != fingerprint:
         raise InvalidParameter(
             "out", str(folder), "an empty folder or one with a run of exactly these settings"
         )

@@ -27,9 +27,10 @@ from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandom
 CLIENT_CHUNK = 500
 """Clients whose gradients are held at once; also the unit of seeding, so it is not a setting."""
 
-HEAD_CHUNK = 2000
-"""The same for a linear head, whose gradients are never formed: a few megabytes of records, and
-little else to do for a chunk beside its arithmetic."""
+HEAD_CHUNK, HEAD_NUMBERS = 12_000, 1_200_000
+"""The same for a linear head, whose gradients are never formed: so many clients, or fewer where
+their records hold more numbers than this, a few megabytes. There is little else to do for a chunk
+beside its arithmetic."""
 
 REPORT_BLOCK_NUMBERS = 250_000
 """Reports are formed for as many clients as hold about this many numbers: a megabyte, which stays
@@ -117,9 +118,14 @@ class ClientWork:
         plain = self.local is None and not self.fleet.many_records
         if plain and LinearHeadGradients.supports(self.module, self.loss):
             # a sum has no order, and neighbours in memory are read faster
-            size, cohort = HEAD_CHUNK, np.sort(cohort)
+            size, cohort = self._head_chunk(), np.sort(cohort)
         starts = range(0, len(cohort), size)
         return [Chunk(cohort[s : s + size], (*seed, i)) for i, s in enumerate(starts)]
+
+    def _head_chunk(self) -> int:
+        """Clients of a chunk where the model is a linear head."""
+        width = max(p.shape[-1] for p in self.module.parameters() if p.ndim == 2)
+        return max(CLIENT_CHUNK, min(HEAD_CHUNK, HEAD_NUMBERS // max(width, 1)))
 
     def chunk(self, chunk: Chunk) -> ChunkResult:
         """Run one chunk at the module's present parameters."""

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data import dead_leaves
+from dpcheckin.learning.data import dead_leaves, strokes
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
@@ -108,7 +108,7 @@ def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomi
     windows = read_windows(options.windows)
     if windows.population != population:
         raise InvalidParameter(
-            "windows", f"{windows.population} rows", f"{population}, one for each client"
+            "windows", f"{windows.population:,} rows", f"{population:,}, one for each client"
         )
     if options.check_in_probability != 1 or options.repetitions != 1:
         raise InvalidParameter("windows", str(options.windows), "the only word on probabilities")
@@ -172,7 +172,7 @@ def make_model(options: RunOptions, data: Dataset) -> nn.Module:
         return build_model(options.model, data.shape, data.outputs)
     if options.model != "auto":
         raise InvalidParameter("model", options.model, "left out when --public is given")
-    if options.public == dead_leaves.NAME:
+    if options.public in (dead_leaves.NAME, strokes.NAME):
         raise InvalidParameter("public", options.public, "used with --features: it has no classes")
     public = load_dataset(options.public, options.data_dir)
     return private_head(public, data, options.public_epochs, options.settings.seed)
@@ -183,6 +183,8 @@ def _public(options: RunOptions, data: Dataset) -> Dataset:
     assert options.public is not None
     if options.public == dead_leaves.NAME:
         return dead_leaves.leaves_like(data)
+    if options.public == strokes.NAME:
+        return strokes.strokes_like(data)
     return load_dataset(options.public, options.data_dir)
 
 
@@ -198,7 +200,13 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
         data = load_dataset(options.data, options.data_dir)
     if options.features != "none":
         public = None if options.public is None else _public(options, data)
-        recipe = FeatureRecipe(options.features, options.components, public, options.whitening)
+        recipe = FeatureRecipe(
+            options.features,
+            options.components,
+            public,
+            options.whitening,
+            strokes.TIMES if options.public == strokes.NAME else 1,
+        )
         data = featured(data, recipe, progress)
     return data if options.validate is None else held_out(data, options.validate)
 
@@ -214,7 +222,8 @@ def own_data(options: RunOptions) -> Dataset | None:
     if not is_own(options.data):
         for parameter in ("target", "owner", "columns", "bounds"):
             if (value := getattr(table, parameter)) is not None:
-                raise InvalidParameter(parameter, value, "left out: --data is no table")
+                why = f"left out: {options.data} is no table, nor a folder that holds one"
+                raise InvalidParameter(parameter, value, why)
         return None
     return client_data(
         options.data,

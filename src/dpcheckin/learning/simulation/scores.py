@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.learning.gradients.engine import Loss
+from dpcheckin.learning.losses import named_loss
+from dpcheckin.numerals import written
 
 _BLOCK = 1000  # records evaluated at once
 
@@ -61,7 +63,7 @@ class Score:
 
     def text(self, value: float, digits: int = 2) -> str:
         """A value as sentences show it."""
-        return f"{100 * value:.{digits}f}%" if self.percent else f"{value:.4g}"
+        return f"{100 * value:.{digits}f}%" if self.percent else written(value, 4)
 
 
 ACCURACY = Score("accuracy", "test accuracy", max, _rightly, percent=True)
@@ -69,4 +71,4 @@ ACCURACY = Score("accuracy", "test accuracy", max, _rightly, percent=True)
 
 def mean_loss(loss: Loss) -> Score:
     """The mean of a loss over the held-out records, for targets that are no classes."""
-    return Score("test_loss", "test loss", min, loss)
+    return Score("test_loss", f"test loss ({named_loss(loss).replace('_', ' ')})", min, loss)

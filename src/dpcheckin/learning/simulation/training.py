@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
+from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.statements import rounded_up, rounds_in_words
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
@@ -115,7 +116,7 @@ class Trainer:
     def __post_init__(self) -> None:
         if self.work.fleet.population != self.plan.population:
             raise InvalidParameter(
-                "population", self.plan.population, f"the fleet's {self.work.fleet.population}"
+                "population", self.plan.population, f"the fleet's {self.work.fleet.population:,}"
             )
         if self.stop_after is not None and self.stop_after < 1:
             raise InvalidParameter("stop_after", self.stop_after, "at least 1")
@@ -126,6 +127,7 @@ class Trainer:
         """Rounds that may be run: the plan's, or fewer when the budget ends first."""
         if self.epsilon_budget is None:
             return self.plan.rounds
+        positive("epsilon_budget", self.epsilon_budget)
         allowed = self.plan.rounds_within(self.epsilon_budget, self.delta)
         if allowed == 0:
             first = self.plan.epsilon(self.delta, 1).upper

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.display import legend_beside
+from dpcheckin.display import legend_beside, told
 from dpcheckin.learning.sweeps.cells import Result
 from dpcheckin.learning.sweeps.grid import Sweep
 
@@ -75,7 +75,7 @@ def _cell(row: dict[str, Any], name: str) -> str:
         return f"{100 * value:.2f}{more} %"
     if name in ("epsilon", "colluding_epsilon"):
         return rounded_up(value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return told(value)
 
 
 def write_sweep(sweep: Sweep, results: list[Result], out: Path) -> dict[str, Any]:
@@ -127,12 +127,8 @@ def _draw(sweep: Sweep, results: list[Result], rows: list[dict[str, Any]], path:
 
 
 def _label(point: dict[str, Any], without: str | None = None) -> str:
-    parts = [f"{n.replace('_', ' ')} {_plain(v)}" for n, v in point.items() if n != without]
+    parts = [f"{n.replace('_', ' ')} {told(v)}" for n, v in point.items() if n != without]
     return ", ".join(parts) or "all"
-
-
-def _plain(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _draw_training(axes: Any, results: list[Result]) -> int:

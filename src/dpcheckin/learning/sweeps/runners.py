@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,17 +50,23 @@ class InProcesses:
         if not cells:
             return
         count = min(self._workers, len(cells))
-        with ProcessPoolExecutor(count, get_context("spawn"), initializer=follow_parent) as pool:
+        others = set(active_children())
+        pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=follow_parent)
+        try:
             waiting = [pool.submit(play_cell, cell, folder) for cell in cells]
-            try:
-                for done in as_completed(waiting):
-                    yield done.result()
-            except BrokenProcessPool:
-                raise DpCheckinError(
-                    "a worker process died; run the same command again to play what is missing"
-                ) from None
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+            for done in as_completed(waiting):
+                yield done.result()
+        except BrokenProcessPool:
+            raise DpCheckinError(
+                "a worker process died; run the same command again to play what is missing"
+            ) from None
+        except BaseException:
+            # whoever gave up waits for no run: each resumes from its checkpoint
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 class OnRay:

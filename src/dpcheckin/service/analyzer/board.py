@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from dpcheckin.service.analyzer.batches import COPY
 from dpcheckin.service.analyzer.ledger import Ledger
@@ -54,10 +55,23 @@ def _total(ledger: Ledger) -> dict[str, Any] | None:
     }
 
 
-class Board:
-    """The latest snapshot."""
+class Party(Protocol):
+    """Somebody whom the analyzer needs."""
 
-    def __init__(self, price: Price) -> None:
+    party: str
+    away: str | None
+
+
+class Board:
+    """The latest snapshot.
+
+    Args:
+        price: of the plan.
+        parties: whom the run cannot go on without.
+    """
+
+    def __init__(self, price: Price, parties: Sequence[Party] = ()) -> None:
+        self._parties = parties
         self._price = price
         self._lock = threading.Lock()
         self._snapshot: dict[str, Any] = {}
@@ -137,7 +151,13 @@ class Board:
     def snapshot(self) -> dict[str, Any]:
         """The latest one."""
         with self._lock:
-            return {**self._snapshot, "finished": self._finished}
+            shot = {**self._snapshot, "finished": self._finished}
+        return {**shot, "away": self.away()}
+
+    def away(self) -> dict[str, str]:
+        """Parties that do not answer, and why; nobody is missed when the run is over."""
+        missing = {} if self._finished else {one.party: one.away for one in self._parties}
+        return {party: why for party, why in missing.items() if why is not None}
 
     def prometheus(self) -> str:
         """The same as metrics."""
@@ -184,6 +204,10 @@ class Board:
                 '{shuffler="colluding"}': math.inf if local is None else local,
             },
         )
+        reached: dict[str, float] = {
+            f'{{party="{one.party}"}}': int(one.party not in shot["away"]) for one in self._parties
+        }
+        gauge("reached", "1 while a party answers, 0 while it is asked again and again.", reached)
         for name, value in shot["metrics"].items():
             gauge(f"task_{name}", "A figure of the task.", {"": value})
         gauge("finished", "1 when the run is over.", {"": int(shot["finished"] is not None)})

@@ -6,6 +6,7 @@ either durable before the next one begins or can be repeated.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -23,7 +24,7 @@ from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.core import Status, Step
 from dpcheckin.service.analyzer.issuer_client import NO_TOKENS, IssuerClient
 from dpcheckin.service.analyzer.keys import KeyRing
-from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
+from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger, check_round
 from dpcheckin.service.analyzer.pacing import VOID, Pacing, TooManyVoidRounds
 from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped, TruncatedBatch
 from dpcheckin.service.analyzer.state import AnalyzerState
@@ -54,6 +55,20 @@ class Schedule:
     """Time between the end of one round and the beginning of the next."""
     now: Callable[[], float] = time.time
     pacing: Pacing = field(default_factory=Pacing)
+
+
+def check_first_round(price: Price, budget: Budget | None) -> None:
+    """Raise `BudgetSpent` when a plan cannot pay for any round.
+
+    Args:
+        price: of the plan.
+        budget: of all plans of the fleet; None: the plan has its own only.
+    """
+    with contextlib.ExitStack() as held:
+        total = None if budget is None else TotalLedger(budget)
+        if total is not None:
+            held.callback(total.close)
+        check_round(price, 0, total)
 
 
 class Analyzer:
@@ -92,21 +107,23 @@ class Analyzer:
         self.stop = stop or threading.Event()
         self.rotate_now = threading.Event()
         make_folder(folder)
-        found = state.load(folder)
-        if found is None:
-            if (folder / LEDGER).exists() and (folder / LEDGER).stat().st_size:
-                raise InvalidParameter(
-                    "state", str(folder), "a folder whose checkpoint is there, or an empty one"
-                )
-            found = core.begin(plan, task)
-            state.save(folder, found)
+        kept = state.load(folder)
+        if kept is None and (folder / LEDGER).exists() and (folder / LEDGER).stat().st_size:
+            raise InvalidParameter(
+                "state", str(folder), "a folder whose checkpoint is there, or an empty one"
+            )
+        found = core.begin(plan, task) if kept is None else kept
         self.plan = core.check_same_plan(found, plan)
         core.check_task(self.plan, task)
         self._state = found
         self._first = len(found.log)
         self.price = Price(self.plan)
+        if kept is None:
+            # a run that could not play a single round is not begun: its folder takes another plan
+            check_first_round(self.price, budget)
+            state.save(folder, found)
         self._ring = KeyRing(folder / KEYS, self.plan.suite)
-        self.board = Board(self.price)
+        self.board = Board(self.price, [shuffler] if issuer is None else [shuffler, issuer])
         total = None if budget is None else TotalLedger(budget)
         self.ledger = Ledger(folder / LEDGER, self.price, total)
         try:
@@ -191,7 +208,7 @@ class Analyzer:
         except Refusal as refusal:
             if refusal.problem is not Problem.NOT_FOUND:
                 raise
-            log.error("the issuer is past round %d; this folder is an older copy", number)
+            log.warning("the issuer is past round %d; this folder is an older copy", number)
             return NO_TOKENS
 
     # --- one round ----------------------------------------------------------------------------
@@ -237,7 +254,7 @@ class Analyzer:
             self._finish(self._state, status, "void by batch")
         elif step is Step.CHARGE_AS_LOST:
             # released to somebody who knew this folder's future: the folder was put back in time
-            log.error("round %d was released before; this folder is an older copy", number)
+            log.warning("round %d was released before; this folder is an older copy", number)
             self.ledger.charge(number, ChargeReason.RELEASE)
             self._finish(self._state, status, "lost")
         else:

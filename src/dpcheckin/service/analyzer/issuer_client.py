@@ -19,7 +19,7 @@ NO_TOKENS = "ff" * MODULUS_BYTES
 class IssuerClient(PatientClient):
     """The connection to the issuer, with the analyzer's access token."""
 
-    party = "the issuer"
+    party = "issuer"
 
     def put_plan(self, signed: bytes) -> None:
         """Have tokens issued for a signed plan."""

@@ -33,6 +33,28 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def check_round(price: Price, charged: int, total: TotalLedger | None = None) -> None:
+    """Raise `BudgetSpent` when a plan cannot pay for one more round.
+
+    Args:
+        price: of the plan.
+        charged: rounds that it has paid for.
+        total: of all plans of the fleet; None: the plan has its own budget only.
+    """
+    document = price.document
+    if charged >= document.rounds:
+        raise BudgetSpent(f"all {document.rounds} rounds of the plan have been charged")
+    after = price.spent(charged + 1)
+    if charged >= price.allowed_rounds or after.epsilon > document.epsilon_budget:
+        raise BudgetSpent(
+            f"{'one more' if charged else 'the first'} round would make epsilon = "
+            f"{rounded_up(after.epsilon)}, more than the budget of {document.epsilon_budget:g} "
+            f"(epsilon_budget) at delta = {document.delta:g}"
+        )
+    if total is not None:
+        total.check(document.id.hex(), after)
+
+
 class Ledger:
     """The open ledger of a plan; one process at a time.
 
@@ -92,17 +114,7 @@ class Ledger:
 
     def check_next(self) -> None:
         """Raise `BudgetSpent` when one more round would pass the budget: then none is opened."""
-        document = self.price.document
-        if self.charged >= document.rounds:
-            raise BudgetSpent(f"all {document.rounds} rounds of the plan have been charged")
-        after = self._next().epsilon
-        if self.rounds_left == 0 or after > document.epsilon_budget:
-            raise BudgetSpent(
-                f"one more round would make epsilon = {rounded_up(after)}, more than the "
-                f"budget of {document.epsilon_budget:g} at delta = {document.delta:g}"
-            )
-        if self.total is not None:
-            self.total.check(document.id.hex(), self._next())
+        check_round(self.price, self.charged, self.total)
 
     def charge(self, round_number: int, reason: ChargeReason) -> Entry:
         """Charge a round durably, before anything of it is released; again: the same entry.

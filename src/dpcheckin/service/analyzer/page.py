@@ -30,6 +30,13 @@ _HEADERS = {
 }
 
 
+def _what_is_wrong(board: Board, alive: bool) -> str | None:
+    if not alive and board.snapshot()["finished"] is None:
+        return "the conductor has stopped"
+    away = " and ".join(board.away())
+    return f"{away} not reached" if away else None
+
+
 def page_app(board: Board, alive: Callable[[], bool], results: Path | None = None) -> Starlette:
     """The application; `alive` says whether the conductor is at work.
 
@@ -47,9 +54,8 @@ def page_app(board: Board, alive: Callable[[], bool], results: Path | None = Non
         return JSONResponse(board.snapshot(), headers=_HEADERS)
 
     async def health(_: Request) -> Response:
-        if alive() or board.snapshot()["finished"] is not None:
-            return PlainTextResponse("ok\n")
-        return PlainTextResponse("the conductor has stopped\n", status_code=503)
+        wrong = _what_is_wrong(board, alive())
+        return PlainTextResponse(f"{wrong or 'ok'}\n", 503 if wrong else 200)
 
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(board.prometheus(), media_type="text/plain; version=0.0.4")

@@ -1,12 +1,14 @@
 """The shuffler as the analyzer sees it: one method for each line of the table in docs/wire.md.
 
 Everything may be repeated. When the shuffler is away, busy or cannot store, the same request is
-made again, a little later each time, until it answers or `stop` says so. It is not trusted with the
-analyzer's memory: nothing is unpacked, and no more is read than an answer or a record can have.
+made again, a little later each time, until it answers or `stop` says so; that it is away is logged
+once, and shown. It is not trusted with the analyzer's memory: nothing is unpacked, and no more is
+read than an answer or a record can have.
 """
 
 from __future__ import annotations
 
+import logging
 import struct
 import threading
 from collections.abc import Iterator
@@ -21,6 +23,8 @@ from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.credentials import bearer_header
 from dpcheckin.service.wire.problems import TRANSIENT, Malformed, Problem, Refusal, problem_in
+
+log = logging.getLogger("dpcheckin.analyzer")
 
 _LENGTH = struct.Struct(">I")
 _LARGEST_PAUSE = 5.0
@@ -38,6 +42,29 @@ class TruncatedBatch(ServiceError):
     """The stream of a batch ended early; it is fetched again."""
 
 
+_WHAT_TO_DO = {
+    Problem.UNAUTHORIZED: "is [{party}] token_file in analyzer.toml its analyzer.token?",
+    Problem.UNKNOWN_ANALYZER: "its operator has to set analyzer_identity",
+    Problem.MALFORMED: "is its analyzer_identity what `dpcheckin analyzer identity` prints?",
+    Problem.ROUND_OPEN: "the analyzer of another plan has to finish its round first",
+    Problem.CONFLICT: "another analyzer is at work there, or has replaced this plan: run one at a "
+    "time, and begin a new plan in a new folder",
+}
+"""Where an analyzer's operator looks first, by what another party says."""
+
+
+class RefusedBy(Refusal):
+    """Another party turned a request down; which one, and what an operator can do about it."""
+
+    def __init__(self, problem: Problem, party: str) -> None:
+        super().__init__(problem)
+        self.party = party
+
+    def __str__(self) -> str:
+        hint = _WHAT_TO_DO.get(self.problem, "").format(party=self.party)
+        return f"the {self.party} answers {super().__str__()}" + (f" ({hint})" if hint else "")
+
+
 class PatientClient:
     """A connection to another party that is asked again until it answers.
 
@@ -48,7 +75,7 @@ class PatientClient:
         stop: ends waiting, with `Stopped`.
     """
 
-    party = "the shuffler"
+    party = "shuffler"
 
     def __init__(
         self,
@@ -66,6 +93,8 @@ class PatientClient:
         )
         self._stop = stop or threading.Event()
         self.failures = 0
+        self.away: str | None = None
+        """Why there is no answer at present; other threads may look."""
 
     def close(self) -> None:
         """Give the connections back."""
@@ -78,16 +107,35 @@ class PatientClient:
                 with self._http.stream(method, path, content=content) as answer:
                     body = _body(answer)
                 if answer.is_success:
+                    self._answers()
                     return body
-                refusal = _refusal(answer.status_code, body)
+                refusal = self._refusal(answer.status_code, body)
                 if refusal.problem not in TRANSIENT:
+                    self._answers()
                     raise refusal
-            except httpx.TransportError:
-                pass
-            self.failures += 1
+                self._fails(refusal.problem.slug)
+            except httpx.TransportError as failure:
+                self._fails(type(failure).__name__)
             if self._stop.wait(pause):
-                raise Stopped(f"told to stop while {self.party} was away")
+                raise Stopped(f"told to stop while the {self.party} was away")
             pause = min(2 * pause, _LARGEST_PAUSE)
+
+    def _fails(self, why: str) -> None:
+        self.failures += 1
+        if self.away is None:
+            log.warning("%s not reached, trying again: %s", self.party, why)
+        self.away = why
+
+    def _answers(self) -> None:
+        if self.away is not None:
+            log.info("%s reached again", self.party)
+        self.away = None
+
+    def _refusal(self, status: int, body: bytes) -> RefusedBy:
+        problem = problem_in(body)
+        if problem is None:
+            raise Malformed(f"the {self.party} answered {status} in no known form")
+        return RefusedBy(problem, self.party)
 
 
 class ShufflerClient(PatientClient):
@@ -132,9 +180,11 @@ class ShufflerClient(PatientClient):
         try:
             with self._http.stream("GET", f"/v1/rounds/{number}/batch") as answer:
                 if answer.status_code != 200:
-                    raise _refusal(answer.status_code, _body(answer))
+                    raise self._refusal(answer.status_code, _body(answer))
+                self._answers()
                 yield records(answer.iter_raw())
         except httpx.TransportError as problem:
+            self._fails(type(problem).__name__)
             raise TruncatedBatch(type(problem).__name__) from None
 
 
@@ -153,13 +203,6 @@ def _body(answer: httpx.Response) -> bytes:
     return bytes(body)
 
 
-def _refusal(status: int, body: bytes) -> Refusal:
-    problem = problem_in(body)
-    if problem is None:
-        raise Malformed(f"the shuffler answered {status} in no known form")
-    return Refusal(problem)
-
-
 def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Split a stream of `length ‖ record`, holding little more than one record at a time.
 
@@ -173,7 +216,7 @@ def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
         while len(buffer) - start >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(buffer, start)
             if size > LARGEST_RECORD:
-                raise TruncatedBatch(f"a record of {size} bytes")
+                raise TruncatedBatch(f"a record of {size:,} bytes")
             end = start + _LENGTH.size + size
             if len(buffer) < end:
                 break
@@ -182,4 +225,4 @@ def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
         del buffer[:start]
         start = 0
     if buffer:
-        raise TruncatedBatch(f"{len(buffer)} bytes after the last whole record")
+        raise TruncatedBatch(f"{len(buffer):,} bytes after the last whole record")

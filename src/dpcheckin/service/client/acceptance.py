@@ -138,9 +138,9 @@ def _check_kind(plan: PlanDocument, limits: Limits) -> None:
     if plan.honest < limits.minimum_population:
         raise Refused(
             f"the plan is priced for {plan.honest} honest clients, this client wants at least "
-            f"{limits.minimum_population}"
+            f"{limits.minimum_population:,}"
         )
     if limits.rounds is not None and plan.rounds > limits.rounds:
-        raise Refused(f"the plan has {plan.rounds} rounds, this client allows {limits.rounds}")
+        raise Refused(f"the plan has {plan.rounds:,} rounds, this client allows {limits.rounds:,}")
     if limits.require_cover and not plan.cover:
         raise Refused("in this plan only reports are sent, and this client requires cover")

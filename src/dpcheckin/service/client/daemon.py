@@ -41,6 +41,7 @@ log = logging.getLogger("dpcheckin.client")
 
 LEDGER = "client.ledger"
 _MARGIN_SHARE = 0.15  # of the window, kept free for retries before it closes
+_WHOSE = "is analyzer.identity in the configuration what `dpcheckin analyzer identity` prints?"
 _LOOKS = 5  # for statements of void rounds before a budget that they may free is called spent
 
 
@@ -127,7 +128,8 @@ class Daemon:
             except (ShufflerUnreachable, NotBelieved) as problem:
                 believed = not isinstance(problem, NotBelieved)
                 if not believed and self.agent.joined is None:
-                    raise  # never heard of its analyzer: rather the owner's file that is wrong
+                    # never heard of its analyzer: rather the owner's file that is wrong
+                    raise NotBelieved(f"{problem} ({_WHOSE})") from None
                 said = "not reached" if believed else "not believed"
                 log.warning("shuffler %s, trying again: %s", said, problem)
                 await self._time.sleep_about(pause)

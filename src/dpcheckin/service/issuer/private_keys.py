@@ -82,7 +82,7 @@ class PrivateKey:
         public = self.public
         message = int.from_bytes(blinded, "big")
         if len(blinded) != public.size or message >= public.modulus:
-            raise Malformed(f"a blinded message has {public.size} bytes and is below the modulus")
+            raise Malformed(f"a blinded message has {public.size:,} bytes and is below the modulus")
         mask, unmask = self._mask()
         masked = message * pow(mask, EXPONENT, public.modulus) % public.modulus
         signature = self._root(masked, power or best_power()) * unmask % public.modulus

@@ -9,6 +9,7 @@ released since, and are not released again.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +80,22 @@ def _records(
         yield {"client": bytes(client).hex(), "token": bytes(digest).hex()}
 
 
-def restore(store: Store, file: Path) -> dict[str, Any]:
-    """Put a backup into an empty store, all of it or nothing; what it said about itself.
+@dataclass(frozen=True)
+class Backup:
+    """A backup that was read whole, and is of a version that is known."""
+
+    file: Path
+    about: dict[str, Any]
+    records: list[dict[str, Any]]
+
+
+def read(file: Path) -> Backup:
+    """Read a backup and check it, before any store is made for it.
 
     Args:
-        store: without clients, plans and rounds; nobody may serve it.
         file: what `backup` wrote.
     """
-    opened, records = _sql(store), read_backup(file, KIND)
+    records = read_backup(file, KIND)
     about = records[0].get("about") if records else None
     if not isinstance(about, dict) or not isinstance(about.get("version"), int):
         raise BackupDamaged(f"{file} does not say of which version it is")
@@ -95,15 +104,25 @@ def restore(store: Store, file: Path) -> dict[str, Any]:
             f"{file} is of version {about['version']}, this shuffler knows {schema.VERSION}: "
             "restore it with the release that wrote it, or a newer one"
         )
+    return Backup(file, about, records[1:])
+
+
+def restore(store: Store, kept: Backup) -> None:
+    """Put a backup into an empty store, all of it or nothing.
+
+    Args:
+        store: without clients, plans and rounds; nobody may serve it.
+        kept: what `read` gave.
+    """
+    opened = _sql(store)
     with opened.serve_alone(), opened.transaction() as transaction:
         assert isinstance(transaction, SqlTransaction)
         _check_empty(transaction)
         try:
-            _put_back(transaction, about, records[1:])
+            _put_back(transaction, kept.about, kept.records)
         except (KeyError, TypeError, ValueError) as problem:
-            raise BackupDamaged(f"{file}: {problem}") from None
+            raise BackupDamaged(f"{kept.file}: {problem}") from None
         schema.check_content(transaction)
-    return about
 
 
 def _check_empty(transaction: SqlTransaction) -> None:

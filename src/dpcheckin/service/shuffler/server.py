@@ -141,11 +141,12 @@ def serve(settings: Settings) -> None:
     """Run until told to stop."""
     logs.set_up(settings.log_level)
     with contextlib.ExitStack() as stack:
+        # first, as a port that is taken is no reason to make a folder and a database
+        public = stack.enter_context(listen(settings.host, settings.port))
+        admin = stack.enter_context(listen(settings.admin_host, settings.admin_port))
         store = stack.enter_context(contextlib.closing(open_store(settings.store_address)))
         stack.enter_context(store.serve_alone())
         store.verify()
-        public = stack.enter_context(listen(settings.host, settings.port))
-        admin = stack.enter_context(listen(settings.admin_host, settings.admin_port))
         front = build(settings, store)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_run(settings, front, public, admin))

@@ -144,7 +144,7 @@ def finalize(
         salt_bytes: length of the salt the message was hidden with.
     """
     if len(signed) != key.size:
-        raise Malformed(f"a blind signature has {key.size} bytes")
+        raise Malformed(f"a blind signature has {key.size:,} bytes")
     found = int.from_bytes(signed, "big") * inverse % key.modulus
     signature = found.to_bytes(key.size, "big")
     key.verify(message, signature, salt_bytes)

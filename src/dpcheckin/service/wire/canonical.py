@@ -43,7 +43,7 @@ def parse(data: bytes, limit: int = LARGEST_DOCUMENT) -> Any:
         limit: the largest length that is read, in bytes.
     """
     if len(data) > limit:
-        raise Malformed(f"a document of {len(data)} bytes, more than {limit}")
+        raise Malformed(f"a document of {len(data):,} bytes, more than {limit:,}")
     try:
         value = json.loads(
             data.decode("utf-8"),

@@ -173,7 +173,7 @@ class OpeningKey:
             raise InvalidParameter("suite", suite, "1 or 2")
         if len(private_key) != _PRIVATE_KEY_BYTES[suite]:
             allowed = f"{_PRIVATE_KEY_BYTES[suite]} bytes"
-            raise InvalidParameter("private_key", f"{len(private_key)} bytes", allowed)
+            raise InvalidParameter("private_key", f"{len(private_key):,} bytes", allowed)
         self.suite = suite
         self._key: Any
         if suite == 1:
@@ -272,9 +272,9 @@ def seal(
     """
     expected = sizes(plan)
     if len(payload) != expected.sealed - _ENC_BYTES[plan.suite] - TAG_BYTES:
-        raise InvalidParameter("payload", f"{len(payload)} bytes", "the size the plan prescribes")
+        raise InvalidParameter("payload", f"{len(payload):,} bytes", "the size the plan prescribes")
     if len(share) != expected.share:
-        raise InvalidParameter("share", f"{len(share)} bytes", f"{expected.share} bytes")
+        raise InvalidParameter("share", f"{len(share):,} bytes", f"{expected.share:,} bytes")
     header = header_of(plan, round_number, key_id(public_key))
     sealed = _SUITES[plan.suite].encrypt(
         payload, _public_key(plan.suite, public_key), bound_to(plan.id, model_digest, header)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dpcheckin.numerals import written
 from dpcheckin.service.wire.problems import Malformed
 
 LARGEST_COUNT = 2**32 - 1
@@ -45,9 +46,9 @@ def number(low: float, high: float = math.inf, *, least: bool = False) -> Check:
         numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
         # compared before anything turns it into a float: an integer may be too large to become one
         if not numeric or not low <= value <= min(high, _LARGEST_NUMBER):
-            raise not_allowed(name, value, f"a number from {low:g} to {high:g}")
+            raise not_allowed(name, value, f"a number from {written(low)} to {written(high)}")
         if value == low and not least:
-            raise not_allowed(name, value, f"a number above {low:g}")
+            raise not_allowed(name, value, f"a number above {written(low)}")
         return float(value) if isinstance(value, float) else value
 
     return check

@@ -78,7 +78,7 @@ def seed_payload(seed: bytes, dimension: int) -> bytes:
         dimension: coordinates of the share it expands to.
     """
     if len(seed) != SEED_BYTES:
-        raise InvalidParameter("seed", f"{len(seed)} bytes", f"{SEED_BYTES} bytes")
+        raise InvalidParameter("seed", f"{len(seed):,} bytes", f"{SEED_BYTES} bytes")
     return payload_head(SHARES, dimension) + seed
 
 
@@ -113,7 +113,7 @@ def read_payload(plan: PlanDocument, payload: bytes) -> NDArray[Any]:
         return expand(data, plan.dimension)
     (symbol,) = struct.unpack(">I", data)
     if symbol >= plan.dimension:
-        raise Malformed(f"symbol {symbol} of {plan.dimension}")
+        raise Malformed(f"symbol {symbol:,} of {plan.dimension:,}")
     return np.array([symbol], dtype=np.uint32)
 
 

@@ -104,7 +104,7 @@ def read_signed_bytes(kind: type[D], data: bytes, identity: bytes) -> D:
         identity: 32 bytes of the public identity that must have signed it.
     """
     if len(data) > LARGEST_DOCUMENT:
-        raise Malformed(f"a document of {len(data)} bytes, more than {LARGEST_DOCUMENT}")
+        raise Malformed(f"a document of {len(data):,} bytes, more than {LARGEST_DOCUMENT:,}")
     end = _END.fullmatch(data, max(0, len(data) - _END_BYTES))
     if not data.startswith(_START) or end is None:
         raise Malformed("a signed document has exactly the fields document and signature")

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.accounting.engine.lattice_sums import (
+    TOGETHER,
     Integers,
     LatticeSums,
     ReportLaw,
@@ -28,6 +29,7 @@ LONGEST_SUM = 1 << 19  # nodes for twenty deviations of the sum
 _TILTS = (0.0, 4.0, 8.0, 12.0)  # deviations of the sum
 # of a step, for ratios between two bounds: not every step suits the mass at both
 _PARTS = (0.6, 0.7, 0.85, 1.0, 1.1, 1.35, 1.7, 2.0, 3.0, 4.0, 16.0)
+_NODES = 1 << 14  # sums to a deviation that are worth telling apart
 _CROWDED = 5e-4  # contraction of a report that room for chords may cost
 
 
@@ -58,12 +60,16 @@ class LowerLattice:
         mass = self._laws[forward]
         found: dict[float, tuple[Integers, Array]] = {}
         spread = math.sqrt(m.count * float(mass @ (indices * step) ** 2))
+        # sums that are next to each other are merged, the same ones whatever the tilt
+        together = 1
+        while together < TOGETHER and spread > 2 * together * _NODES * step:
+            together *= 2
         for deviations in _TILTS:
             try:
                 tilt = Tilt.to(mass, indices * step, deviations * spread, m.count)
                 if tilt.theta not in found:
                     sums = LatticeSums(mass, indices, m.absent, m.count, step, tilt)
-                    found[tilt.theta] = sums.masses()
+                    found[tilt.theta] = sums.masses(together)
             except NumericalFailure:
                 if not found:
                     raise

@@ -19,6 +19,7 @@ from dpcheckin.errors import NumericalFailure
 
 Tails = Callable[[float], tuple[float, float]]
 """From a ratio to the probabilities, under Q and under P, that a report's ratio exceeds it."""
+_CLOSE = 1e-14  # parts of a ratio: how well the start of a cell is known
 _WIDER = 0.03  # how much farther from zero the next cell is, in parts of its distance
 
 
@@ -152,7 +153,7 @@ def _from_above(tails: Tails, step: float, top: int, masses: Array) -> float:
     whole = (0.0, 0.0)
     while node >= 1:
         target = 1 + node * step
-        start = _start(tails, whole, target)
+        start = _start(tails, whole, target, end)
         here = tails(start)
         masses[node] = here[0] - whole[0]
         whole, end = here, start
@@ -161,16 +162,64 @@ def _from_above(tails: Tails, step: float, top: int, masses: Array) -> float:
     return end
 
 
-def _start(tails: Tails, beyond: tuple[float, float], target: float) -> float:
-    """Where a cell begins that ends where `beyond` does and has this mean ratio."""
-    low, high = 0.0, target
-    for _ in range(60):
+def _start(tails: Tails, beyond: tuple[float, float], target: float, end: float) -> float:
+    """Where a cell begins that ends at `end`, beyond which these tails are, with this mean ratio.
+
+    This is asked for thousands of times. Ratios thin out further up, so the cell is shorter below
+    its mean than above; and what it exceeds its mean by is nearly a line in the square of the
+    distance: false position in that, where the weight of an end that stays is halved (Illinois).
+    """
+    q0, p0 = beyond
+    q, p = tails(target)
+    low, high, above = 0.0, target, p - p0 - target * (q - q0)
+    if 2 * target - end > 0.0 and above > 0.0:
+        low = 2 * target - end
+        q, p = tails(low)
+        below = p - p0 - target * (q - q0)
+        if below > 0.0:
+            low, high = 0.0, low
+        else:
+            low, high = _by_squares(tails, beyond, target, (low, below), above)
+    while high - low > 4 * _CLOSE * target:
         middle = 0.5 * (low + high)
-        if middle in (low, high):  # next to each other
+        q, p = tails(middle)
+        low, high = (low, middle) if p - p0 > target * (q - q0) else (middle, high)
+    return high
+
+
+def _by_squares(
+    tails: Tails,
+    beyond: tuple[float, float],
+    target: float,
+    start: tuple[float, float],
+    above: float,
+) -> tuple[float, float]:
+    """A narrow bracket of the same, from a start with what it lacks and what the mean exceeds."""
+    (q0, p0), (low, below) = beyond, start
+    high, side, last = target, 0, math.inf
+    most, least = (target - low) ** 2, 0.0  # squares of the distances from the mean
+    for _ in range(20):
+        square = least + above * (most - least) / (above - below)
+        middle = target - math.sqrt(square)
+        if not low < middle < high:
             break
         q, p = tails(middle)
-        low, high = (low, middle) if p - beyond[1] > target * (q - beyond[0]) else (middle, high)
-    return high
+        value = p - p0 - target * (q - q0)
+        if value > 0.0:
+            high, least, above = middle, square, value
+            below, side = (0.5 * below if side == 1 else below), 1
+        else:
+            low, most, below = middle, square, value
+            above, side = (0.5 * above if side == -1 else above), -1
+        last, before = middle, last
+        if abs(last - before) < 100 * _CLOSE * target:
+            break
+    for away in (_CLOSE * target, -_CLOSE * target):  # the root is next to the last place
+        place = last + away
+        if low < place < high:
+            q, p = tails(place)
+            low, high = (low, place) if p - p0 > target * (q - q0) else (place, high)
+    return low, high
 
 
 def _from_below(tails: Tails, step: float, limit: float, masses: Array) -> float:

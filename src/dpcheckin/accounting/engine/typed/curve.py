@@ -103,6 +103,8 @@ class TypedCurve(Curve):
         furthest = self._worst.reach(tolerance)
         loss = 3 * self.spread
         spent = self._local.rate * self._local.local_delta
+        if loss == 0.0:  # every loss is too large to be told from an infinite one
+            return furthest
         while loss < furthest and self.upper_at(loss) - spent > tolerance:
             loss *= 1.2
         return min(loss, furthest)

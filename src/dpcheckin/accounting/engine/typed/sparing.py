@@ -17,6 +17,8 @@ from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.typed.curve import TypedCurve
 
 _FAR = 3.5  # deviations beyond which both bounds are computed: places are sparse there
+# of the curve, and of what may be cut off, for which one more value of the worst law is computed
+_GAIN, _LITTLE, _HALVINGS = 0.03, 50.0, 6
 _PLENTY = 30.0  # how much more than asked for may be cut off where that saves half of the way
 _NEAR, _EVERY = 3.5, 8  # which of the places are probed: near ones, every so many-th
 
@@ -42,7 +44,10 @@ class SparingCurve(TypedCurve):
             return typed
         return float(self._local.complete(np.array([typed]), np.array([math.exp(epsilon)]))[0])
 
+    _negligible = 0.0  # what may be cut off
+
     def reach(self, tolerance: float) -> float:
+        self._negligible = max(tolerance, self._negligible)
         if self._worst_counts:
             return super().reach(tolerance)
         near, far = self._within(_PLENTY * tolerance), self._within(tolerance)
@@ -58,14 +63,54 @@ class SparingCurve(TypedCurve):
         return places[at] if at < len(places) else self._worst.reach(tolerance)
 
     def upper(self, step: float, points: int) -> Array:
-        far = math.ceil(_FAR * self.spread / step)
         if self._worst_counts:
             return super().upper(step, points)
-        found = self._finite(min((points - 1) * step, self._listed[-1]))
+        end = (points - 1) * step
+        found = self._finite(min(end, self._listed[-1]))
         if not found or found[0][0] > 0.0:
             return super().upper(step, points)
         rises, values = zip(*found, strict=True)
         typed = self._between(rises, values, step, points)
+        far = math.ceil(_FAR * self.spread / step)
         if far < points:
-            typed[far:] = np.minimum(typed[far:], self._worst.tail(far, step, points))
+            rises, values = zip(*self._with_worst(end), strict=True)
+            rest = np.expm1(np.arange(far, points) * step)
+            beside = np.interp(
+                rest, rises, values, left=np.inf
+            )  # it falls: right of the last it is not more
+            typed[far:] = np.minimum(typed[far:], beside)
         return typed
+
+    def _with_worst(self, end: float) -> list[tuple[float, float]]:
+        """Whole bounds far out at alpha - 1: of the types, and of the worst law between them."""
+        near = [place for place in self._listed if place <= _FAR * self.spread][-1:]
+        places = [*near, *(x for x in self._listed if near[0] < x < end)]
+        known = []
+        for x in places:
+            typed = self._completed(x)
+            known.append((x, typed if math.isfinite(typed) else self._worst.upper_at(x)))
+        known.append((end, self._worst.upper_at(end)))
+        found = [known[0]]
+        for after in known[1:]:
+            found += [*self._filled(found[-1], after, _HALVINGS), after]
+        return [(math.expm1(x), value) for x, value in found]
+
+    def _filled(
+        self, left: tuple[float, float], right: tuple[float, float], halvings: int
+    ) -> list[tuple[float, float]]:
+        """The worst law's bounds between two places, as many as are well below chords."""
+        (a, above), (b, below) = left, right
+        middle = math.sqrt(a * b)
+        value = self._worst.upper_at(middle)
+        share = (math.expm1(b) - math.expm1(middle)) / (math.expm1(b) - math.expm1(a))
+        chord = share * above + (1.0 - share) * below
+        if value >= chord:
+            return []
+        here = middle, value
+        if halvings == 0 or chord - value < _GAIN * chord + _LITTLE * self._negligible:
+            return [here]
+        return [
+            *self._filled(left, here, halvings - 1),
+            here,
+            *self._filled(here, right, halvings - 1),
+        ]

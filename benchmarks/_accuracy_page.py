@@ -1,0 +1,72 @@
+"""The table and the picture of docs/accuracy.md, from what `accuracy.py` stored."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from _accuracy_goals import GOALS, TASKS
+
+from dpcheckin.accounting.statements import rounded_up
+
+PAGE_HEAD = (
+    "| data | ε, certified | test accuracy | goal | central DP-SGD | loss in points "
+    "| without privacy |",
+    "|---|---|---|---|---|---|---|",
+)
+NAMES = {
+    "mnist": "MNIST",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar10-scattering": "CIFAR-10, scattering",
+    "cifar10-imagenet": "CIFAR-10, ImageNet features",
+}
+
+
+def page_row(row: dict[str, Any]) -> str:
+    """A goal as a line of the page: ours rounded down, the loss against central up."""
+    ours, trusted = row["shuffled"], row["central"]
+    scores = [math.floor(1e4 * score + 1e-6) / 100 for score in ours["accuracies"]]
+    spread = f"{len(scores)} seeds, {min(scores):.2f}–{max(scores):.2f}"
+    spread = "one seed" if len(scores) == 1 else spread
+    loss = math.ceil(1e4 * (trusted["accuracy"] - ours["accuracy"]) - 1e-6) / 100
+    accuracy = math.floor(1e4 * ours["accuracy"] + 1e-6) / 100
+    return (
+        f"| {NAMES[row['task']]} | {rounded_up(ours['epsilon'])} | {accuracy:.2f}% ({spread}) "
+        f"| {100 * row['goal']:g}%: {'met' if row['met'] else 'missed'} "
+        f"| {100 * trusted['accuracy']:.2f}% at {rounded_up(trusted['epsilon'])} | {loss:.2f} "
+        f"| {100 * row['without_privacy']:.2f}% |"
+    )
+
+
+def write_page(page: Path, rows: dict[str, Any]) -> None:
+    """Put the table between the page's marks, and the picture beside the page."""
+    from matplotlib.figure import Figure
+
+    lines = [*PAGE_HEAD, *(page_row(rows[g.name]) for g in GOALS if g.name in rows)]
+    before, _, rest = page.read_text().partition("<!-- table -->\n")
+    _, _, after = rest.partition("<!-- end of table -->\n")
+    block = "\n".join(["<!-- table -->", *lines, "", "<!-- end of table -->", ""])
+    page.write_text(before + block + after)
+    figure = Figure(figsize=(9, 4), layout="constrained")
+    tasks = [t for t in TASKS if any(row["task"] == t for row in rows.values())]
+    for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
+        some = sorted((r for r in rows.values() if r["task"] == task), key=lambda r: r["goal"])
+        for label, colour in (("shuffled", "#0b7268"), ("central", "#8a5a00")):
+            points = [(r[label]["epsilon"], s) for r in some for s in r[label]["accuracies"]]
+            axes.plot([p[0] for p in points], [100 * p[1] for p in points], "o", color=colour,
+                      label={"shuffled": "shuffled, nobody trusted with data"}.get(
+                          label, "central DP-SGD (add or remove)"))  # fmt: skip
+        best = max(100 * r["without_privacy"] for r in some)
+        axes.axhline(best, color="#555", linestyle=":", label="without privacy")
+        axes.set_title(NAMES[task].replace(", ", "\n"), fontsize=10)
+        axes.set_xscale("log")
+        axes.set_xlim(0.3, 5.0)
+        axes.set_xticks([0.5, 1.0, 3.0], ["0.5", "1", "3"])
+        axes.minorticks_off()
+        axes.set_xlabel("certified ε at δ = 1e-5")
+        axes.set_ylabel("test accuracy, %")
+        axes.grid(alpha=0.3)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8)
+    figure.savefig(page.parent / "images" / "accuracy.png", dpi=110)
