@@ -111,7 +111,7 @@ def test_every_command_that_is_only_mentioned_exists_with_its_options(page: Path
     for command in mentioned(page):
         words = command.split()
         path = " ".join(words[:3]) if " ".join(words[:3]) in known else " ".join(words[:2])
-        path = "dpcheckin" if words[1].startswith("-") else path
+        path = "dpcheckin" if words[1].startswith(("-", "[")) else path
         assert path in known, command
         used = {word.split("=")[0] for word in words if re.match(r"--?[a-z]", word)}
         assert used <= known[path], command

@@ -72,7 +72,9 @@ class SurveyForm:
                 is_text, is_whole = name in _TEXTS, name in _WHOLE
                 values[name] = text if is_text else read_number(name, text, is_whole)
         if len(values.get("categories", "")) > MOST_NAMES:
-            raise InvalidParameter("categories", "a long text", f"at most {MOST_NAMES} characters")
+            raise InvalidParameter(
+                "categories", "a long text", f"at most {MOST_NAMES:,} characters"
+            )
         if values.get("categories", "").startswith("@"):  # the page reads no files
             raise InvalidParameter("categories", values["categories"], "a number, or names")
         form = SurveyForm(kind, SurveyOptions(**values))

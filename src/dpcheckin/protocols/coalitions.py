@@ -129,4 +129,4 @@ def shuffler_alone(
     found = compose([(shuffled, most)]).epsilon(delta / 2).upper
     if found >= local:
         return local, LOCAL
-    return found, f"hidden among {crowd} reports, in the at most {most} rounds it reports in"
+    return found, f"hidden among {crowd:,} reports, in the at most {most:,} rounds it reports in"

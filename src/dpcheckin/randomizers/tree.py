@@ -49,7 +49,7 @@ class TreeResponse(Randomizer):
         at_least("leaves", self.leaves, 2)
         at_least("branching", self.branching, 2)
         if self.branching > self.leaves:
-            raise InvalidParameter("branching", self.branching, f"at most {self.leaves} leaves")
+            raise InvalidParameter("branching", self.branching, f"at most {self.leaves:,} leaves")
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ class TreeResponse(Randomizer):
         from dpcheckin.accounting import ThreeAtoms, mixed
 
         pairs = [level.pair for level in self.levels]
-        name = f"tree of {self.leaves} leaves"
+        name = f"tree of {self.leaves:,} leaves"
         return mixed([pair for pair in pairs if isinstance(pair, ThreeAtoms)], name)
 
     @property

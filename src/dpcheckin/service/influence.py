@@ -57,7 +57,7 @@ def influence(plan: PlanDocument, reports: int, hostile: int = 1) -> Influence:
         hostile: how many of them lie, at least 1.
     """
     if not 1 <= hostile <= reports:
-        raise InvalidParameter("hostile", hostile, f"from 1 to the {reports} reports")
+        raise InvalidParameter("hostile", hostile, f"from 1 to the {reports:,} reports")
     if plan.encoding == OCTETS:
         raise InvalidParameter("plan", "a survey", "a plan whose reports are added up")
     randomizer = randomizer_of(plan)

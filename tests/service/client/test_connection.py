@@ -72,7 +72,7 @@ def test_reading_stops_where_an_answer_is_longer_than_it_may_be() -> None:
     with shuffler(bytes(16 << 20)) as (address, _):
         tracemalloc.start()
         try:
-            with pytest.raises(ShufflerUnreachable, match="more than 1048576 bytes"):
+            with pytest.raises(ShufflerUnreachable, match="more than 1,048,576 bytes"):
                 fetch(address)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
@@ -98,5 +98,5 @@ def test_a_long_problem_does_not_fill_the_memory_either() -> None:
         async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
             return await Connection("http://127.0.0.1:1", "t", http).put("/v1/x", b"")
 
-    with pytest.raises(ShufflerUnreachable, match="more than 65536"):
+    with pytest.raises(ShufflerUnreachable, match="more than 65,536"):
         asyncio.run(work())

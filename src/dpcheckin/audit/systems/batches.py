@@ -81,7 +81,7 @@ class RoundBatches:
     def __post_init__(self) -> None:
         expected = self.sizes.size if self.only_sums else int(self.sizes.sum())
         if len(self.reports) != expected:
-            raise InvalidParameter("reports", len(self.reports), f"{expected} rows")
+            raise InvalidParameter("reports", len(self.reports), f"{expected:,} rows")
 
     @property
     def runs(self) -> int:

@@ -82,8 +82,8 @@ class Pacing:
             return
         there = [row["present"] or 0 for row in log[-void:]]
         raise TooManyVoidRounds(
-            f"{void} rounds in a row were void: {min(there)} to {max(there)} clients were there in "
-            "time; start again when enough of them are"
+            f"{void:,} rounds in a row were void: {min(there):,} to {max(there):,} clients were "
+            "there in time; start again when enough of them are"
         )
 
 

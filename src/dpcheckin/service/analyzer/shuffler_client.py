@@ -199,7 +199,7 @@ def _body(answer: httpx.Response) -> bytes:
     for part in parts:
         body += part
         if len(body) > LARGEST_ANSWER:
-            raise Malformed(f"an answer of more than {LARGEST_ANSWER} bytes")
+            raise Malformed(f"an answer of more than {LARGEST_ANSWER:,} bytes")
     return bytes(body)
 
 

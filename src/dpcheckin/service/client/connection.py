@@ -122,7 +122,7 @@ class Connection:
                 raise ShufflerUnreachable(f"{path}: an answer in {encoding[:20]}, not asked for")
             body = await _read(answer, limit)
             if body is None:
-                raise ShufflerUnreachable(f"{path}: an answer of more than {limit} bytes")
+                raise ShufflerUnreachable(f"{path}: an answer of more than {limit:,} bytes")
             date = _seconds(answer.headers.get("date"))
             return Answer(answer.status_code, body, date)
 

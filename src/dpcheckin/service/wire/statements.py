@@ -27,7 +27,7 @@ MOST_VOID_ROUNDS = 4096
 def _ascending(name: str, value: Any) -> list[int]:
     check = integer(0)
     if not isinstance(value, list) or len(value) > MOST_VOID_ROUNDS:
-        raise not_allowed(name, value, f"a list of at most {MOST_VOID_ROUNDS} rounds")
+        raise not_allowed(name, value, f"a list of at most {MOST_VOID_ROUNDS:,} rounds")
     rounds = [check(f"{name}[{place}]", one) for place, one in enumerate(value)]
     if any(after <= before for before, after in pairwise(rounds)):
         raise not_allowed(name, value, "ascending rounds")

@@ -23,7 +23,7 @@ def test_reports_leave_a_reserve_of_disk_for_closing_and_destroying(tmp_path: An
     attend(core, 2)
     assert send(core, analyzer, 0, 0) == [None]
     free[0] = 999
-    with pytest.raises(StorageFailure, match="less than 1000 bytes"):
+    with pytest.raises(StorageFailure, match="less than 1,000 bytes"):
         send(core, analyzer, 0, 1)
     with pytest.raises(StorageFailure):
         attend(core, 3)

@@ -149,7 +149,7 @@ class SqliteStore(SqlStore):
 
     def check_room(self) -> None:
         if self._reserve and self._free_bytes() < self._reserve:
-            raise StorageFailure(f"less than {self._reserve} bytes of disk are free")
+            raise StorageFailure(f"less than {self._reserve:,} bytes of disk are free")
 
     @staticmethod
     def _is_open(transaction: _SqliteTransaction, serial: int) -> bool:
