@@ -113,16 +113,21 @@ def lines(name: str, kept: dict[str, Any]) -> list[str]:
     return found
 
 
+def sentence(text: str) -> str:
+    """With a capital, unless it begins with a symbol, and a full stop."""
+    return f"{text[0].upper() if text[0].isascii() else text[0]}{text[1:]}."
+
+
 def section(name: str, kept: dict[str, Any]) -> list[str]:
     """A figure with its picture and how it differs from what is printed."""
     return [
         f"### {kept['title'].partition(':')[0]} {{ #{name} }}",
         "",
-        f"{kept['title'].partition(': ')[2]}.",
+        f"{sentence(kept['title'].partition(': ')[2])}",
         "",
         f"![{kept['title']}](images/figures/{name}.png)",
         "",
-        *(f"- {note[0].upper()}{note[1:]}." for note in kept["caption"]),
+        *(f"- {sentence(note)}" for note in kept["caption"]),
         "",
     ]
 
