@@ -169,7 +169,7 @@ td{font-weight:500}
 td+td{font-weight:400;color:var(--soft)}
 td[data-head]::before{content:attr(data-head) ": ";font-weight:400;color:var(--soft)}
 figure{overflow-x:auto}
-img{min-width:540px}
+.panel>img{min-width:540px}
 thead{display:none}
 }
 """.replace("\n", "")

@@ -132,6 +132,7 @@ def write_picture(
     else:
         _plot_bars(axes, estimate, truth)
         axes.set_ylabel("people" if survey.query.unit == "people" else "")
+        axes.yaxis.set_major_formatter("{x:,.10g}")
     axes.set_title(f"{survey.query.kind}, {survey.randomizer.describe()}", size=9)
     axes.grid(alpha=0.3)
     legend_beside(axes)
