@@ -111,7 +111,7 @@ def test_the_panels_show_the_plan_and_draw_the_error(desk: Desk) -> None:
         page.wait_for_timeout(200)
         tidy_soon(page)
     page.fill("#survey-field-epsilon", "-1")
-    expect(page.locator("#survey-field-epsilon-problem")).to_contain_text("epsilon = -1")
+    expect(page.locator("#survey-field-epsilon-problem")).to_contain_text("Certified ε = -1")
     page.fill("#survey-field-epsilon", "2")
     expect(page.locator("#survey-status")).to_have_attribute("data-state", "certified")
     assert "epsilon%3D2" in page.url

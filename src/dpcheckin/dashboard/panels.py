@@ -23,7 +23,7 @@ FALSE_ALARMS = (
 
 @answering
 def trade_off(form: Form) -> Answer:
-    """How many can be found for how many wrongly accused: certified, and by a known attack."""
+    """True positives for so many false ones: at most, and by the best known attack."""
     one = form.one_round()
     if one is None or one.renyi is not None or one.is_function:
         raise OutsideTheorem("no curve of delta for this protocol yet: no trade-off is shown")
