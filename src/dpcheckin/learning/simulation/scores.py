@@ -71,4 +71,6 @@ ACCURACY = Score("accuracy", "test accuracy", max, _rightly, percent=True)
 
 def mean_loss(loss: Loss) -> Score:
     """The mean of a loss over the held-out records, for targets that are no classes."""
-    return Score("test_loss", f"test loss ({named_loss(loss).replace('_', ' ')})", min, loss)
+    name = named_loss(loss).rpartition(".")[2].replace("_", " ")
+    label = "test loss" if "<" in name else f"test loss ({name})"  # a lambda has no name
+    return Score("test_loss", label, min, loss)
