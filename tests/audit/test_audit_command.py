@@ -29,6 +29,9 @@ def test_a_claim_that_stands_ends_with_0_and_leaves_report_and_picture(tmp_path:
     assert said["refuted"] is False
     assert json.loads((out / "audit.json").read_text()) == said
     assert (out / "audit.png").read_bytes().startswith(b"\x89PNG")
+    over = call(*SMALL, "--budget", "700", "--out", out)
+    assert over.returncode == 2 and "a folder without an audit" in over.stderr
+    assert json.loads((out / "audit.json").read_text()) == said
     more = call(*SMALL, "--budget", "700", "--out", out, "--resume", "--json")
     assert more.returncode == 0, more.stderr
     assert json.loads(more.stdout)["pairs"] == said["pairs"] + 700

@@ -152,6 +152,8 @@ def audit(
     """Attack the implementation; without arguments, eight rounds of check-ins in half a minute."""
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidParameter("out", str(out), "a folder")  # not found out after hours of plays
+    if out is not None and not resume and (out / "audit.json").exists():
+        raise InvalidParameter("out", str(out), "a folder without an audit (--resume goes on)")
     from dpcheckin.audit.checks.requests import Request
 
     if mutants and tightness:
