@@ -150,10 +150,7 @@ def audit(
     ] = False,
 ) -> None:
     """Attack the implementation; without arguments, eight rounds of check-ins in half a minute."""
-    if out is not None and out.exists() and not out.is_dir():
-        raise InvalidParameter("out", str(out), "a folder")  # not found out after hours of plays
-    if out is not None and not resume and (out / "audit.json").exists():
-        raise InvalidParameter("out", str(out), "a folder without an audit (--resume goes on)")
+    _check_folder(out, resume)
     from dpcheckin.audit.checks.requests import Request
 
     if mutants and tightness:
@@ -183,6 +180,16 @@ def audit(
         if given is not None:
             raise InvalidParameter(name, given, "left out without --attack influence")
     _examined(request, budget, seed, _workers(budget, workers), out, resume, json)
+
+
+def _check_folder(out: Path | None, resume: bool) -> None:
+    """Refuse at once what would be found out after hours of plays."""
+    if out is None:
+        return
+    if out.exists() and not out.is_dir():
+        raise InvalidParameter("out", str(out), "a folder")
+    if not resume and (out / "audit.json").exists():
+        raise InvalidParameter("out", str(out), "a folder without an audit (--resume goes on)")
 
 
 def _examined(
