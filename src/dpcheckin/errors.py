@@ -55,7 +55,10 @@ class InvalidParameter(DpCheckinError, ValueError):
     def __str__(self) -> str:
         left, out, why = self.allowed.partition("left out")
         expected = f"leave it out{why}" if out and not left else f"expected {self.allowed}"
-        return f"{self.name} = {_on_one_line(self.value)} is not allowed: {expected}"
+        # a port is a name, not a count
+        port = self.name.endswith("port") and isinstance(self.value, int)
+        value = str(self.value) if port else _on_one_line(self.value)
+        return f"{self.name} = {value} is not allowed: {expected}"
 
 
 class OutsideTheorem(DpCheckinError):
@@ -103,4 +106,7 @@ def _on_one_line(value: object) -> str:
         value = value.item()
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     text = f"{value:,}" if is_number else " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    half = _LONGEST_VALUE // 2  # of a path the end matters, of a number the beginning
+    return f"{text[: half - 1]}…{text[-half:]}"

@@ -48,7 +48,7 @@ def test_a_misspelt_folder_gets_no_identity(cli: Cli, tmp_path: Path, party: str
     place = tmp_path / "misspelt"
     ended = cli(party, "identity", "--folder", str(place))
     assert (ended.code, ended.out) == (2, "")
-    assert f"--folder = '{place}'" in ended.err
+    assert "--folder = '" in ended.err and f"{place.name}' is not allowed" in ended.err
     assert not place.exists()
     place.mkdir(mode=0o700)
     made = cli(party, "identity", "--folder", str(place))

@@ -71,6 +71,10 @@ def lattice_curve(
     return LatticeCurve(parts, local, smallest)
 
 
+_OVERFLOW = 700.0
+"""Losses beyond have exponentials that overflow: nothing is asked there."""
+
+
 class LatticeCurve(Curve):
     """A mixture of rounds whose reports follow a local profile: an inversion for each point.
 
@@ -160,7 +164,9 @@ class LatticeCurve(Curve):
 
         def enough(steps: int) -> bool:
             here = loss * growth**steps
-            return here >= self._largest or self._at(here) <= 2 * tolerance + slack
+            if here >= min(self._largest, _OVERFLOW):
+                return True
+            return self._at(here) <= 2 * tolerance + slack
 
         low, high = 0, 0
         while not enough(high):
@@ -168,7 +174,10 @@ class LatticeCurve(Curve):
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if enough(middle) else (middle + 1, high)
-        return min(loss * growth**high, self._largest)
+        found = min(loss * growth**high, self._largest)
+        if _OVERFLOW < found < self._largest:
+            raise NumericalFailure("losses this large have exponentials that overflow")
+        return found
 
     def _at(self, epsilon: float) -> float:
         """The upper bound without what no epsilon covers."""

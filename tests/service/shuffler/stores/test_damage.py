@@ -155,10 +155,10 @@ def test_whatever_is_damaged_nothing_but_one_line_comes_out(file: Path) -> None:
 def no_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shuffler that would serve fails the test instead of serving for ever."""
 
-    def listen(host: str, port: int) -> Any:
+    def build(settings: Any, store: Any) -> Any:
         raise AssertionError("it serves")
 
-    monkeypatch.setattr(server, "listen", listen)
+    monkeypatch.setattr(server, "build", build)
 
 
 def test_serve_ends_with_one_line(cli: Cli, file: Path, no_service: None) -> None:
