@@ -80,11 +80,12 @@ export class Runs {
 
   // Every run a row; on a narrow screen a row becomes a card with all its columns.
   #table() {
-    const names = [...new Set(this.runs.flatMap((run) => Object.keys(run.parameters)))];
+    // one column for what was chosen: a column each would not fit on any screen
+    const chosen = (run) => Object.entries(run.parameters).map(([name, text]) => `${name.replaceAll("_", " ")} ${text}`).join("; ");
     const columns = [
       ["run", (run) => run.title], ["state", (run) => run.state], ["rounds played", (run) => grouped(run.round)],
       ["score", (run) => `${run.score} ${run.score_text}`], ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
-      ...names.map((name) => [name.replaceAll("_", " "), (run) => run.parameters[name] ?? ""]),
+      ["parameters", chosen],
     ];
     const table = document.createElement("table");
     const head = table.createTHead().insertRow();
