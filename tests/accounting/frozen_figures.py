@@ -7,8 +7,9 @@ that can be named.
 Equal means equal to all digits on the processor where the answers were written. Another one takes
 other vector instructions and another BLAS kernel and adds in another order. Grids and transforms
 then differ by up to 1e-10 of a figure, and a search for the epsilon of a single round, which ends
-within 1e-9 of the crossing and then steps to its safe side, may take one step more or less. So a
-relative difference of `TOLERANCE` is let pass, far below the digits that are printed. Integers,
+within 1e-9 of the crossing and then steps to its safe side, may take one step more or less; a run
+whose reports are tuned first differed by 5.3e-9 under the Prescott kernel. So a relative difference
+of `TOLERANCE` is let pass, far below the digits that are printed. Integers,
 infinities, zeros, kinds and messages always match exactly. `DPCHECKIN_FROZEN=exact` lets nothing
 pass: use it, on one machine, to show that moving code changed no figure.
 """
@@ -38,7 +39,7 @@ from dpcheckin.cli import main
 from dpcheckin.errors import DpCheckinError
 
 FILE = Path(__file__).with_name("frozen_figures.json")
-TOLERANCE = 4e-9
+TOLERANCE = 1e-8
 EXACT = os.environ.get("DPCHECKIN_FROZEN") == "exact"
 
 # Rows of a comparison whose figure (first) or whose standing (second) is under revision.
