@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.learning.paper_figures import LOG, REPORT, run_folder
+from dpcheckin.learning.paper_figures import LOG, REPORT, is_finished, run_folder
 from dpcheckin.learning.paper_runs import FIGURES, QUICK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -62,27 +62,21 @@ def summary_of(name: str, folder: Path) -> dict[str, Any] | None:
 
 def copy_runs(source: Path, target: Path) -> None:
     """Copy report and log of every finished run of a figure."""
-    for figure in FIGURES.values():
-        for options in figure.runs.values():
-            for seed in range(figure.seeds):
-                there, here = (run_folder(options, seed, where) for where in (source, target))
-                if all((there / name).is_file() for name in (REPORT, LOG)):
-                    here.mkdir(parents=True, exist_ok=True)
-                    for name in (REPORT, LOG):
-                        shutil.copyfile(there / name, here / name)
+    runs = (run for figure in FIGURES.values() for run in figure.all_runs())
+    for run in (run for run in runs if is_finished(run, source)):
+        there, here = (run_folder(run.options, run.seed, where) for where in (source, target))
+        here.mkdir(parents=True, exist_ok=True)
+        for name in (REPORT, LOG):
+            shutil.copyfile(there / name, here / name)
 
 
 def played() -> str:
     """How many runs of figures that are not finished are there."""
-    unfinished = {
-        name: [
-            all((run_folder(options, seed, RUNS) / part).is_file() for part in (REPORT, LOG))
-            for options in figure.runs.values()
-            for seed in range(figure.seeds)
-        ]
+    found = {
+        name: [is_finished(run, RUNS) for run in figure.all_runs()]
         for name, figure in FIGURES.items()
     }
-    told = [f"{name} ({sum(d)} of {len(d)} runs)" for name, d in unfinished.items() if not all(d)]
+    told = [f"{name} ({sum(d)} of {len(d)} runs)" for name, d in found.items() if not all(d)]
     return ", ".join(told)
 
 
@@ -98,7 +92,7 @@ def accuracy(scores: list[float]) -> str:
 
 def lines(name: str, kept: dict[str, Any]) -> list[str]:
     """A figure's curves as lines of the table."""
-    printed = "; ".join(f"{y:g}% at {x:g}" for x, y in FIGURES[name].published) or "–"
+    printed = "; ".join(f"{y:g}% at {x:g}, {by}" for x, y, by in FIGURES[name].published) or "–"
     found = []
     for label, facts in kept["runs"].items():
         where = f"| [{kept['title'].partition(':')[0]}](#{name}), {label} "

@@ -14,9 +14,12 @@ from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import FrozenFeatures, build_model
 from dpcheckin.learning.paper_figures import (
     FIGURES,
+    Machine,
     TrainingFigure,
     accounted_by_papers,
+    is_finished,
     run_figure,
+    run_folder,
 )
 from dpcheckin.learning.report import write_report
 from dpcheckin.learning.simulation.runs import build
@@ -49,9 +52,40 @@ def test_records_that_several_clients_hold_are_said_to_be_shared(tiny, tmp_path)
 
 
 def test_the_command_knows_every_figure():
-    """Names listed without torch are the runs' names; each figure forecasts its time."""
+    """Names listed without torch are the runs' names."""
     assert tuple(FIGURES) == NAMES
-    assert all(figure.runs and figure.hours() > 0 for figure in FIGURES.values())
+
+
+def test_what_is_left_to_play_is_told(tmp_path):
+    """P3 Fig. 6 has four runs of 6,000 rounds with 2,000 clients, and a kept one is not counted."""
+    runs = FIGURES["p3-figure6"].all_runs()
+    assert [run.seed for run in runs] == [0, 1, 2, 3]
+    assert [run.gradients for run in runs] == [pytest.approx(12e6)] * 4
+    kept = run_folder(runs[2].options, 2, tmp_path)
+    kept.mkdir(parents=True)
+    (kept / "report.json").write_text("{}")
+    assert not any(is_finished(run, tmp_path) for run in runs)
+    (kept / "log.json").write_text("[]")
+    assert [is_finished(run, tmp_path) for run in runs] == [False, False, True, False]
+
+
+def test_workers_play_what_one_process_plays(tmp_path):
+    """A figure's result does not depend on the machine, nor does the folder of its run."""
+    alone = run_figure("p3-figure6", tmp_path / "alone", quick=True)
+    two = run_figure("p3-figure6", tmp_path / "two", quick=True, machine=Machine(workers=2))
+    assert two["subsampled shuffle"]["accuracy"] == alone["subsampled shuffle"]["accuracy"]
+    folders = [sorted(p.name for p in (tmp_path / n / "runs").iterdir()) for n in ("alone", "two")]
+    assert folders[0] == folders[1]
+    with pytest.raises(InvalidParameter, match="workers = 0"):
+        Machine(workers=0)
+
+
+def test_figures_look_for_their_data_where_they_are_told(tmp_path, monkeypatch):
+    """An empty --data-dir is named, and nothing is drawn."""
+    monkeypatch.setitem(__import__("sys").modules, "torchvision", None)
+    with pytest.raises(DatasetMissing, match=f"{tmp_path}.*--data-dir"):
+        run_figure("p0-figure6", tmp_path / "out", machine=Machine(data_dir=tmp_path))
+    assert not (tmp_path / "out" / "p0-figure6").exists()
 
 
 def test_a_figure_is_played_and_drawn(tmp_path):

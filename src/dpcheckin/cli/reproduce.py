@@ -28,6 +28,12 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Training figures on digits, in a minute each.")
     ] = False,
+    workers: Annotated[
+        int, typer.Option(help="Processes that play the clients of training figures.")
+    ] = 1,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where files of the training figures' data sets are.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the cells as JSON.")] = False,
 ) -> None:
     """Recompute the papers' tables and figures and write one report.
@@ -46,7 +52,7 @@ def reproduce(
     wanted = names or ["all"]
     training = [name for name in wanted if name in training_figures.NAMES]
     if training:
-        played = training_figures.play(training, out, quick)
+        played = training_figures.play(training, out, quick, workers, data_dir)
         typer.echo(json_format.dumps(played, indent=2))
         wanted = [name for name in wanted if name not in training]
         if not wanted:

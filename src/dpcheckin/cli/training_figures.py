@@ -29,28 +29,38 @@ NAMES = (
 """Kept here so that listing them needs no torch; a test compares them with the runs."""
 
 
-def play(names: list[str], out: Path, quick: bool) -> dict[str, Any]:
-    """Play each figure's runs (resuming), say how long they take, return their summaries."""
-    from dpcheckin.learning.paper_figures import FIGURES, run_figure
+SPEED = 10_000
+"""Clients of the papers' network that one core plays in a second, about."""
 
+
+def play(
+    names: list[str], out: Path, quick: bool, workers: int, data_dir: Path | None
+) -> dict[str, Any]:
+    """Play each figure's runs (resuming), say how long they take, return their summaries."""
+    from dpcheckin.learning.paper_figures import FIGURES, Machine, is_finished, run_figure
+
+    machine = Machine(workers, data_dir)
     results: dict[str, Any] = {}
     for name in names:
-        figure = FIGURES[name]
-        if not quick:
-            hours = figure.hours()
+        runs = FIGURES[name].all_runs(quick)
+        left = [run for run in runs if not is_finished(run, out)]
+        if left and not quick:
+            hours = sum(run.gradients for run in left) / (SPEED * workers) / 3600
             typer.echo(
-                f"{name}: about {hours:.1f} h at 5,000 clients/s; resumes in {out}", err=True
+                f"{name}: {len(left):,} of {len(runs):,} runs to play, about {hours:.1f} h at "
+                f"{SPEED:,} clients a second and worker; resumes in {out}",
+                err=True,
             )
-        totals = {label: 20 if quick else run.rounds for label, run in figure.runs.items()}
         with waiting(f"reproduce {name}") as say:
-            done = dict.fromkeys(totals, 0)
+            rounds = sum(run.options.rounds for run in left)
+            done: dict[Any, int] = {}
 
             def show(
-                label: str, row: dict[str, Any], say: Say = say, done: Any = done, of: Any = totals
+                run: Any, row: dict[str, Any], say: Say = say, done: Any = done, of: int = rounds
             ) -> None:
-                done[label] = row["round"]
-                text = f"{label}: round {row['round']:,} of {of[label]:,}"
-                say(text, sum(done.values()) / sum(of.values()))
+                done[run.title] = row["round"]
+                text = f"{run.title}: round {row['round']:,} of {run.options.rounds:,}"
+                say(text, sum(done.values()) / of)
 
-            results[name] = run_figure(name, out, quick=quick, watch=show)
+            results[name] = run_figure(name, out, quick=quick, watch=show, machine=machine)
     return results

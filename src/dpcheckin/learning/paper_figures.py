@@ -15,21 +15,22 @@ import math
 import statistics
 import textwrap
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.published import Setting, catalogue
 from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.paper_runs import FIGURES, QUICK, TrainingFigure, shortened
+from dpcheckin.learning.paper_runs import FIGURES, QUICK, PaperRun, TrainingFigure
+from dpcheckin.learning.progress import run_watched
 from dpcheckin.learning.report import write_report
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.protocols.names import protocol_name
 
-__all__ = ["FIGURES", "TrainingFigure", "accounted_by_papers", "run_figure"]
+__all__ = ["FIGURES", "Machine", "TrainingFigure", "accounted_by_papers", "run_figure"]
 
-Watch = Callable[[str, dict[str, Any]], None]
+Watch = Callable[[PaperRun, dict[str, Any]], None]
 Log = list[dict[str, Any]]
 
 REPORT, LOG = "report.json", "log.json"
@@ -37,8 +38,44 @@ _POINTS = 8  # of a curve of a published accountant
 _DASHES = ("--", ":", "-.")
 
 
+@dataclass(frozen=True)
+class Machine:
+    """Where and by whom runs are played; no result depends on it.
+
+    Args:
+        workers: processes that share the clients of a round.
+        data_dir: where files of data sets are, None for the usual places.
+    """
+
+    workers: int = 1
+    data_dir: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise InvalidParameter("workers", self.workers, "at least 1")
+
+    def equipped(self, options: RunOptions) -> RunOptions:
+        """The same run on this machine.
+
+        Args:
+            options: of the run.
+        """
+        options = replace(options, data_dir=self.data_dir)
+        if self.workers == 1:
+            return options
+        return replace(options, backend="processes", workers=self.workers, threads=1)
+
+
+THIS_PROCESS = Machine()
+
+
 def run_figure(
-    name: str, folder: Path, *, quick: bool = False, watch: Watch | None = None
+    name: str,
+    folder: Path,
+    *,
+    quick: bool = False,
+    watch: Watch | None = None,
+    machine: Machine = THIS_PROCESS,
 ) -> dict[str, Any]:
     """Play a figure's unfinished runs and draw it; returns each run's summary by label.
 
@@ -50,7 +87,8 @@ def run_figure(
         name: one of `FIGURES`.
         folder: where runs and picture go.
         quick: play 20 rounds on the embedded digits instead, with one seed.
-        watch: called with a run's label and the figures of its latest round.
+        watch: called with a run and the figures of its latest round.
+        machine: where and by whom runs are played.
     """
     if name not in FIGURES:
         raise InvalidParameter("figure", name, ", ".join(FIGURES))
@@ -58,10 +96,12 @@ def run_figure(
     results: dict[str, Any] = {}
     curves: dict[str, list[Log]] = {}
     place = folder / (f"{name}-quick" if quick else name)
-    for label, options in figure.runs.items():
-        played = shortened(options) if quick else options
+    runs = figure.all_runs(quick)
+    for label in figure.runs:
+        seeds = [run for run in runs if run.label == label]
+        played = seeds[0].options
         try:
-            found, logs = _play(label, played, folder, 1 if quick else figure.seeds, watch)
+            found, logs = _play(seeds, folder, watch, machine)
         except (DatasetMissing, MissingExtra) as problem:
             results[label] = {"left_out": str(problem)}
             continue
@@ -91,17 +131,21 @@ def caption(figure: TrainingFigure, quick: bool) -> list[str]:
 
 
 def _play(
-    label: str, options: RunOptions, folder: Path, seeds: int, watch: Watch | None
+    runs: list[PaperRun], folder: Path, watch: Watch | None, machine: Machine
 ) -> tuple[dict[str, Any], list[Log]]:
     """All seeds of one curve: the last one's summary with the mean accuracy, and all logs."""
-    played = [play_seed(options, seed, folder, label=label, watch=watch) for seed in range(seeds)]
+    played = [play_run(run, folder, watch=watch, machine=machine) for run in runs]
     accuracies = [facts["accuracy"] for facts, _ in played]
     found = {**played[-1][0], "accuracy": statistics.fmean(accuracies), "accuracies": accuracies}
     return found, [log for _, log in played]
 
 
-def play_seed(
-    options: RunOptions, seed: int, folder: Path, *, label: str = "run", watch: Watch | None = None
+def play_run(
+    run: PaperRun,
+    folder: Path,
+    *,
+    watch: Watch | None = None,
+    machine: Machine = THIS_PROCESS,
 ) -> tuple[dict[str, Any], Log]:
     """One run with one seed, played or taken up where it was left: its report and its log.
 
@@ -109,24 +153,34 @@ def play_seed(
     finished one only `report.json` and `log.json` are read.
 
     Args:
-        options: of the run.
-        seed: that takes the place of the options' own.
+        run: which one.
         folder: where the figures are kept; runs go into `runs` below it.
-        label: of its curve.
-        watch: called with the label and the figures of the latest round.
+        watch: called with the run and the figures of its latest round.
+        machine: where and by whom it is played.
     """
-    kept = [run_folder(options, seed, folder) / name for name in (REPORT, LOG)]
-    if all(path.is_file() for path in kept):
-        report, log = (json.loads(path.read_text()) for path in kept)
+    out = run_folder(run.options, run.seed, folder)
+    if is_finished(run, folder):
+        report, log = (json.loads((out / name).read_text()) for name in (REPORT, LOG))
         return report, log
-    mine = replace(options, settings=replace(options.settings, seed=seed))
-    out = kept[0].parent
+    settings = replace(run.options.settings, seed=run.seed)
+    mine = machine.equipped(replace(run.options, settings=settings))
     out.mkdir(parents=True, exist_ok=True)
     trainer = build(mine, out)
     if watch is not None:
-        trainer.on_round = lambda row: watch(label, row)
-    outcome = trainer.run()
+        trainer.on_round = lambda row: watch(run, row)
+    outcome = run_watched(trainer, show=False)
     return write_report(out, trainer, outcome, mine), outcome.log
+
+
+def is_finished(run: PaperRun, folder: Path) -> bool:
+    """Whether a run needs not be played again.
+
+    Args:
+        run: which one.
+        folder: where the figures are kept.
+    """
+    out = run_folder(run.options, run.seed, folder)
+    return all((out / name).is_file() for name in (REPORT, LOG))
 
 
 def run_folder(options: RunOptions, seed: int, folder: Path) -> Path:
@@ -217,13 +271,13 @@ def _draw(
             low = [m - statistics.stdev(s) for m, s in zip(means, scores, strict=True)]
             high = [m + statistics.stdev(s) for m, s in zip(means, scores, strict=True)]
             axes.fill_between(spent, low, high, color=colour, alpha=0.15, linewidth=0)
-        for dashes, (bound, points) in zip(
-            ("--", ":", "-."), theirs_of[label].items(), strict=False
-        ):
+        for dashes, (bound, points) in zip(_DASHES, theirs_of[label].items(), strict=False):
             x, y = [p[0] for p in points], [means[p[1]] for p in points]
             axes.plot(x, y, dashes, color=colour, alpha=0.7, label=f"{label}, {bound}")
     if figure.published and not quick:
-        axes.plot(*zip(*figure.published, strict=True), "k*", label="printed in the text")
+        for mark, by in zip("*xP", dict.fromkeys(p[2] for p in figure.published), strict=False):
+            stated = [(x, y) for x, y, whose in figure.published if whose == by]
+            axes.plot(*zip(*stated, strict=True), f"k{mark}", label=f"printed in the text, {by}")
     axes.set_xscale("log")
     axes.set_xlabel("ε")
     axes.set_ylabel("test accuracy, %")

@@ -58,6 +58,25 @@ def test_missing_data_says_where_it_was_looked_for(name, tmp_path, monkeypatch):
     assert str(tmp_path) in str(raised.value) and "\n" not in str(raised.value)
 
 
+def test_cifar_as_one_file_of_arrays(tmp_path):
+    """`cifar10.npz` is scaled as the published batches are; other arrays are refused."""
+    arrays = {
+        "train_inputs": np.full((4, 3, 32, 32), 255, dtype="u1"),
+        "train_targets": np.arange(4),
+        "test_inputs": np.zeros((2, 3, 32, 32), dtype="u1"),
+        "test_targets": np.arange(2),
+    }
+    np.savez(tmp_path / "cifar10.npz", **arrays)
+    data = load_dataset("cifar10", tmp_path)
+    assert data.name == "cifar10" and data.train_inputs.shape == (4, 3, 32, 32)
+    assert float(data.train_inputs[0, 0, 0, 0]) == pytest.approx((1 - 0.4734) / 0.2516, rel=1e-4)
+    assert float(data.test_inputs[0, 0, 0, 0]) == pytest.approx(-0.4734 / 0.2516, rel=1e-4)
+    for wrong in (arrays["train_inputs"] / 255, arrays["train_inputs"].transpose(0, 2, 3, 1)):
+        np.savez(tmp_path / "cifar10.npz", **{**arrays, "train_inputs": wrong})
+        with pytest.raises(InvalidParameter, match=r"data = .*cifar10\.npz"):
+            load_dataset("cifar10", tmp_path)
+
+
 def test_arrays_of_ones_own(tmp_path):
     arrays = {
         "train_inputs": np.zeros((4, 3)),

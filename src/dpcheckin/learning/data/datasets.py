@@ -1,8 +1,9 @@
 """Datasets by name: the embedded digits, image sets in idx files, CIFAR, or a folder's .npz.
 
 `digits` comes with scikit-learn and needs nothing. The others are looked for in `data_dir`, then in
-`../shared/data` beside the repository, then downloaded through torchvision when that is installed
-and there is a network; otherwise one clear error says where files were looked for.
+`../shared/data` beside the repository, then in `~/.cache/dpcheckin`, then downloaded through
+torchvision when that is installed and there is a network; otherwise one clear error says where
+files were looked for. CIFAR may also be one file of arrays, `cifar10.npz`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import gzip
 import pickle
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -147,8 +149,9 @@ def _folders(name: str, data_dir: Path | None) -> list[Path]:
 
 def _missing(name: str, folders: list[Path], reason: str) -> DatasetMissing:
     looked = ", ".join(str(f) for f in folders)
+    kinds = f" ({name}.npz or {_CIFAR[name][0]})" if name in _CIFAR else ""
     return DatasetMissing(
-        f"{name} is not in {looked} and cannot be downloaded ({reason}); give --data-dir"
+        f"{name}{kinds} is not in {looked} and cannot be downloaded ({reason}); give --data-dir"
     )
 
 
@@ -230,9 +233,12 @@ def _download(name: str, folders: list[Path]) -> list[NDArray[np.int64]]:
 
 def _cifar(name: str, data_dir: Path | None) -> Dataset:
     inner, training, test, key = _CIFAR[name]
-    folders = [f / inner for f in _folders(name, data_dir)]
-    for folder in folders:
-        files = [folder / file for file in (*training, test)]
+    places = _folders(name, data_dir)
+    for path in (place / f"{name}.npz" for place in places):
+        if path.is_file():
+            return _images(name, _pixels(path), None)
+    for place in places:
+        files = [place / inner / file for file in (*training, test)]
         if not all(file.is_file() for file in files):
             continue
         batches = [pickle.loads(file.read_bytes(), encoding="bytes") for file in files]
@@ -240,23 +246,41 @@ def _cifar(name: str, data_dir: Path | None) -> Dataset:
         labels = [np.asarray(b[key], dtype=np.int64) for b in batches]
         train = [np.concatenate(images[:-1]), np.concatenate(labels[:-1])]
         return _images(name, [*train, images[-1], labels[-1]], None)
-    return _images(name, _download(name, folders), None)
+    return _images(name, _download(name, places), None)
 
 
-def _npz(path: Path) -> Dataset:
+def _pixels(path: Path) -> list[NDArray[np.int64]]:
+    """Images and classes of an .npz that holds a named set: bytes, as they were published."""
+    parts, _ = _arrays(path)
+    for images in parts[::2]:
+        if images.dtype != np.uint8 or images.shape[1:] != (3, 32, 32):
+            raise InvalidParameter(
+                "data",
+                f"{path} with {images.dtype} {images.shape}",
+                "images of bytes, (records, 3, 32, 32)",
+            )
+    return parts
+
+
+def _arrays(path: Path) -> tuple[list[NDArray[Any]], NDArray[np.int64] | None]:
     """Arrays train_inputs, train_targets, test_inputs, test_targets and, if any, owners."""
-    if path.is_dir():
-        files = sorted(path.glob("*.npz"))
-        if len(files) != 1:
-            raise InvalidParameter("data", str(path), f"a folder with one .npz, not {len(files):,}")
-        path = files[0]
     wanted = ("train_inputs", "train_targets", "test_inputs", "test_targets")
     with np.load(path, allow_pickle=False) as arrays:
         missing = [w for w in wanted if w not in arrays.files]
         if missing:
             raise InvalidParameter("data", str(path), f"an .npz with {', '.join(missing)}")
         owners = arrays["owners"].astype(np.int64) if "owners" in arrays.files else None
-        parts = [arrays[w] for w in wanted]
+        return [arrays[w] for w in wanted], owners
+
+
+def _npz(path: Path) -> Dataset:
+    """The arrays of an .npz as they are: nothing is scaled."""
+    if path.is_dir():
+        files = sorted(path.glob("*.npz"))
+        if len(files) != 1:
+            raise InvalidParameter("data", str(path), f"a folder with one .npz, not {len(files):,}")
+        path = files[0]
+    parts, owners = _arrays(path)
     if not all(np.isfinite(p).all() for p in parts):
         raise InvalidParameter("data", str(path), "arrays without NaN or infinity")
     x, y, tx, ty = parts
