@@ -131,9 +131,23 @@ def test_resume_after_kill_9_gives_the_uninterrupted_model(tmp_path):
 
 
 def test_a_folder_of_another_run_is_refused(tiny, tmp_path):
+    """What the run there has otherwise is said; how it was computed does not matter."""
     final(tiny(), tmp_path)
-    with pytest.raises(InvalidParameter, match="out"):
-        build(tiny({"learning_rate": 0.1}), tmp_path).run()
+    there = r"out = .*\(the one there has rate 0\.1, learning-rate 0\.5\)$"
+    with pytest.raises(InvalidParameter, match=there):
+        build(tiny({"learning_rate": 0.1}, rate=0.2), tmp_path).run()
+    final(tiny(threads=None), tmp_path)
+
+
+def test_a_folder_of_a_run_that_did_not_say_its_options_is_refused(tiny, tmp_path):
+    """Checkpoints written before options were kept with them."""
+    final(tiny(), tmp_path)
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    del saved["chosen"]
+    torch.save(saved, tmp_path / "checkpoint.pt")
+    with pytest.raises(InvalidParameter, match=r"of exactly these settings$"):
+        build(tiny(rate=0.2), tmp_path).run()
+    final(tiny(), tmp_path)
 
 
 def test_processes_give_the_local_result(tiny):

@@ -9,6 +9,7 @@ reports are made and nothing is spent twice.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from torch import Tensor
 from dpcheckin.errors import InvalidParameter
 
 FILE = "checkpoint.pt"
+_CHOSEN = "chosen"
 
 
 @dataclass
@@ -32,18 +34,19 @@ class State:
     log: list[dict[str, Any]] = field(default_factory=list)
 
 
-def save(folder: Path, state: State, fingerprint: str) -> None:
+def save(folder: Path, state: State, fingerprint: str, chosen: Mapping[str, str]) -> None:
     """Write the state so that a crash leaves either the old file or the new one, never neither.
 
     Args:
         folder: the run's; it is made if need be.
         state: what to keep.
         fingerprint: of the run's settings, see `Trainer.fingerprint`.
+        chosen: its options in words, to say later which of them another run has otherwise.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fresh = folder / (FILE + ".new")
     with open(fresh, "wb") as file:
-        torch.save({"fingerprint": fingerprint, **state.__dict__}, file)
+        torch.save({"fingerprint": fingerprint, _CHOSEN: dict(chosen), **state.__dict__}, file)
         file.flush()
         os.fsync(file.fileno())
     os.replace(fresh, folder / FILE)
@@ -54,24 +57,26 @@ def save(folder: Path, state: State, fingerprint: str) -> None:
         os.close(handle)
 
 
-def load(folder: Path, fingerprint: str) -> State | None:
+def load(folder: Path, fingerprint: str, chosen: Mapping[str, str]) -> State | None:
     """The saved state, None when there is none; a state of another run is refused.
 
     Args:
         folder: the run's.
         fingerprint: of the run that wants to go on.
+        chosen: its options in words.
     """
     path = folder / FILE
     if not path.exists():
         return None
     try:
         saved = torch.load(path, weights_only=True)
-        whose = saved.pop("fingerprint")
+        whose, theirs = saved.pop("fingerprint"), saved.pop(_CHOSEN, {})
     except Exception:  # torch raises what the first broken byte happens to break
         whole = f"a folder whose {FILE} can be read: it is damaged, remove it to begin anew"
         raise InvalidParameter("out", str(folder), whole) from None
     if whose != fingerprint:
-        raise InvalidParameter(
-            "out", str(folder), "an empty folder or one with a run of exactly these settings"
-        )
+        allowed = "an empty folder or one with a run of exactly these settings"
+        other = [f"{name} {told}" for name, told in theirs.items() if chosen.get(name) != told]
+        there = f" (the one there has {', '.join(other)})" if other else ""
+        raise InvalidParameter("out", str(folder), allowed + there)
     return State(**saved)

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from dpcheckin.display import told
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data import dead_leaves, strokes
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
@@ -28,6 +29,7 @@ from dpcheckin.learning.simulation.backends import Backend, make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
 from dpcheckin.learning.simulation.scores import ACCURACY, Score, mean_loss
 from dpcheckin.learning.simulation.training import OnRound, Trainer
+from dpcheckin.options import options_of
 from dpcheckin.protocols import (
     CentralDpSgd,
     DistributedCheckIn,
@@ -302,4 +304,7 @@ def build(
         backend=backend,
         on_round=on_round,
         score=score,
+        chosen={
+            o.dashed: told(o.value(options)) for o in options_of(RunOptions) if o.changes_result
+        },
     )

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,7 @@ class Trainer:
         backend: who computes the clients' work, None for this process.
         on_round: called with the figures of every round.
         score: what is measured on the test records.
+        chosen: the options that the run was made from, in words, to tell it from another.
     """
 
     plan: Plan
@@ -109,6 +110,7 @@ class Trainer:
     backend: Backend | None = None
     on_round: OnRound | None = None
     score: Score = ACCURACY
+    chosen: Mapping[str, str] = field(default_factory=dict)
     stop_after: int | None = None
     """Stop at this round although the plan goes on; a later run with the same folder continues."""
     _started: float = field(default=0.0, init=False)
@@ -164,7 +166,7 @@ class Trainer:
             if last or state.rounds % self.settings.rounds_between_scores(self.plan.rounds) == 0:
                 self._evaluate(state, figures)
             if self.out and (last or state.rounds % self.settings.checkpoint_every == 0):
-                checkpoint.save(self.out, state, mark)
+                checkpoint.save(self.out, state, mark, self.chosen)
                 write_log(self.out, [self._priced(row) for row in state.log])
         set_parameters(module, state.average)
         guarantee = self.plan.guarantee(self.delta, state.rounds)
@@ -180,7 +182,7 @@ class Trainer:
         )
 
     def _start(self, optimizer: torch.optim.Optimizer, mark: str) -> checkpoint.State:
-        found = checkpoint.load(self.out, mark) if self.out else None
+        found = checkpoint.load(self.out, mark, self.chosen) if self.out else None
         if found is None:
             start = get_parameters(self.work.module)
             return checkpoint.State(parameters=start, average=start.clone())
