@@ -121,7 +121,23 @@ def test_averaged_windows_state_their_own_provisos() -> None:
 def test_delta() -> None:
     said = answer("delta", "--epsilon", "0.0695", *RUN)
     assert said["delta"]["upper"] == pytest.approx(1e-4, rel=1e-2)
-    assert "certified" in run("delta", "--epsilon", "0.0695", *RUN).stdout
+    done = run("delta", "--epsilon", "0.0695", *RUN).stdout
+    assert "delta (certified)" in done and "epsilon (certified)" not in done
+    # what is left without the shuffler is printed beside it, here as there
+    other = answer("epsilon", *RUN, "--delta", str(said["delta"]["upper"]), "--no-lower-bound")
+    assert "if the shuffler colludes" in done and said["local"] == other["local"]
+    assert said["assumptions"] == other["assumptions"] and "provided that" in done
+
+
+def test_delta_of_what_costs_nothing_or_everything() -> None:
+    """Beyond all that reports can tell delta is 0; at epsilon 0 nearly nothing is promised."""
+    few = ("--population", "2", "--rate", "1", "--local-epsilon", "1", "--rounds", "1")
+    none = answer("delta", "--epsilon", "1.01", *few)
+    assert none["delta"] == {"lower": 0.0, "upper": 0.0} and none["local"] is None
+    assert "(1.01, 0)-differentially private" in run("delta", "--epsilon", "1.01", *few).stdout
+    every = answer("delta", "--epsilon", "0", "--population", "2", "--rate", "1",
+                   "--local-epsilon", "20", "--rounds", "100")  # fmt: skip
+    assert 0.99 < every["delta"]["upper"] <= 1.0
 
 
 def test_plan() -> None:

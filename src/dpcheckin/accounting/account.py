@@ -245,8 +245,29 @@ def _stated(run: Composition, delta: float) -> Guarantee:
         )
     local, unshuffled = _local_figures(run, delta)
     upper = min(epsilon.upper, unshuffled)
+    return _statement(run, Bracket(min(epsilon.lower, upper), upper), delta, local)
+
+
+def guarantee_at(run: Composition, epsilon: float) -> tuple[Guarantee, Bracket]:
+    """The statement about a run at this epsilon, and between which bounds its delta was found.
+
+    What is left when it is seen who reported what is stated at the same delta, where that is
+    strictly between 0 and 1.
+
+    Args:
+        run: Composed rounds.
+        epsilon: Of the statement, 0 or more.
+    """
+    found = run.delta(epsilon)
+    local = _local_figures(run, found.upper)[0] if 0 < found.upper < 1 else None
+    return _statement(run, Bracket(epsilon, epsilon), found.upper, local), found
+
+
+def _statement(
+    run: Composition, epsilon: Bracket, delta: float, local: LocalGuarantee | None
+) -> Guarantee:
     return Guarantee(
-        epsilon=Bracket(min(epsilon.lower, upper), upper),
+        epsilon=epsilon,
         delta=delta,
         adjacency=run.adjacency,
         basis=_each(one.basis() for one, _ in run.rounds),

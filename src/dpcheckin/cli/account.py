@@ -128,26 +128,16 @@ def delta_(
     **given: Any,
 ) -> None:
     """Certified delta of a run at the given epsilon."""
-    from dpcheckin.accounting import Kind
-    from dpcheckin.accounting.statements import rounded_up
+    from dpcheckin.accounting.account import guarantee_at
     from dpcheckin.notebook.runs import round_and_run
 
     question = _question(given)
     with waiting("delta"):
-        one, run = round_and_run(question)
-        value = run.delta(epsilon)
-    data: dict[str, Any] = {
-        "kind": Kind.GUARANTEE.value,
-        "epsilon": epsilon,
-        "delta": {"lower": value.lower, "upper": value.upper},
-        "adjacency": one.adjacency.value,
-        "basis": list(one.basis()),
-        "assumptions": list(one.assumptions()),
-    }
-    if json:
-        typer.echo(json_format.dumps(data))
-        return
-    typer.echo(f"delta = {rounded_up(value.upper)} (certified) at epsilon = {epsilon:,}")
+        _, run = round_and_run(question)
+        stated, found = guarantee_at(run, epsilon)
+    data = stated.to_json()
+    data |= {"epsilon": epsilon, "delta": {"lower": found.lower, "upper": found.upper}}
+    _show(data, str(stated), json)
 
 
 delta = delta_
@@ -198,10 +188,14 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     table = Table(show_header=False)
     if "solved" in data:
         table.add_row(data["solved"]["parameter"], written(data["solved"]["value"]))
-    table.add_row("epsilon (certified)", rounded_up(data["epsilon"]["upper"]))
-    if "lower_bound" in data:
-        table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
-    table.add_row("delta", rounded_up(data["delta"]))
+    for name in ("epsilon", "delta"):
+        value = data[name]
+        if isinstance(value, dict):  # what was asked for; the other one was given
+            table.add_row(f"{name} (certified)", rounded_up(value["upper"]))
+        else:
+            table.add_row(name, rounded_up(value))
+        if name == "epsilon" and "lower_bound" in data:
+            table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:
         table.add_row(f"if {local['when']}", rounded_up(local["epsilon"]))
