@@ -92,17 +92,18 @@ def accuracy(scores: list[float]) -> str:
 
 def lines(name: str, kept: dict[str, Any]) -> list[str]:
     """A figure's curves as lines of the table."""
-    printed = "; ".join(f"{y:g}% at {x:g}, {by}" for x, y, by in FIGURES[name].published) or "–"
+    points = FIGURES[name].published
+    printed = "; ".join(f"{y:g}%{'' if x is None else f' at {x:g}'}, {by}" for x, y, by in points)
     found = []
     for label, facts in kept["runs"].items():
         where = f"| [{kept['title'].partition(':')[0]}](#{name}), {label} "
         if "left_out" in facts:
-            found.append(f"{where}| not played: {facts['left_out']} | – | – | {printed} |")
+            found.append(f"{where}| not played: {facts['left_out']} | – | – | {printed or '–'} |")
             continue
         theirs = "; ".join(f"{n}: {rounded_up(v)}" for n, v in facts["papers_epsilon"].items())
         found.append(
             f"{where}| {accuracy(facts['accuracies'])} | {rounded_up(facts['epsilon'])} "
-            f"| {theirs or '–'} | {printed} |"
+            f"| {theirs or '–'} | {printed or '–'} |"
         )
     return found
 

@@ -167,7 +167,7 @@ def test_figures_that_show_the_same_run_play_it_once(tmp_path):
     played = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/checkpoint.pt")}
     run_figure("p0-figure5a", tmp_path, quick=True)
     after = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/checkpoint.pt")}
-    assert len(played) == 2 and len(after) == 4  # rates 0.05 and 0.2 are new
+    assert len(played) == 2 and len(after) == 3  # a quick look has no rate below 0.05
     assert after.items() >= played.items()
 
 

@@ -16,10 +16,12 @@ import statistics
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.published import Setting, catalogue
+from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.paper_runs import FIGURES, QUICK, PaperRun, TrainingFigure
@@ -34,8 +36,10 @@ Watch = Callable[[PaperRun, dict[str, Any]], None]
 Log = list[dict[str, Any]]
 
 REPORT, LOG = "report.json", "log.json"
-_POINTS = 8  # of a curve of a published accountant
+_POINTS = 20  # of a curve of a published accountant
+_WIDE = 60  # letters of a legend's entry beside which there is no room for another
 _DASHES = ("--", ":", "-.")
+_FARTHEST = 100.0  # of the axis: what lies beyond promises nothing
 
 
 @dataclass(frozen=True)
@@ -244,7 +248,8 @@ def _setting(
     if paper != "P1" or protocol != "shuffled-check-in":
         return plain
     local_delta = options.delta**2
-    local_epsilon = math.sqrt(2 * math.log(1.25 / local_delta)) / options.noise_multiplier
+    # two clients' values may lie twice the clip apart (P1 Appendix D.2)
+    local_epsilon = 2 * math.sqrt(2 * math.log(1.25 / local_delta)) / options.noise_multiplier
     return replace(plain, local_epsilon=local_epsilon, local_delta=local_delta)
 
 
@@ -266,23 +271,27 @@ def _draw(
         scores = [[100 * log[i]["accuracy"] for log in logs] for i in range(len(first))]
         means = [statistics.fmean(s) for s in scores]
         spent = [row["epsilon"] for row in first]
-        axes.plot(spent, means, color=colour, marker=".", label=f"{label}, certified ε")
+        whose = f"{label}, " if len(curves) > 1 else ""
+        axes.plot(spent, means, color=colour, marker=".", label=f"{whose}certified ε")
         if len(logs) > 1:
             low = [m - statistics.stdev(s) for m, s in zip(means, scores, strict=True)]
             high = [m + statistics.stdev(s) for m, s in zip(means, scores, strict=True)]
             axes.fill_between(spent, low, high, color=colour, alpha=0.15, linewidth=0)
-        for dashes, (bound, points) in zip(_DASHES, theirs_of[label].items(), strict=False):
+        for dashes, (bound, points) in zip(cycle(_DASHES), theirs_of[label].items()):
             x, y = [p[0] for p in points], [means[p[1]] for p in points]
-            axes.plot(x, y, dashes, color=colour, alpha=0.7, label=f"{label}, {bound}")
-    if figure.published and not quick:
-        for mark, by in zip("*xP", dict.fromkeys(p[2] for p in figure.published), strict=False):
-            stated = [(x, y) for x, y, whose in figure.published if whose == by]
-            axes.plot(*zip(*stated, strict=True), f"k{mark}", label=f"printed in the text, {by}")
+            name = f"{whose}{bound}, ends at {rounded_up(x[-1])}"
+            axes.plot(x, y, dashes, color=colour, alpha=0.7, label=name)
+    stated = [] if quick else [point for point in figure.published if point[0] is not None]
+    for mark, by in zip("*xP", dict.fromkeys(point[2] for point in stated), strict=False):
+        places = [(x, y) for x, y, accountant in stated if accountant == by]
+        axes.plot(*zip(*places, strict=True), f"k{mark}", label=f"printed in the text, {by}")
     axes.set_xscale("log")
+    axes.set_xlim(right=min(axes.get_xlim()[1], _FARTHEST))
     axes.set_xlabel("ε")
     axes.set_ylabel("test accuracy, %")
     axes.set_title("\n".join(textwrap.wrap(figure.title, 100)), fontsize=9)
-    picture.legend(loc="outside upper center", ncols=2, fontsize=7)
+    widest = max(len(str(name)) for name in axes.get_legend_handles_labels()[1])
+    picture.legend(loc="outside upper center", ncols=2 if widest < _WIDE else 1, fontsize=7)
     axes.grid(alpha=0.3)
     picture.supxlabel("\n".join(lines), fontsize=7, ha="left", x=0.01)
     picture.savefig(path, dpi=120)

@@ -19,12 +19,23 @@ CLIENTS = {"mnist": 60_000, "cifar10": 50_000}
 """One record each."""
 
 _NETWORK = "the CNN of P1 Table 3 with padding, pooling stride and tanh of ours: left open there"
+_OTHER_NETWORK = (
+    "its network is not in the text at hand: P1's CNN with our padding, stride and tanh"
+)
 _CIFAR = (
     "CIFAR-10: a linear head on ImageNet features (EfficientNet-Lite0) instead of a network "
     "pre-trained on CIFAR-100, which is not to be had here"
 )
 _OPEN_DELTA = "δ is not printed: 1/n here"
 _OPEN_RATE = "learning rate and schedule are not printed: 0.1 clips, falling linearly, here"
+_LDP_SGD = (
+    "the step is the mean of the reports' unbiased estimates; the server of LDP-SGD as cited "
+    "normalises their sum and projects the parameters"
+)
+_CLONES = (
+    "strong composition is drawn of the clones' closed form at every likely number of check-ins, "
+    "which is loose; P0 composes Girgis et al. 2021c, in a way it does not print"
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,7 @@ class TrainingFigure:
         accountants: published bounds to be drawn beside ours, by name in the catalogue.
         seeds: how often each run is played.
         published: points (epsilon, accuracy in per cent) that the paper's text states, with
-            the accountant they are for.
+            the accountant they are for; None where it states no epsilon.
     """
 
     title: str
@@ -72,7 +83,7 @@ class TrainingFigure:
     departures: tuple[str, ...] = ()
     accountants: tuple[str, ...] = ()
     seeds: int = 1
-    published: tuple[tuple[float, float, str], ...] = ()
+    published: tuple[tuple[float | None, float, str], ...] = ()
 
     def all_runs(self, quick: bool = False) -> list[PaperRun]:
         """Every curve with every seed, in the order in which they are played.
@@ -136,7 +147,14 @@ _P3 = _run(  # P3 Appendix G: clip 0.005, learning rates 12, 4 and 3.5, 200 epoc
     },
 )
 _P1_ACCOUNTANTS = ("P1 baseline", "P1 approach 1", "P1 approach 2")
-_P1_LOCAL = "P1's accountants get ε₀ = √(2 ln(1.25/δ₀))/σ with δ₀ = δ², as its Table 2"
+_P1_LOCAL = (
+    "P1's accountants get ε₀ = 2 √(2 ln(1.25/δ₀))/σ, sensitivity twice the clip as its Appendix "
+    "D.2 asks, with δ₀ = δ²; neither is printed for the figure, and much depends on both"
+)
+_P1_STEP = (
+    "100 epochs are read as 100,000 rounds at a constant rate, and a step as the rate times the "
+    "mean of the reports, of which P1 writes the sum"
+)
 _FIGURE_5_ROUNDS = 700  # P0 prints what happens at epochs 30 and 60, and no end
 _P0_ACCOUNTANTS = ("P0 upper bound", "clones, sampling, strong composition")
 
@@ -144,36 +162,41 @@ FIGURES: dict[str, TrainingFigure] = {
     "p0-figure3a": TrainingFigure(
         "P0 Fig. 3a: LDP-SGD, 60,000 clients at rate 0.1, ε₀ = 2, clip 0.1, 6,800 rounds",
         {"LDP-SGD": _ldp_sgd(6800)},
-        (_OPEN_DELTA, _OPEN_RATE, _NETWORK),
+        (_OPEN_DELTA, _OPEN_RATE, _LDP_SGD, _CLONES, _NETWORK),
         _P0_ACCOUNTANTS,
         published=((1.0, 90.0, "P0's bound"), (3.0, 90.0, "strong composition")),
     ),
     "p0-figure3b": TrainingFigure(
         "P0 Fig. 3b: ten million clients at rate 1e-4, Gaussian reports, ε₀ = 8, clip 0.05",
-        {
-            # √(2 ln(1.25/δ₀))/ε₀ with δ₀ = n^-1.5
-            "Gaussian": _gaussian(0.873, rounds=2000, population=10**7, rate=1e-4, clip=0.05)
-        },
+        {"Gaussian": _gaussian(0.873, rounds=2000, population=10**7, rate=1e-4, clip=0.05)},
         (
             "the paper draws accuracy against rounds, up to a number it does not print: 2,000 here",
+            "σ = √(2 ln(1.25/δ₀))/ε₀ with the printed δ₀ = n^-1.5; the formula is not printed",
             _OPEN_DELTA,
             _OPEN_RATE,
             _NETWORK,
         ),
+        published=((None, 90.0, "no ε is printed"),),
     ),
     "p0-figure4": TrainingFigure(
         "P0 Fig. 4: distributed check-in, rate 1e-3, clip 0.04, mean of 5 runs",
         {
             f"noise multiplier {s:g}": _gaussian(
-                s, protocol="distributed-check-in", rate=1e-3, clip=0.04, rounds=10_000
+                s,
+                protocol="distributed-check-in",
+                rate=1e-3,
+                clip=0.04,
+                rounds=10_000,
+                settings={"learning_rate": 0.1 * 0.04, "schedule": "constant"},
             )
             for s in (0.65, 0.86)
         },
         (
-            "the number of rounds is not printed: 10,000 here",
-            "P0's accountants are for another adjacency (removal): P1 Theorem 4 is drawn instead",
+            "the numbers of clients and rounds are not printed: 60,000 and 10,000 here",
+            "P0's Equation 11, to which it applies its Lemmas 4 and 5, is not in the text at hand: "
+            "P1 Theorem 4 is drawn instead",
             _OPEN_DELTA,
-            _OPEN_RATE,
+            "learning rate and schedule are not printed: P1's here, 0.1 and constant",
             _NETWORK,
         ),
         ("distributed check-in, Rényi",),
@@ -183,12 +206,15 @@ FIGURES: dict[str, TrainingFigure] = {
         "P0 Fig. 5a: LDP-SGD at different check-in rates",
         {
             f"rate {r:g}": _ldp_sgd(_FIGURE_5_ROUNDS, rate=r, settings={"schedule": "constant"})
-            for r in (0.05, 0.1, 0.2)
+            for r in (0.025, 0.05, 0.1)
         },
         (
-            "rates, rounds and learning rate are not in the text: 0.05, 0.1, 0.2, 700 rounds and "
+            "rates, rounds and learning rate are not in the text: 0.025, 0.05, 0.1, 700 rounds and "
             "constant 0.1 clips here, so that rate 0.1 is the first run of Fig. 5b",
+            "ε₀ = 2 and clip 0.1 are those of Fig. 3a",
             _OPEN_DELTA,
+            _LDP_SGD,
+            _CLONES,
             _NETWORK,
         ),
         _P0_ACCOUNTANTS,
@@ -204,7 +230,10 @@ FIGURES: dict[str, TrainingFigure] = {
         },
         (
             "learning rate and length are not printed: 0.1 clips and 70 epochs of 10 rounds here",
+            "ε₀ = 2, clip 0.1 and check-in rate 0.1 are those of Fig. 3a",
             _OPEN_DELTA,
+            _LDP_SGD,
+            _CLONES,
             _NETWORK,
         ),
         _P0_ACCOUNTANTS,
@@ -218,6 +247,8 @@ FIGURES: dict[str, TrainingFigure] = {
             "no setting is printed: those of Fig. 3a and 2,000 rounds here",
             _OPEN_DELTA,
             _OPEN_RATE,
+            _LDP_SGD,
+            _CLONES,
         ),
         _P0_ACCOUNTANTS,
     ),
@@ -225,23 +256,26 @@ FIGURES: dict[str, TrainingFigure] = {
         "P1 Fig. 2: Gaussian reports, rate 1e-3, σ = 0.86, clip 0.05, learning rate 0.1, "
         "100 epochs, δ = 1/n",
         {"shuffled check-in": _P1_FIGURE_2},
-        (_P1_LOCAL, _NETWORK),
+        (_P1_STEP, _P1_LOCAL, _NETWORK),
         _P1_ACCOUNTANTS,
     ),
     "p1-figure4": TrainingFigure(
         "P1 Fig. 4: shuffled Gaussian reports against central DP-SGD with the same total noise",
         {
-            "shuffled check-in": _gaussian(2.0, rate=0.01, rounds=2000),
+            "subsampled shuffle": _gaussian(
+                2.0, protocol="subsampled-shuffle", rate=0.01, rounds=2000
+            ),
             "central": _gaussian(2.0 * 600**0.5, protocol="central", rate=0.01, rounds=2000),
         },
         (
-            "no setting but √B is printed: rate 0.01, σ = 2, clip 1, 2,000 rounds here",
+            "no setting but √B is printed: 600 of 60,000 clients, σ = 2, clip 1, 2,000 rounds here",
+            "central is accounted for adding or removing a record, which is weaker than replacing "
+            "one, and its records are drawn by coins, 600 on average",
             _OPEN_DELTA,
             _OPEN_RATE,
-            _P1_LOCAL,
             _NETWORK,
         ),
-        _P1_ACCOUNTANTS,
+        ("subsampled shuffle Gaussian",),
     ),
     "p1-figure6": TrainingFigure(
         "P1 Fig. 6: Gaussian reports, rate 1e-3, σ = 0.86, clip 0.05, learning rate 0.1, δ = 1/n",
@@ -256,14 +290,22 @@ FIGURES: dict[str, TrainingFigure] = {
                 **_HEAD,
             ),
         },
-        (_CIFAR, "CIFAR-10's settings are not printed: those of MNIST here", _P1_LOCAL, _NETWORK),
+        (
+            _CIFAR,
+            "CIFAR-10's settings are not printed: those of MNIST here",
+            "P1's lower bound is not drawn: with this little noise ours of that pair does not fit "
+            "the lattice on which it is computed",
+            _P1_STEP,
+            _P1_LOCAL,
+            _NETWORK,
+        ),
         _P1_ACCOUNTANTS,
     ),
     "p3-figure6": TrainingFigure(
         "P3 Fig. 6: PrivUnit, 2,000 of 60,000 clients, ε₀ = 2, clip 0.005, learning rates 12, 4, "
         "3.5, 200 epochs, δ = 1e-5, 4 runs",
         {"subsampled shuffle": _P3},
-        (_NETWORK,),
+        ("PrivUnit has the cap of least variance; P3 does not print its own", _OTHER_NETWORK),
         ("P3 upper bound", "exact clones, sampling, strong composition"),
         seeds=4,
         published=(
@@ -276,8 +318,16 @@ FIGURES: dict[str, TrainingFigure] = {
     "p4-figure1b": TrainingFigure(
         "P4 Fig. 1b: Gaussian reports, rate 0.1, σ = 5, clip 0.01, 5,540 rounds",
         {"shuffled check-in": _gaussian(5.0, rate=0.1, clip=0.01, rounds=5540)},
-        (_OPEN_DELTA, _OPEN_RATE, _P1_LOCAL, _NETWORK),
+        (
+            "δ is not printed for this figure: 1/n here, as elsewhere in P4",
+            _OPEN_RATE,
+            "P4 compares with the baseline and a generic bound of P0: those of its second version, "
+            "P1, are drawn",
+            _P1_LOCAL,
+            _OTHER_NETWORK,
+        ),
         ("P4 shuffled check-in Gaussian", "P1 baseline", "P1 approach 1"),
+        published=((None, 80.0, "no ε is printed"),),
     ),
 }
 
