@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from math import log
 
 import pytest
 import torch
@@ -110,6 +111,7 @@ def test_a_figure_is_played_and_drawn(tmp_path):
         run_figure("p9-figure1", tmp_path)
 
 
+P1_ACCOUNTANTS = ("P1 baseline", "P1 approach 1", "P1 approach 2")
 PRINTED = {  # figure: seeds, then for every run rounds, rate, clip, delta, learning rate in clips
     "p0-figure3a": (1, (6800, 0.1, 0.1, None, None)),
     "p0-figure3b": (1, (None, 1e-4, 0.05, None, None)),
@@ -156,6 +158,17 @@ def test_the_papers_accountants_say_what_the_papers_print():
     named = accounted_by_papers(("P1 baseline",), gaussian, [{"round": 5540}], 60_000)
     assert list(named) == ["P1 baseline (refuted claim)"]
     assert accounted_by_papers(("P3 upper bound",), gaussian, [{"round": 1}], 60_000) == {}
+
+
+def test_what_p1s_accountants_say_at_one_clip_is_in_the_caption():
+    """Half the local epsilon of the curves: Abadi et al.'s formula at sensitivity one clip."""
+    delta = 1 / 60_000
+    local = {"local_epsilon": (2 * log(1.25 / delta**2)) ** 0.5 / 0.86, "local_delta": delta**2}
+    run = Setting("shuffled-check-in", 60_000, 100_000, delta, rate=1e-3, **local)
+    found = [b.evaluate(run).epsilon for b in catalogue() if b.name in P1_ACCOUNTANTS]
+    for name in ("p1-figure2", "p1-figure6"):
+        (said,) = (text for text in FIGURES[name].departures if "one clip P1" in text)
+        assert f"{rounded_up(found[0])}, {rounded_up(found[1])} and {rounded_up(found[2])}" in said
 
 
 def test_figures_that_show_the_same_run_play_it_once(tmp_path):
