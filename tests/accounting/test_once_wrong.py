@@ -178,7 +178,7 @@ def test_printed_figures_are_on_the_safe_side() -> None:
             "1",
         ]
     )
-    assert "at epsilon = 1.0000004" in told
+    assert "│ 1.0000004 " in told and "The run is (1.001, 0)-differentially private" in told
     said = str(guarantee([(CheckInRound(9, 0.5, any_pure(1.0000004)), 2)], 1e-3))
     assert "(1.001 for a single report)" in said
     assert "over 1 round " in str(guarantee([(CheckInRound(9, 0.5, any_pure(1.0)), 1)], 1e-3))

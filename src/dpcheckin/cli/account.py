@@ -193,7 +193,7 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
         if isinstance(value, dict):  # what was asked for; the other one was given
             table.add_row(f"{name} (certified)", rounded_up(value["upper"]))
         else:
-            table.add_row(name, rounded_up(value))
+            table.add_row(name, f"{value:,}" if name == "epsilon" else rounded_up(value))
         if name == "epsilon" and "lower_bound" in data:
             table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
     local = data.get("local") or {}
