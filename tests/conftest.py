@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 # What decides whether a change lands gives the same verdict twice: the examples follow from the
@@ -11,3 +13,24 @@ from hypothesis import settings
 settings.register_profile("same-examples", derandomize=True)
 settings.register_profile("explore", derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-examples"))
+
+# Lanes: what a test needs follows from where it lives, or from what it asks for. `./dev quick` runs
+# those that need nothing but this process.
+TESTS = Path(__file__).parent
+LANES = {
+    "service": ("service", "deployment", "audit/checks/test_training_and_service.py"),
+    "cluster": ("flower", "learning/sweeps/test_ray.py"),
+    "document": ("documentation", "test_readme.py", "test_packages.py", "test_lock.py"),
+}
+BROWSER = {"page", "browser", "server"}  # fixtures of the tests that look at pages
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put every test into its lane."""
+    for item in items:
+        place = item.path.relative_to(TESTS).as_posix()
+        for lane, homes in LANES.items():
+            if any(place == home or place.startswith(f"{home}/") for home in homes):
+                item.add_marker(lane)
+        if BROWSER & set(getattr(item, "fixturenames", ())):
+            item.add_marker("browser")

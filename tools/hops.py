@@ -1,6 +1,6 @@
 """Through how many files does an answer go? Prints those in which a function ran, in order.
 
-    python tools/hops.py                      both walks of docs/architecture.md
+    python tools/hops.py                      a question of check-in, of a window, of Gaussian reports
     python tools/hops.py epsilon --rate …     any command
 
 What runs while modules are imported does not count; the files that only hold data do not appear.
@@ -23,6 +23,7 @@ WALKS = (
     "epsilon --population 10000 --rate 0.01 --local-epsilon 2 --rounds 100 --delta 1e-4",
     "epsilon --protocol random-check-in-fixed --population 10000 --slots 1000 "
     "--local-epsilon 0.5 --delta 1e-6",
+    "epsilon --population 10000 --rate 0.01 --noise-multiplier 2 --rounds 100 --delta 1e-4",
 )
 _FUNCTION = 0x1  # CO_OPTIMIZED: a function body, not that of a module or class
 
