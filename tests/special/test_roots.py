@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dpcheckin.special.roots import minimum, root
+from dpcheckin.special.roots import minimum, root, switch, whole_switch
 
 FUNCTIONS: list[tuple[Callable[[float], float], float, float, float]] = [
     (lambda x: math.exp(-5 * x) - 1e-6, 0.0, 8.0, math.log(1e6) / 5),
@@ -54,3 +54,29 @@ def test_minima_are_found(
     assert found == pytest.approx(place, abs=1e-7)
     assert low <= found <= high
     assert value == function(found)
+
+
+@pytest.mark.parametrize("place", [1e-300, 0.3, 1.0, 7e12])
+def test_a_condition_stops_between_two_neighbours(place: float) -> None:
+    good, bad = switch(lambda x: x <= place, 0.0, 1e13)
+    assert (good, bad) == (place, math.nextafter(place, math.inf))
+    bad, good = switch(lambda x: x > place, 1e13, 0.0)[::-1]
+    assert (bad, good) == (place, math.nextafter(place, math.inf))
+    good, bad = switch(lambda x: x <= place, 0.0, 1e13, relative=1e-3)
+    assert good <= place < bad
+    assert bad - good <= 1e-3 * bad
+
+
+def test_a_condition_that_meets_nan_is_not_taken_to_hold() -> None:
+    good, bad = switch(lambda x: (math.nan if x > 0.5 else x) <= 1.0, 0.0, 1.0)
+    assert good == 0.5 < bad
+    with pytest.raises(ValueError, match="no interval"):
+        switch(lambda x: True, 0.0, math.nan)
+    with pytest.raises(ValueError, match="no interval"):
+        switch(lambda x: True, 0.0, math.inf)
+
+
+@pytest.mark.parametrize("last", [0, 1, 41, 98, 10**18])
+def test_the_last_whole_number_is_found(last: int) -> None:
+    assert whole_switch(lambda n: n <= last, 0, 10**18 + 1) == last
+    assert whole_switch(lambda n: n > last, 10**18 + 1, -1) == last + 1

@@ -82,6 +82,60 @@ def _interpolated(
     return -at_here * (at_other * opposite - at_before * slope) / below if below else None
 
 
+def switch(
+    holds: Callable[[float], bool],
+    good: float,
+    bad: float,
+    *,
+    absolute: float = 0.0,
+    relative: float = 0.0,
+) -> tuple[float, float]:
+    """Where a condition stops to hold: a place where it does and one nearby where it does not.
+
+    Args:
+        holds: The condition. It is not asked at the two ends, and NaN must not make it true.
+        good: A place where it holds.
+        bad: A place on either side of it where it does not.
+        absolute: How near the two need to be; with no tolerance they end up as neighbours.
+        relative: The same, in parts of the larger one.
+
+    >>> good, bad = switch(lambda x: x * x <= 2.0, 0.0, 2.0)
+    >>> round(good, 12), bad > good
+    (1.414213562373, True)
+    """
+    if not math.isfinite(bad - good):
+        raise ValueError(f"no interval: {good!r} to {bad!r}")
+    while abs(bad - good) > absolute + relative * max(abs(good), abs(bad)):
+        middle = good + 0.5 * (bad - good)
+        if middle in (good, bad):
+            break
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle
+    return good, bad
+
+
+def whole_switch(holds: Callable[[int], bool], good: int, bad: int) -> int:
+    """The last whole number on the way from `good` to `bad` for which a condition holds.
+
+    Args:
+        holds: The condition; it is not asked at the two ends.
+        good: A number for which it holds.
+        bad: One, on either side, for which it does not.
+
+    >>> whole_switch(lambda n: n * n <= 90, 0, 100), whole_switch(lambda n: n > 7, 100, 0)
+    (9, 8)
+    """
+    while abs(bad - good) > 1:
+        middle = (good + bad) // 2
+        if holds(middle):
+            good = middle
+        else:
+            bad = middle
+    return good
+
+
 def minimum(
     function: Callable[[float], float], low: float, high: float, *, absolute: float = 1e-10
 ) -> tuple[float, float]:
