@@ -28,7 +28,7 @@ BROWSER = {"page", "browser", "server"}  # fixtures of the tests that look at pa
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put every test into its lane."""
     for item in items:
-        place = item.path.relative_to(TESTS).as_posix()
+        place = os.path.relpath(item.path, TESTS)
         for lane, homes in LANES.items():
             if any(place == home or place.startswith(f"{home}/") for home in homes):
                 item.add_marker(lane)
