@@ -19,7 +19,7 @@ from dpcheckin.accounting.cap_pairs import CapPair
 from dpcheckin.accounting.curve_composition import Profile
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.compose import compose
+from dpcheckin.accounting.engine.compose import affordable_resolution, compose
 from dpcheckin.accounting.engine.curves import LOWER_SLACK, crossing
 from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated
 from dpcheckin.accounting.engine.lower.homogeneous import HomogeneousCurve
@@ -192,6 +192,8 @@ def _ways(sides: Sequence[tuple[Side, int]]) -> list[list[tuple[LossDistribution
         return []
     # few rounds leave room for a finer grid
     resolution, longest = (400, 40_000) if total > FEW_ROUNDS else (1600, 160_000)
+    # `dominated` takes every other point
+    resolution = min(resolution, 2 * affordable_resolution(total))
     fine = max(math.sqrt(variance) / resolution, reach / longest)
     ways: list[list[tuple[LossDistribution, int]]] = [[], []]
     for side, n in sides:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from dpcheckin.accounting.account import better, compose, curves_at_hand
 from dpcheckin.accounting.brackets import Brackets
-from dpcheckin.accounting.curve_composition import LONG_RUN, bracket
+from dpcheckin.accounting.curve_composition import bracket
 from dpcheckin.accounting.engine.compose import Grids
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.doubling import octaves, repeated
@@ -40,7 +40,7 @@ def epsilon_by_rounds(
     """
     delta = open_probability("delta", delta)
     asked = [count("rounds", n, 0, MOST_ROUNDS) for n in counts]
-    shared = sorted({n for n in asked if 1 < n <= LONG_RUN})
+    shared = sorted({n for n in asked if n > 1})
     found: dict[int, Bracket] = {}
     if len(shared) > 1 and not one.is_function and one.renyi is None and not one.reserved:
         decade = 10.0 ** math.floor(math.log10(delta))

@@ -17,7 +17,7 @@ from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.errors import NumericalFailure
 
 _SIEVES = 12  # times that points which are above their neighbours are left out all at once
-_STRETCH = 300.0  # losses whose exponentials are held side by side
+_VANISHED = 700.0  # of a loss so much larger nothing is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,18 +232,12 @@ def curve_of_masses(masses: Array, step: float) -> Array:
 
     With A_i the mass above i, delta_i = (1 - e^-step) * sum over k >= i of A_k e^-(k-i)step.
     """
-    above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    deltas, beyond = np.empty_like(above), 0.0
-    # in stretches, from the far end: over all losses at once e^-loss would underflow
-    stretch = max(1, int(_STRETCH / step))
-    for start in reversed(range(0, above.size, stretch)):
-        here = above[start : start + stretch]
-        decay = np.exp(-step * np.arange(here.size))
-        sums = np.cumsum((here * decay)[::-1])[::-1]
-        rest = beyond * np.exp(-step * np.arange(here.size, 0, -1))
-        deltas[start : start + stretch] = sums * (-math.expm1(-step)) / decay + rest
-        beyond = float(deltas[start])
-    return deltas
+    sums = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    ahead = 1
+    while ahead < sums.size and ahead * step < _VANISHED:  # sums of twice as many terms each time
+        sums[:-ahead] += math.exp(-ahead * step) * sums[ahead:]
+        ahead *= 2
+    return sums * -math.expm1(-step)
 
 
 def single(distribution: LossDistribution) -> Tail:
