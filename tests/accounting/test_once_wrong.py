@@ -258,13 +258,13 @@ def test_sums_of_little_noise_have_an_answer() -> None:
     assert 0 < found.lower <= found.upper < 4
 
 
-def test_millions_of_rounds_agree_with_fewer_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_runs_agree_on_a_coarser_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     one = CheckInRound(10**6, 0.001, any_pure(1.0))
     whole = compose([(one, 10**6)]).epsilon(1e-6)
-    monkeypatch.setattr("dpcheckin.accounting.curve_composition.LONG_RUN", 10**5)
-    staged = compose([(one, 10**6)]).epsilon(1e-6)
-    assert max(whole.lower, staged.lower) <= min(whole.upper, staged.upper)
-    assert staged.upper < whole.upper * 1.001
+    monkeypatch.setattr("dpcheckin.accounting.engine.compose.LONGEST_WINDOW", 2**18)
+    coarse = compose([(one, 10**6)]).epsilon(1e-6)
+    assert max(whole.lower, coarse.lower) <= min(whole.upper, coarse.upper)
+    assert whole.upper < coarse.upper < whole.upper * 1.001
 
 
 def test_small_colluding_cohorts_warn_of_nothing() -> None:

@@ -15,11 +15,13 @@ from dpcheckin.accounting.engine.compose import Grids
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.doubling import octaves, repeated
 from dpcheckin.accounting.engine.threads import one_thread
+from dpcheckin.accounting.gate import loud_arithmetic, passed_bracket
 from dpcheckin.accounting.parameters import count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, Round
 from dpcheckin.accounting.statements import Bracket
 
 
+@loud_arithmetic()
 def epsilon_by_rounds(
     one: Round, counts: Sequence[int], delta: float, *, near: int | None = None
 ) -> Brackets:
@@ -66,5 +68,6 @@ def _composed(
         for n, (up, low) in zip(octave, pairs, strict=True):
             most = n * one.largest_loss
             ends = low.epsilon(delta, upper=False), up.epsilon(delta, upper=True)
-            found[n] = better(bracket(min(ends[0], most), min(ends[1], most)), one, n, delta)
+            ends = min(ends[0], most), min(ends[1], most)
+            found[n] = passed_bracket(better(bracket(*ends), one, n, delta), [(one, n)], delta)
     return found

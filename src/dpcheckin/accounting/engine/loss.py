@@ -164,10 +164,15 @@ class Tail:
     """
 
     def __init__(self, epsilons: Array, deltas: Array, errors: Array, infinite: float) -> None:
+        bounds = deltas + errors
+        if not (epsilons.size >= 2 and np.all(np.diff(epsilons) > 0.0) and math.isfinite(infinite)):
+            raise NumericalFailure("a composition left no losses to read a figure off")
+        if not (np.all(np.isfinite(bounds)) and np.all(bounds >= 0.0)):
+            raise NumericalFailure("a composition came out as NaN, infinite or below zero")
         self._epsilons, self._infinite = epsilons, infinite
         # delta never rises with epsilon: every point bounds those to its right from above and
         # those to its left from below
-        self._upper = np.minimum.accumulate(deltas + errors)
+        self._upper = np.minimum.accumulate(bounds)
         self._lower = np.maximum.accumulate(np.maximum(deltas - errors, 0.0)[::-1])[::-1]
 
     @staticmethod
