@@ -35,8 +35,8 @@ from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import binomial
 
 ROUNDING = 1e-6  # far more than the attack's own arithmetic errs
-_EDGES = np.exp(np.linspace(0.0, 12.0, 49))  # of W, between which a report's bit begins to be set
-_RAREST = 1e-9  # bits set less often have no digits left
+_EDGES = 1.0 + np.append(0.0, np.geomspace(1e-4, 1e5, 64))  # of W: where a bit begins to be set
+_LEAST_FALL, _LEAST_GAIN = 1e-8, 1e-5  # of h, and of p over q: differences that keep their digits
 _FAR = np.linspace(-1.0, 12.0, 27)  # deviations at which one round's count is looked at
 
 
@@ -144,13 +144,13 @@ def _bit(pair: LocalPair) -> tuple[float, float] | None:
 def _best_bit(real: RealPair) -> tuple[float, float] | None:
     a, b = _EDGES[:-1], _EDGES[1:]
     at, middle = real.above(_EDGES), real.above(0.5 * (a + b))
-    q = (at[:-1] - at[1:]) / (b - a)
+    fall = at[:-1] - at[1:]
+    q = fall / (b - a)
     p = np.minimum(2.0 * middle - (b * at[1:] - a * at[:-1]) / (b - a), 1.0)
-    good = (q > _RAREST) & (p > q)
+    good = (fall > _LEAST_FALL) & (p - q > _LEAST_GAIN)
     if not good.any():
         return None
-    best = int(np.argmax(np.where(good, (p - q) ** 2 / np.maximum(q, _RAREST), 0.0)))
-    return float(q[best]), float(p[best])
+    return max(zip(q[good].tolist(), p[good].tolist(), strict=True), key=_worth)
 
 
 def _worth(bit: tuple[float, float] | None) -> float:

@@ -39,6 +39,7 @@ def lower_by_rounds(one: Round, counts: Sequence[int], delta: float) -> list[flo
         for (_, _, pair), *_ in filter(None, bad_cases([(one, 1)])):
             for direction in range(len(pair.directions)):
                 side = side_of(one, pair, smallest, direction)
-                found = (in_either_order([(side, n)], delta) if n else 0.0 for n in asked)
-                best = [max(pair_of) for pair_of in zip(best, found, strict=True)]
-    return [passed_lower(found, [(one, n)]) for found, n in zip(best, asked, strict=True)]
+                for i, n in enumerate(asked):
+                    found = in_either_order([(side, n)], delta) if n else 0.0
+                    best[i] = max(best[i], passed_lower(found, [(one, n)]))
+    return best

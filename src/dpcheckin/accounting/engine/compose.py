@@ -33,6 +33,9 @@ LONGEST_GRID = 24_000
 # Grid points of a composition. A window takes some 17 deviations: beyond two million rounds, no
 # grid that holds them all resolves one of them as finely as it is worth.
 LONGEST_WINDOW = 2**22
+# Of more rounds than this the error of a transform, so many times, would count: the frequencies
+# that are left of so many are then added up term by term.
+LONG_RUN, FREQUENCIES_LEFT = 2_000_000, 512
 
 Parts = Sequence[tuple[LossDistribution, int]]
 Curves = Sequence[tuple[Curve, int]]
@@ -200,7 +203,7 @@ def compose(
     log_bound = np.zeros(size // 2 + 1)
     offset = 0
     for distribution, count in parts:
-        factor = Factor.of(distribution, theta, size)
+        factor = Factor.of(distribution, theta, size, count)
         log_spectrum += count * factor.logs
         log_bound += count * factor.log_bound
         offset += count * factor.centre
@@ -224,8 +227,8 @@ class Factor(NamedTuple):
     centre: int
 
     @staticmethod
-    def of(distribution: LossDistribution, theta: float, size: int) -> Factor:
-        """The factor of one round, on so many grid points."""
+    def of(distribution: LossDistribution, theta: float, size: int, count: int) -> Factor:
+        """The factor of one round, on so many grid points, for so many rounds."""
         indices = np.arange(-distribution.reach, distribution.reach + 1)
         with np.errstate(divide="ignore"):
             exponent = np.log(distribution.masses()) + theta * distribution.step * indices
@@ -239,11 +242,18 @@ class Factor(NamedTuple):
         signal = np.zeros(size)
         signal[(indices - centre) % size] = tilted
         turns = 2j * math.pi / size * ((centre * np.arange(size // 2 + 1)) % size)
-        spectrum = fourier.rfft(signal) + zero * np.exp(turns)
+        spectrum = fourier.rfft(signal)
+        error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
+        errors = np.full(spectrum.size, error)
+        if count > LONG_RUN:
+            for k in range(min(FREQUENCIES_LEFT, spectrum.size)):
+                angles = (-2 * math.pi / size) * ((k * (indices - centre)) % size)
+                spectrum[k] = np.sum(tilted * np.exp(1j * angles))
+                errors[k] = (30 + math.log2(indices.size)) * UNIT
+        spectrum += zero * np.exp(turns)
         modulus = np.abs(spectrum)
         logs = np.log(np.where(modulus > 1e-300, spectrum, 1e-300))
-        error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
-        error_here = error + 4 * UNIT * modulus * (1 + np.abs(logs))
+        error_here = errors + 4 * UNIT * modulus * (1 + np.abs(logs))
         return Factor(logs, np.log(modulus + error_here), centre)
 
 

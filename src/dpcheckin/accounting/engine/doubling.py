@@ -63,7 +63,7 @@ def repeated(one: LossDistribution, counts: Sequence[int], delta: float) -> Iter
     ends = {count: window.ends(count, one.step) for count in counts}
     longest = max(last - first + 1 for first, last in ends.values())
     size = fourier.next_fast_len(max(longest, 2 * one.reach + 2), True)
-    factor = Factor.of(one, theta, size)
+    factor = Factor.of(one, theta, size, max(counts))
     for count in counts:
         infinite, bounded = unbounded([(mass, count)])
         if count == 1 or not bounded:
