@@ -268,9 +268,7 @@ def test_long_runs_agree_on_a_coarser_grid(monkeypatch: pytest.MonkeyPatch) -> N
     assert whole.upper < coarse.upper < whole.upper * 1.001
 
 
-@pytest.mark.parametrize(
-    ("population", "rate", "sigma"), [(1000, 0.5, 1.0), (100, 0.9, 1.05), (12, 0.5, 1.0)]
-)
+@pytest.mark.parametrize(("population", "rate", "sigma"), [(1000, 0.5, 1.0), (12, 0.5, 1.0)])
 def test_little_noise_in_a_small_crowd_has_an_answer(
     population: int, rate: float, sigma: float
 ) -> None:
