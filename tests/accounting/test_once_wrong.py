@@ -34,9 +34,10 @@ from dpcheckin.accounting.engine.loss import dominated
 from dpcheckin.accounting.engine.lower.lattice import LowerLattice
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.accounting.engine.typed.lattice_laws import LatticeMasses
 from dpcheckin.accounting.renyi.theorem import epsilon_by_renyi
 from dpcheckin.accounting.windows import PosteriorRound, poisson_load
-from dpcheckin.errors import Unreachable
+from dpcheckin.errors import NumericalFailure, Unreachable
 
 
 def pair_of(p: tuple[float, ...], q: tuple[float, ...]):  # type: ignore[no-untyped-def]
@@ -258,13 +259,30 @@ def test_sums_of_little_noise_have_an_answer() -> None:
     assert 0 < found.lower <= found.upper < 4
 
 
-def test_millions_of_rounds_agree_with_fewer_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_runs_agree_on_a_coarser_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     one = CheckInRound(10**6, 0.001, any_pure(1.0))
     whole = compose([(one, 10**6)]).epsilon(1e-6)
-    monkeypatch.setattr("dpcheckin.accounting.curve_composition.LONG_RUN", 10**5)
-    staged = compose([(one, 10**6)]).epsilon(1e-6)
-    assert max(whole.lower, staged.lower) <= min(whole.upper, staged.upper)
-    assert staged.upper < whole.upper * 1.001
+    monkeypatch.setattr("dpcheckin.accounting.engine.compose.LONGEST_WINDOW", 2**18)
+    coarse = compose([(one, 10**6)]).epsilon(1e-6)
+    assert max(whole.lower, coarse.lower) <= min(whole.upper, coarse.upper)
+    assert whole.upper < coarse.upper < whole.upper * 1.001
+
+
+@pytest.mark.parametrize(("population", "rate", "sigma"), [(1000, 0.5, 1.0), (12, 0.5, 1.0)])
+def test_little_noise_in_a_small_crowd_has_an_answer(
+    population: int, rate: float, sigma: float
+) -> None:
+    """Where a report alone gives away nothing more no sum is asked: alpha was 1e23 there."""
+    run = [(CheckInRound(population, rate, gaussian(sigma)), 10)]
+    found = compose(run).epsilon(1e-6)
+    assert lower_bound(run, 1e-6).epsilon.lower <= found.upper < math.inf
+
+
+def test_a_lattice_longer_than_integers_count_is_refused() -> None:
+    lattice = LatticeMasses(0.5, 0, np.array([0.5, 0.5]))
+    lattice.transform(0.1, 2.0**30, 3)
+    with pytest.raises(NumericalFailure, match="lattice"):
+        lattice.transform(0.1, 2.0**70, 3)
 
 
 def test_small_colluding_cohorts_warn_of_nothing() -> None:

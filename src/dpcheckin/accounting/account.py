@@ -15,9 +15,15 @@ from typing import overload
 import numpy as np
 
 from dpcheckin.accounting.brackets import Brackets, is_array
-from dpcheckin.accounting.curve_composition import CurveComposition, Curves, Profile, bracket
+from dpcheckin.accounting.curve_composition import (
+    CurveComposition,
+    Curves,
+    Profile,
+    bracket,
+)
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.gate import loud_arithmetic, passed, passed_bracket
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
@@ -77,6 +83,7 @@ class Composition:
     def epsilon(self, delta: float) -> Bracket: ...
     @overload
     def epsilon(self, delta: Sequence[float] | FloatArray) -> Brackets: ...
+    @loud_arithmetic()
     def epsilon(self, delta: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
         """Smallest epsilon for this delta, between certified bounds (upper may be infinite).
 
@@ -102,7 +109,7 @@ class Composition:
                 )
         else:
             self._answers.update((delta, self._epsilon(delta)) for delta in new)
-        return [self._answers[delta] for delta in deltas]
+        return [passed_bracket(self._answers[delta], self.rounds, delta) for delta in deltas]
 
     def _by_one_composition(self) -> bool:
         """Is epsilon read off one composed distribution, whatever delta is?"""
@@ -134,6 +141,7 @@ class Composition:
     def delta(self, epsilon: float) -> Bracket: ...
     @overload
     def delta(self, epsilon: Sequence[float] | FloatArray) -> Brackets: ...
+    @loud_arithmetic()
     def delta(self, epsilon: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
         """delta for this epsilon, between certified bounds.
 
@@ -148,8 +156,11 @@ class Composition:
         if not self.rounds:
             return Bracket(0.0, 0.0)
         one = self._composed.delta(epsilon)
-        return Bracket(one.lower, min(one.upper + self._reserved, 1.0))
+        upper = min(one.upper + self._reserved, 1.0)
+        passed(epsilon, self.rounds, upper)
+        return Bracket(one.lower, upper)
 
+    @loud_arithmetic()
     def profile(self, smallest: float = 1e-12) -> Profile:
         """delta(epsilon) as certified upper bounds, from epsilon = 0 to where it is `smallest`.
 
@@ -164,7 +175,10 @@ class Composition:
                 "there is no whole profile of them"
             )
         found = self._composed.profile(open_probability("smallest", smallest))
-        return Profile(found.epsilons, np.minimum(found.deltas + self._reserved, 1.0))
+        whole = Profile(found.epsilons, np.minimum(found.deltas + self._reserved, 1.0))
+        for row in whole.records()[:: whole.epsilons.size // 8]:
+            passed(row["epsilon"], self.rounds, row["delta"])
+        return whole
 
 
 def better(found: Bracket, one: Round, repeats: int, delta: float) -> Bracket:
@@ -177,6 +191,7 @@ def better(found: Bracket, one: Round, repeats: int, delta: float) -> Bracket:
     return found
 
 
+@loud_arithmetic()
 def guarantee(rounds: Rounds | Composition, delta: float) -> Guarantee:
     """The certified statement for these rounds at this delta; asked again it is there at once.
 
@@ -244,10 +259,11 @@ def _stated(run: Composition, delta: float) -> Guarantee:
             "rounds in which every client reports exceed it; raise delta or lower the rate"
         )
     local, unshuffled = _local_figures(run, delta)
-    upper = min(epsilon.upper, unshuffled)
+    upper = passed(min(epsilon.upper, unshuffled), run.rounds, delta)
     return _statement(run, Bracket(min(epsilon.lower, upper), upper), delta, local)
 
 
+@loud_arithmetic()
 def guarantee_at(run: Composition, epsilon: float) -> tuple[Guarantee, Bracket]:
     """The statement about a run at this epsilon, and between which bounds its delta was found.
 
@@ -318,6 +334,7 @@ def every_report_seen(pair: LocalPair, reports: int, delta: float) -> float:
     return math.inf if whole is None else whole.epsilon_within(delta)
 
 
+@loud_arithmetic()
 def local_guarantee(
     reports: Sequence[tuple[LocalPair, float, int]], delta: float, when: str = SHUFFLER_COLLUDES
 ) -> LocalGuarantee:
@@ -341,8 +358,9 @@ def local_guarantee(
     curves = [(pair.local_curve(rate), n) for (pair, rate), n in merged.items()]
     most = math.fsum(n * pair.largest_loss for (pair, _), n in merged.items())
     composed = CurveComposition(lambda _: curves, sum(merged.values()), most)
-    spent = composed.upper(delta)
+    seen = [(LocalRound(pair, rate), n) for (pair, rate), n in merged.items()]
+    spent = passed(composed.upper(delta), seen, delta)
     if len(merged) == 1:
         ((pair, _), n), *_ = merged.items()
-        spent = min(spent, every_report_seen(pair, n, delta))
+        spent = passed(min(spent, every_report_seen(pair, n, delta)), seen, delta)
     return LocalGuarantee(worst.local_epsilon, worst.local_delta, spent, total, when)

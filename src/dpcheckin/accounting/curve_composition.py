@@ -15,7 +15,6 @@ import numpy as np
 
 from dpcheckin.accounting.engine import compose as engine
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.coarse import StageCurve
 from dpcheckin.accounting.engine.curves import Curve, FunctionCurve, crossing
 from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.engine.threads import one_thread
@@ -23,8 +22,6 @@ from dpcheckin.accounting.rounds import SMALLEST_DELTA, TAIL_SHARE
 from dpcheckin.accounting.statements import Bracket, rounded_up
 from dpcheckin.display import Tabular, axes_for, legend_beside
 
-# rounds beyond which a run is composed in two stages, of so many parts
-LONG_RUN, STAGES = 2_000_000, 40_000
 # Deltas this many decades apart may share a grid, made for the smallest, or a transform: that
 # moves an epsilon by less than a millionth.
 DECADES_OF_A_GRID, DECADES_OF_A_TILT = 6.0, 4.0
@@ -186,17 +183,6 @@ class CurveComposition:
     def _discretised(self, delta: float) -> engine.Sides:
         tolerance = TAIL_SHARE * delta / self.total
         curves = self._curves(tolerance)
-        if len(curves) == 1 and curves[0][1] == self.total > LONG_RUN:
-            (curve, _), *_ = curves
-            stage = math.ceil(self.total / STAGES)
-            one = engine.gridded(curves, tolerance, stage)
-            first = StageCurve(one.above[0][0], one.below[0][0], stage, curve.spread**2)
-            whole = engine.gridded([(first, 1)], tolerance * stage, STAGES)
-            # a last stage that is not full counts as one from above, and not from below
-            return engine.Sides(
-                lambda: [(whole.above[0][0], math.ceil(self.total / stage))],
-                lambda: [(whole.below[0][0], self.total // stage)],
-            )
         return engine.gridded(curves, tolerance, sum(n for _, n in curves))
 
 

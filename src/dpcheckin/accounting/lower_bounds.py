@@ -19,7 +19,7 @@ from dpcheckin.accounting.cap_pairs import CapPair
 from dpcheckin.accounting.curve_composition import Profile
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.compose import compose
+from dpcheckin.accounting.engine.compose import affordable_resolution, compose
 from dpcheckin.accounting.engine.curves import LOWER_SLACK, crossing
 from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated
 from dpcheckin.accounting.engine.lower.homogeneous import HomogeneousCurve
@@ -28,6 +28,7 @@ from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.engine.seats import Law, Seats
 from dpcheckin.accounting.engine.threads import one_thread
 from dpcheckin.accounting.engine.three_atoms import atoms, reseated
+from dpcheckin.accounting.gate import honest_seats, loud_arithmetic, passed_lower
 from dpcheckin.accounting.gaussian_pairs import GaussianPair
 from dpcheckin.accounting.pairs import (
     LocalPair,
@@ -36,12 +37,10 @@ from dpcheckin.accounting.pairs import (
     dary_response,
 )
 from dpcheckin.accounting.parameters import open_probability
-from dpcheckin.accounting.rounds import LocalRound, Round, Rounds, Run, as_run
-from dpcheckin.accounting.shuffled import CheckInRound, ShuffleRound, SubsampleRound
+from dpcheckin.accounting.rounds import Round, Rounds, Run, as_run
 from dpcheckin.accounting.statements import Adjacency, Bracket, LowerBound
 from dpcheckin.accounting.sums import DistributedRound
 from dpcheckin.accounting.types.cases import OthersData, ThirdValue, third_value
-from dpcheckin.accounting.windows import WindowRound
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 MOST_COMBINATIONS = 200_000
@@ -51,6 +50,7 @@ FEW_SEATS = 100  # among so few, PrivUnit's others may do more harm at one of th
 MOST_MERGED, MOST_OUTPUTS = 60_000, 50  # of a continuous report cut into intervals
 
 
+@loud_arithmetic()
 def lower_bound(rounds: Rounds, delta: float) -> LowerBound:
     """The best lower bound known for these rounds; asked again it is there at once.
 
@@ -80,7 +80,8 @@ def _known(rounds: tuple[tuple[Round, int], ...], delta: float) -> LowerBound:
         if one.pair is None:
             raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")
     if any(isinstance(one, DistributedRound) for one, _ in rounds):
-        return _stated(_summed(rounds, delta), delta, OthersData.ONE_OF_TWO)
+        value = passed_lower(_summed(rounds, delta), rounds)
+        return _stated(value, delta, OthersData.ONE_OF_TWO)
     candidates: list[tuple[float, str]] = []
     for parts in bad_cases(rounds):
         with one_thread():
@@ -92,7 +93,7 @@ def _known(rounds: tuple[tuple[Round, int], ...], delta: float) -> LowerBound:
         )
         candidates.append((value, next(third, OthersData.ONE_OF_TWO).value))
     value, name = max(candidates)
-    return _stated(value, delta, OthersData(name))
+    return _stated(passed_lower(value, rounds), delta, OthersData(name))
 
 
 def _stated(value: float, delta: float, others: OthersData) -> LowerBound:
@@ -191,7 +192,9 @@ def _ways(sides: Sequence[tuple[Side, int]]) -> list[list[tuple[LossDistribution
     if reach == 0.0:
         return []
     # few rounds leave room for a finer grid
-    resolution, longest = (400, 40_000) if total > FEW_ROUNDS else (1600, 160_000)
+    resolution, longest = (400.0, 40_000) if total > FEW_ROUNDS else (1600.0, 160_000)
+    # `dominated` takes every other point
+    resolution = min(resolution, 2 * affordable_resolution(total))
     fine = max(math.sqrt(variance) / resolution, reach / longest)
     ways: list[list[tuple[LossDistribution, int]]] = [[], []]
     for side, n in sides:
@@ -202,6 +205,7 @@ def _ways(sides: Sequence[tuple[Side, int]]) -> list[list[tuple[LossDistribution
     return ways
 
 
+@loud_arithmetic()
 def bad_case_profiles(rounds: Rounds, smallest: float) -> tuple[tuple[Profile, Profile], ...]:
     """For each known bad case lower bounds of its two profiles, one for each order of the datasets.
 
@@ -357,19 +361,7 @@ def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float
 
 
 def _seats(one: Round, pair: LocalPair) -> Seats[Law]:
-    """Seats of the honest case without dropouts (allowed by every round's assumptions)."""
-    if isinstance(one, CheckInRound):
-        n = one.honest
-        return Seats(n, pair, 0.0, float(n), one.rate, 1 - one.rate)
-    if isinstance(one, SubsampleRound):  # colluders who say nothing are one case of colluding
-        n = one.population
-        return Seats(one.cohort, pair, float(n - one.cohort), float(n))
-    if isinstance(one, WindowRound):
-        # others and dummies hold one value; who of a slot's clients was taken is not told
-        places, scale = one.elapsed or one.slots, one.slots / one.standing
-        return Seats(places, pair, scale - places, scale)
-    if isinstance(one, LocalRound):
-        return Seats(1, pair, 0.0, 1.0, one.rate, 1 - one.rate)
-    if isinstance(one, ShuffleRound):
-        return Seats(one.honest, pair, 0.0, float(one.honest))
-    raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")
+    seats = honest_seats(one, pair)
+    if seats is None:
+        raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")
+    return seats

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcheckin.accounting.engine.threads import one_thread
+from dpcheckin.accounting.gate import loud_arithmetic, passed_lower
 from dpcheckin.accounting.lower_bounds import bad_cases, in_either_order, lower_bound, side_of
 from dpcheckin.accounting.parameters import count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS, Round
 from dpcheckin.accounting.sums import DistributedRound
 
 
+@loud_arithmetic()
 def lower_by_rounds(one: Round, counts: Sequence[int], delta: float) -> list[float]:
     """What no guarantee can be smaller than, after each number of equal rounds.
 
@@ -37,6 +39,7 @@ def lower_by_rounds(one: Round, counts: Sequence[int], delta: float) -> list[flo
         for (_, _, pair), *_ in filter(None, bad_cases([(one, 1)])):
             for direction in range(len(pair.directions)):
                 side = side_of(one, pair, smallest, direction)
-                found = (in_either_order([(side, n)], delta) if n else 0.0 for n in asked)
-                best = [max(pair_of) for pair_of in zip(best, found, strict=True)]
+                for i, n in enumerate(asked):
+                    found = in_either_order([(side, n)], delta) if n else 0.0
+                    best[i] = max(best[i], passed_lower(found, [(one, n)]))
     return best

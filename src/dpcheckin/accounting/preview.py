@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from dpcheckin.accounting.engine.coarse import CoarseComposition
 from dpcheckin.accounting.engine.threads import one_thread
+from dpcheckin.accounting.gate import loud_arithmetic, passed
 from dpcheckin.accounting.parameters import count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, LocalRound, Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure
@@ -29,7 +30,9 @@ class CoarseRounds:
     True
     """
 
+    @loud_arithmetic()
     def __init__(self, one: Round, most: int, smallest: float) -> None:
+        self._one = one
         self._smallest = open_probability("delta", smallest)
         self._most = count("count", most, 1, MOST_ROUNDS)
         tolerance = TAIL_SHARE * smallest / most
@@ -37,12 +40,13 @@ class CoarseRounds:
             ((curve, _),) = one.curves(tolerance)
             self._composed = CoarseComposition(curve.coarser(), tolerance, one.largest_loss)
 
+    @loud_arithmetic()
     def epsilon(self, repeats: int, delta: float) -> float:
         """An upper bound of epsilon after so many rounds; infinite if delta is out of reach."""
         repeats = count("count", repeats, 0, self._most)
         if not self._smallest <= open_probability("delta", delta):
             raise InvalidParameter("delta", delta, f"at least {self._smallest:g}")
-        return self._composed.epsilon(repeats, delta)
+        return passed(self._composed.epsilon(repeats, delta), [(self._one, repeats)], delta)
 
 
 def coarse_epsilon(one: Round, repeats: int, delta: float) -> float:
@@ -50,6 +54,7 @@ def coarse_epsilon(one: Round, repeats: int, delta: float) -> float:
     return CoarseRounds(one, max(repeats, 1), delta).epsilon(repeats, delta)
 
 
+@loud_arithmetic()
 def rough_epsilon(one: Round, repeats: int, delta: float) -> float:
     """An upper bound of epsilon for the worst reports of their local epsilon: there at once.
 
@@ -68,7 +73,8 @@ def rough_epsilon(one: Round, repeats: int, delta: float) -> float:
     bound = coarse_epsilon(one.simpler(SIMPLIFIED_SHARE * delta / repeats), repeats, delta)
     # all reports of one client, unshuffled
     whole = None if one.pair is None else one.pair.repeated(repeats)
-    return bound if whole is None else min(bound, whole.epsilon_within(delta))
+    alone = math.inf if whole is None else whole.epsilon_within(delta)
+    return passed(min(bound, alone), [(one, repeats)], delta)
 
 
 def coarser_epsilon(one: Round, repeats: int, delta: float) -> float:

@@ -10,16 +10,18 @@ from collections.abc import Sequence
 
 from dpcheckin.accounting.account import better, compose, curves_at_hand
 from dpcheckin.accounting.brackets import Brackets
-from dpcheckin.accounting.curve_composition import LONG_RUN, bracket
+from dpcheckin.accounting.curve_composition import bracket
 from dpcheckin.accounting.engine.compose import Grids
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.doubling import octaves, repeated
 from dpcheckin.accounting.engine.threads import one_thread
+from dpcheckin.accounting.gate import loud_arithmetic, passed_bracket
 from dpcheckin.accounting.parameters import count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, Round
 from dpcheckin.accounting.statements import Bracket
 
 
+@loud_arithmetic()
 def epsilon_by_rounds(
     one: Round, counts: Sequence[int], delta: float, *, near: int | None = None
 ) -> Brackets:
@@ -40,7 +42,7 @@ def epsilon_by_rounds(
     """
     delta = open_probability("delta", delta)
     asked = [count("rounds", n, 0, MOST_ROUNDS) for n in counts]
-    shared = sorted({n for n in asked if 1 < n <= LONG_RUN})
+    shared = sorted({n for n in asked if n > 1})
     found: dict[int, Bracket] = {}
     if len(shared) > 1 and not one.is_function and one.renyi is None and not one.reserved:
         decade = 10.0 ** math.floor(math.log10(delta))
@@ -66,5 +68,6 @@ def _composed(
         for n, (up, low) in zip(octave, pairs, strict=True):
             most = n * one.largest_loss
             ends = low.epsilon(delta, upper=False), up.epsilon(delta, upper=True)
-            found[n] = better(bracket(min(ends[0], most), min(ends[1], most)), one, n, delta)
+            ends = min(ends[0], most), min(ends[1], most)
+            found[n] = passed_bracket(better(bracket(*ends), one, n, delta), [(one, n)], delta)
     return found

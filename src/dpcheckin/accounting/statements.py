@@ -91,8 +91,10 @@ class Bracket:
     def __post_init__(self) -> None:
         if math.isnan(self.lower) or math.isnan(self.upper):
             raise NumericalFailure("a bound came out as NaN; no figure can be stated")
-        if self.lower > self.upper:
+        if not self.lower <= self.upper:
             raise NumericalFailure(f"bounds crossed: lower {self.lower!r} > upper {self.upper!r}")
+        if not self.upper >= 0.0 or self.lower == math.inf:
+            raise NumericalFailure(f"no figure lies between {self.lower!r} and {self.upper!r}")
 
     @property
     def relative_width(self) -> float:
@@ -121,6 +123,10 @@ class LocalGuarantee:
     epsilon: float
     rounds: int
     when: str = SHUFFLER_COLLUDES
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0.0:  # NaN is not
+            raise NumericalFailure(f"a local epsilon came out as {self.epsilon!r}")
 
     def to_json(self) -> dict[str, Any]:
         return {

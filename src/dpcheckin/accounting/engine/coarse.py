@@ -1,18 +1,14 @@
-"""Many equal rounds: coarse grids for figures that are wanted at once, and very long runs.
+"""Many equal rounds on coarse grids: figures that are wanted at once.
 
 The same certified composition. On a coarse grid, without the lower end, every approximation is
 pessimistic: a figure is a guarantee, only a little larger (typically 0.1%, more for Gaussian
-reports of huge crowds) than the one found with more time. A run of tens of millions of rounds is
-composed in two stages, so that no grid has to resolve one round and hold all of them.
+reports of huge crowds) than the one found with more time.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.compose import WindowTooLong, compose
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.loss import LossDistribution, Tail, dominating
@@ -66,42 +62,3 @@ class CoarseComposition:
             points = math.ceil(self._reach / step) + 3
             self._grids[step] = dominating(step, self._curve.upper(step, points))
         return self._grids[step]
-
-
-class StageCurve(Curve):
-    """So many equal rounds as one curve: the first stage of a long run.
-
-    The composed curve is read off several tails, each accurate where it was tilted to.
-
-    Args:
-        above: One round, from above, on a grid.
-        below: One round, from below.
-        count: How many rounds make a stage.
-        variance: Of one round's loss (a guide).
-    """
-
-    def __init__(
-        self, above: LossDistribution, below: LossDistribution, count: int, variance: float
-    ) -> None:
-        self.spread = math.sqrt(count * variance)
-        places = self.spread * np.arange(0.0, 11.0)
-        self._above = [compose([(above, count)], epsilon=float(x)) for x in places]
-        self._below = [compose([(below, count)], epsilon=float(x)) for x in places]
-
-    def reach(self, tolerance: float) -> float:
-        loss = self.spread
-        while self.upper_at(loss) > tolerance + self._above[0].infinite and loss < 10 * self.spread:
-            loss *= 1.1
-        return loss
-
-    def upper_at(self, epsilon: float) -> float:
-        return min(tail.delta(epsilon, upper=True) for tail in self._above)
-
-    def lower_at(self, epsilon: float) -> float:
-        return max(tail.delta(epsilon, upper=False) for tail in self._below)
-
-    def upper(self, step: float, points: int) -> Array:
-        return np.array([self.upper_at(i * step) for i in range(points)])
-
-    def lower(self, step: float, points: int) -> Array:
-        return np.array([self.lower_at(i * step) for i in range(points)])

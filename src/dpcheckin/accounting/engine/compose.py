@@ -19,6 +19,7 @@ from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.loss import (
     LossDistribution,
     Tail,
+    curve_of_masses,
     dominated,
     dominating,
     single,
@@ -29,9 +30,20 @@ from dpcheckin.special import fourier
 # Mass of the tilted distribution that may fall outside the FFT window, in natural logarithms.
 WINDOW_EXPONENT = 38.0
 LONGEST_GRID = 24_000
+# Grid points of a composition. A window takes some 17 deviations: beyond two million rounds, no
+# grid that holds them all resolves one of them as finely as it is worth.
+LONGEST_WINDOW = 2**22
+# Of more rounds than this the error of a transform, so many times, would count: the frequencies
+# that are left of so many are then added up term by term.
+LONG_RUN, FREQUENCIES_LEFT = 2_000_000, 512
 
 Parts = Sequence[tuple[LossDistribution, int]]
 Curves = Sequence[tuple[Curve, int]]
+
+
+def affordable_resolution(total: int) -> float:
+    """Grid points per deviation of one round at which a window holds so many rounds."""
+    return LONGEST_WINDOW / (17 * math.sqrt(total))
 
 
 class Cumulant:
@@ -58,6 +70,15 @@ class Cumulant:
             mean += count * first
             variance += count * float(weights @ (losses - first) ** 2)
         return value, mean, variance
+
+    def shift(self, variance: float) -> float:
+        """The shift of a tilt that Chernoff's bound of the window needs, if losses are normal.
+
+        Where next to nothing varies they are rather Poisson: exp(shift * loss) decides.
+        """
+        reach = max(float(np.abs(losses).max()) for _, losses, _ in self._parts)
+        most = 400.0 / reach
+        return min(math.sqrt(2 * WINDOW_EXPONENT / variance), most) if variance > 0 else most
 
     def largest_loss(self) -> float:
         return sum(count * float(losses[-1]) for _, losses, count in self._parts)
@@ -100,7 +121,7 @@ def _window(cumulant: Cumulant, theta: float) -> tuple[float, float]:
     value, mean, variance = cumulant(theta)
     ends = []
     for sign in (-1.0, 1.0):
-        guess = math.sqrt(2 * WINDOW_EXPONENT / variance) if variance > 0 else 1.0
+        guess = cumulant.shift(variance)
         best = math.inf
         for factor in np.geomspace(0.02, 8.0, 25):
             s = guess * factor
@@ -182,13 +203,14 @@ def compose(
     log_bound = np.zeros(size // 2 + 1)
     offset = 0
     for distribution, count in parts:
-        factor = Factor.of(distribution, theta, size)
+        factor = Factor.of(distribution, theta, size, count)
         log_spectrum += count * factor.logs
         log_bound += count * factor.log_bound
         offset += count * factor.centre
     pmf, per_bin = inverted(log_spectrum, log_bound, size)
     pmf = np.roll(pmf, -((first - offset) % size))
-    return untilted(pmf, per_bin, step, first, theta, value, mean, infinite)
+    rounds = sum(count for _, count in parts)
+    return untilted(pmf, per_bin, step, first, theta, value, mean, infinite, rounds)
 
 
 class Factor(NamedTuple):
@@ -205,8 +227,8 @@ class Factor(NamedTuple):
     centre: int
 
     @staticmethod
-    def of(distribution: LossDistribution, theta: float, size: int) -> Factor:
-        """The factor of one round, on so many grid points."""
+    def of(distribution: LossDistribution, theta: float, size: int, count: int) -> Factor:
+        """The factor of one round, on so many grid points, for so many rounds."""
         indices = np.arange(-distribution.reach, distribution.reach + 1)
         with np.errstate(divide="ignore"):
             exponent = np.log(distribution.masses()) + theta * distribution.step * indices
@@ -220,11 +242,18 @@ class Factor(NamedTuple):
         signal = np.zeros(size)
         signal[(indices - centre) % size] = tilted
         turns = 2j * math.pi / size * ((centre * np.arange(size // 2 + 1)) % size)
-        spectrum = fourier.rfft(signal) + zero * np.exp(turns)
+        spectrum = fourier.rfft(signal)
+        error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
+        errors = np.full(spectrum.size, error)
+        if count > LONG_RUN:
+            for k in range(min(FREQUENCIES_LEFT, spectrum.size)):
+                angles = (-2 * math.pi / size) * ((k * (indices - centre)) % size)
+                spectrum[k] = np.sum(tilted * np.exp(1j * angles))
+                errors[k] = (30 + math.log2(indices.size)) * UNIT
+        spectrum += zero * np.exp(turns)
         modulus = np.abs(spectrum)
         logs = np.log(np.where(modulus > 1e-300, spectrum, 1e-300))
-        error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
-        error_here = error + 4 * UNIT * modulus * (1 + np.abs(logs))
+        error_here = errors + 4 * UNIT * modulus * (1 + np.abs(logs))
         return Factor(logs, np.log(modulus + error_here), centre)
 
 
@@ -252,31 +281,32 @@ def untilted(
     value: float,
     mean: float,
     infinite: float,
+    rounds: int,
 ) -> Tail:
     """Undo the tilt and sum: delta(e) = sum over losses above e of mass * (1 - exp(e - loss))."""
     losses = (first + np.arange(pmf.size)) * step
     # far below the question the tilt blows the error bound up: nothing there is worth keeping
-    reach = 500.0 / (theta + 1.0)
+    reach = 300.0 / theta if theta > 0.0 else math.inf
     keep = (losses > -step) & (losses > mean - reach)
     losses, pmf = losses[keep], pmf[keep]
     if losses.size == 0:  # the whole window lies below zero loss
         rest = np.full(2, 8.0 * math.exp(-WINDOW_EXPONENT) + per_bin * keep.size)
         return Tail(np.array([0.0, step]), np.zeros(2), rest, infinite)
     untilt = np.exp(-theta * (losses - mean))
-    above = np.cumsum((pmf * untilt)[::-1])[::-1]
-    below = np.cumsum((pmf * untilt * np.exp(-(losses - mean)))[::-1])[::-1]
-    # far above it numbers overflow: no delta is told there, but its mass counts in all the others
-    near = max(int(np.searchsorted(losses, mean + reach)), 2)
-    bins = np.arange(pmf.size, 0, -1)[:near]
-    losses, untilt, above, below = losses[:near], untilt[:near], above[:near], below[:near]
     scale = math.exp(value - theta * mean)
-    deltas = scale * (above - np.exp(losses - mean) * below)
+    masses = scale * untilt * pmf
+    # nor is it far above, where numbers vanish, but what is there counts in all the others
+    near = max(int(np.searchsorted(losses, mean + reach)), 2)
+    bins, losses, untilt = np.arange(pmf.size, 0, -1)[:near], losses[:near], untilt[:near]
+    above = np.cumsum(masses[::-1])[::-1][:near]
+    deltas = curve_of_masses(masses[1:], step)[:near]
     # every bin may be off by per_bin; wrapped mass may sit anywhere above epsilon
     ratio = -math.expm1(-theta * step)
     bins = np.minimum(bins, 1.0 / ratio if ratio > 0 else np.inf)
     wrapped = 4.0 * math.exp(-WINDOW_EXPONENT)
-    rounding = 8 * UNIT * pmf.size
-    errors = scale * untilt * (per_bin * bins + wrapped) + rounding * scale * above
+    # terms of the sums, and the logarithm of one round's mass, so many times
+    rounding = 8 * UNIT * (pmf.size + rounds)
+    errors = scale * untilt * (per_bin * bins + wrapped) + rounding * above
     return Tail(losses, np.maximum(deltas, 0.0), errors, infinite)
 
 
@@ -373,6 +403,7 @@ class Grids:
         # few rounds leave room for a finer grid in an FFT of about 2^17 points
         finer = 2**17 / (17 * math.sqrt(total))
         resolution = min(min(max(c.resolution, finer), c.finest) for c, _ in curves)
+        resolution = min(resolution, affordable_resolution(total))
         step = max(math.sqrt(variance) / resolution, max(self._reaches) / LONGEST_GRID)
         if not (math.isfinite(step)):
             raise NumericalFailure("the loss of one round could not be bounded")

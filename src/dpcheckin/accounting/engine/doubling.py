@@ -63,7 +63,7 @@ def repeated(one: LossDistribution, counts: Sequence[int], delta: float) -> Iter
     ends = {count: window.ends(count, one.step) for count in counts}
     longest = max(last - first + 1 for first, last in ends.values())
     size = fourier.next_fast_len(max(longest, 2 * one.reach + 2), True)
-    factor = Factor.of(one, theta, size)
+    factor = Factor.of(one, theta, size, max(counts))
     for count in counts:
         infinite, bounded = unbounded([(mass, count)])
         if count == 1 or not bounded:
@@ -73,7 +73,8 @@ def repeated(one: LossDistribution, counts: Sequence[int], delta: float) -> Iter
         first -= (size - (last - first + 1)) // 2
         pmf, per_bin = inverted(count * factor.logs, count * factor.log_bound, size)
         pmf = np.roll(pmf, -((first - count * factor.centre) % size))
-        yield untilted(pmf, per_bin, one.step, first, theta, count * value, count * mean, infinite)
+        logs = count * value, count * mean
+        yield untilted(pmf, per_bin, one.step, first, theta, *logs, infinite, count)
 
 
 class _Window:
@@ -81,7 +82,7 @@ class _Window:
 
     def __init__(self, cumulant: Cumulant, theta: float, count: int) -> None:
         value, self._mean, variance = cumulant(theta)
-        guess = math.sqrt(2 * WINDOW_EXPONENT / (count * variance))
+        guess = cumulant.shift(count * variance)
         self._shifts: Array = guess * np.geomspace(0.01, 12.0, 36)
         self._rises = [
             np.array([cumulant(theta + sign * s)[0] - value for s in self._shifts])

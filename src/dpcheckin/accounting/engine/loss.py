@@ -17,7 +17,7 @@ from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.errors import NumericalFailure
 
 _SIEVES = 12  # times that points which are above their neighbours are left out all at once
-_STRETCH = 300.0  # losses whose exponentials are held side by side
+_VANISHED = 700.0  # of a loss so much larger nothing is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +164,15 @@ class Tail:
     """
 
     def __init__(self, epsilons: Array, deltas: Array, errors: Array, infinite: float) -> None:
+        bounds = deltas + errors
+        if not (epsilons.size >= 2 and np.all(np.diff(epsilons) > 0.0) and math.isfinite(infinite)):
+            raise NumericalFailure("a composition left no losses to read a figure off")
+        if not (np.all(np.isfinite(bounds)) and np.all(bounds >= 0.0)):
+            raise NumericalFailure("a composition came out as NaN, infinite or below zero")
         self._epsilons, self._infinite = epsilons, infinite
         # delta never rises with epsilon: every point bounds those to its right from above and
         # those to its left from below
-        self._upper = np.minimum.accumulate(deltas + errors)
+        self._upper = np.minimum.accumulate(bounds)
         self._lower = np.maximum.accumulate(np.maximum(deltas - errors, 0.0)[::-1])[::-1]
 
     @staticmethod
@@ -232,18 +237,12 @@ def curve_of_masses(masses: Array, step: float) -> Array:
 
     With A_i the mass above i, delta_i = (1 - e^-step) * sum over k >= i of A_k e^-(k-i)step.
     """
-    above = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    deltas, beyond = np.empty_like(above), 0.0
-    # in stretches, from the far end: over all losses at once e^-loss would underflow
-    stretch = max(1, int(_STRETCH / step))
-    for start in reversed(range(0, above.size, stretch)):
-        here = above[start : start + stretch]
-        decay = np.exp(-step * np.arange(here.size))
-        sums = np.cumsum((here * decay)[::-1])[::-1]
-        rest = beyond * np.exp(-step * np.arange(here.size, 0, -1))
-        deltas[start : start + stretch] = sums * (-math.expm1(-step)) / decay + rest
-        beyond = float(deltas[start])
-    return deltas
+    sums = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    ahead = 1
+    while ahead < sums.size and ahead * step < _VANISHED:  # sums of twice as many terms each time
+        sums[:-ahead] += math.exp(-ahead * step) * sums[ahead:]
+        ahead *= 2
+    return sums * -math.expm1(-step)
 
 
 def single(distribution: LossDistribution) -> Tail:

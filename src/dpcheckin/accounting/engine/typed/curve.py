@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled
+from dpcheckin.accounting.engine.curves import FURTHEST, UPPER_SLACK, Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Law, Mixture, Seats
 from dpcheckin.accounting.engine.three_atoms import fewer
 from dpcheckin.accounting.engine.typed.laws import Types
@@ -132,7 +132,7 @@ class TypedCurve(Curve):
     @cached_property
     def _listed(self) -> list[float]:
         """Where the types' bound may be computed."""
-        return [float(x) for x in self.spread * self._places]
+        return [float(x) for x in self.spread * self._places if x <= FURTHEST]
 
     def _finite(self, end: float) -> list[tuple[float, float]]:
         """alpha - 1 at the places up to `end`, with the types' bound there if there is one."""

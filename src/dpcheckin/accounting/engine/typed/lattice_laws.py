@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
+from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import fourier
 
 _BLOCK = 8  # its square is the number of points that are kept out of an FFT,
 _LITTLE = 0.01  # unless all together weigh less than this
+_LONGEST = 2**61  # points of a period: integers count no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,8 @@ class LatticeMasses:
         """
         asked = theta, period, last
         if asked not in self._transforms:
+            if not period / self.step <= _LONGEST:
+                raise NumericalFailure("no lattice reaches from a report to so large a sum")
             self._transforms[asked] = self._computed(theta, round(period / self.step), last)
         return self._transforms[asked]
 

@@ -58,8 +58,11 @@ class SparingCurve(TypedCurve):
         """A loss beyond which no more than this is left."""
         enough = tolerance + self._local.rate * self._local.local_delta
         places = [place for place in self._listed if place >= 3.0 * self.spread]
+        # where a report gives away no more by itself no sum is asked: most have no digits there
+        alone = self._local.complete(np.full(len(places), np.inf), np.exp(places))
+        end = int(np.searchsorted(-alone, -enough))
         # the bound falls, so few of the places are asked; all of them will be of use again
-        at = bisect_left(places, True, key=lambda place: self._completed(place) <= enough)
+        at = bisect_left(places, True, hi=end, key=lambda x: self._completed(x) <= enough)
         return places[at] if at < len(places) else self._worst.reach(tolerance)
 
     def upper(self, step: float, points: int) -> Array:

@@ -1,0 +1,99 @@
+"""Runs of millions of rounds and more: figures above what is known of them, or one clear line."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dpcheckin.accounting import (
+    CheckInRound,
+    LocalRound,
+    ShuffleRound,
+    SubsampleRound,
+    WindowRound,
+    any_pure,
+    binary_response,
+    compose,
+    dary_response,
+    gaussian,
+    guarantee,
+    laplace,
+    lower_bound,
+)
+from dpcheckin.accounting.rounds import Round
+from dpcheckin.accounting.rounds_sweep import epsilon_by_rounds
+from dpcheckin.errors import DpCheckinError
+
+DELTA = 1e-6
+
+
+def mean_loss(e0: float, rounds: int) -> float:
+    """Of binary reports that are seen: within a few deviations epsilon is that, in closed form."""
+    return rounds * e0 * math.tanh(e0 / 2)
+
+
+@pytest.mark.parametrize(
+    ("one", "rounds", "least", "most"),
+    [
+        (ShuffleRound(10**6, binary_response(4.0)), 3 * 10**7, 974.0, 1850.0),
+        (CheckInRound(10, 0.5, any_pure(4.0)), 10**8, 1.06e8, 1.1e8),
+        (CheckInRound(10**6, 0.999999, binary_response(0.69)), 10**9, 352.5, 460.0),
+        (LocalRound(binary_response(2.0)), 10**8, mean_loss(2.0, 10**8), 1.5242e8),
+        (LocalRound(binary_response(12.0)), 10**7, mean_loss(12.0, 10**7), 1.2e8),
+        (LocalRound(binary_response(20.0)), 6 * 10**6, mean_loss(20.0, 6 * 10**6), 1.2e8),
+        (LocalRound(binary_response(0.01)), 10**9, mean_loss(0.01, 10**9), 51_600.0),
+    ],
+)
+def test_long_runs_were_once_stated_as_one(
+    one: Round, rounds: int, least: float, most: float
+) -> None:
+    """Epsilon came out as 1 where the grid of a stage overflowed."""
+    stated = guarantee([(one, rounds)], DELTA)
+    assert least < stated.epsilon.upper <= most
+    assert stated.local is not None
+    assert stated.epsilon.upper <= stated.local.epsilon < math.inf
+
+
+def test_long_runs_of_normal_reports_are_one_report() -> None:
+    """A hundred million reports with noise 1,000 are one with noise 0.1, in closed form."""
+    found = compose([(LocalRound(gaussian(1000.0)), 10**8)]).epsilon(DELTA)
+    assert 290.0 < found.lower <= found.upper < 297.0
+
+
+def test_long_runs_rise_with_every_doubling() -> None:
+    counts = [10**6 * 2**i for i in range(1, 8)]
+    found = epsilon_by_rounds(CheckInRound(10**6, 0.01, any_pure(1.0)), counts, DELTA)
+    for before, after in zip(found, list(found)[1:], strict=False):
+        assert before.upper < after.upper < 1.6 * before.upper
+        assert after.lower > 0.98 * after.upper
+
+
+ROUNDS = [
+    *(CheckInRound(n, 0.5, pair) for n in (1, 2, 10) for pair in (any_pure(1.0), gaussian(1.0))),
+    CheckInRound(10**6, 0.01, binary_response(1.0)),
+    CheckInRound(10**9, 1e-3, dary_response(2.0, 10)),
+    CheckInRound(10**5, 0.01, gaussian(2.0)),
+    ShuffleRound(2, binary_response(0.5)),
+    ShuffleRound(10**6, any_pure(8.0)),
+    SubsampleRound(10**4, 100, any_pure(2.0)),
+    *(LocalRound(pair, 0.3) for pair in (binary_response(0.1), gaussian(1.0), laplace(1.0))),
+    WindowRound(10, any_pure(1.0), others=9),
+    WindowRound(1000, any_pure(0.5), others=10**5),
+    WindowRound(100, gaussian(2.0), others=10**4),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [3 * 10**6, 3 * 10**7, 10**8, 10**9])
+@pytest.mark.parametrize("one", ROUNDS, ids=lambda one: f"{type(one).__name__} {one.pair.label}")
+def test_long_runs_have_a_figure_above_their_lower_bound_or_one_line(
+    one: Round, rounds: int
+) -> None:
+    try:
+        stated = guarantee([(one, rounds)], DELTA)
+    except DpCheckinError as refusal:
+        assert "\n" not in str(refusal)
+        return
+    assert lower_bound([(one, rounds)], DELTA).epsilon.lower <= stated.epsilon.upper < math.inf
+    assert stated.local is not None and stated.epsilon.upper <= stated.local.epsilon
