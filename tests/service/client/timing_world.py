@@ -36,7 +36,7 @@ class FreePrice(Price):
     def spent(self, charged: int) -> Spent:
         return Spent(0.0, 0.0, self.delta)
 
-    def reports_epsilon(self, reports: int) -> float:
+    def rounds_epsilon(self, rounds: int) -> float:
         return 0.0
 
 

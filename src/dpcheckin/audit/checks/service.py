@@ -30,7 +30,7 @@ from dpcheckin.audit.checks.plans import DEFAULT_CONFIDENCE, attack_on, rounds_t
 from dpcheckin.audit.examination import Check
 from dpcheckin.audit.systems.base import System
 from dpcheckin.audit.systems.batches import Neighbours, Released, gathered
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.protocols import Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, SecureSource
 from dpcheckin.service.client.config import ClientConfig, Limits
@@ -215,8 +215,8 @@ class _Deployment:
         for client in self._arriving():
             agent, name, value = self.agents[client], self.names[client], values[client]
             part = agent.take_part(agent.read_round(signed), partial(np.array, [value]))
-            if part.failure is not None:
-                raise part.failure
+            if part.failed:
+                raise ServiceError("an agent could not make its report")
             if part.action is not Action.NOTHING:
                 core.accept([core.examine(name, number, part.envelope)])
         self.clock.now += _SECONDS + 1
