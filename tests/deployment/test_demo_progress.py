@@ -10,8 +10,10 @@ import pytest
 
 from cli_in_process import run_cli
 from dpcheckin.deployment import options as options_module
+from dpcheckin.deployment.demo import Deployment
 from dpcheckin.deployment.options import DemoOptions, with_time_enough
-from dpcheckin.deployment.progress import Told
+from dpcheckin.deployment.processes import Party
+from dpcheckin.deployment.progress import PartyDied, Told, follow
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
@@ -78,3 +80,45 @@ def test_void_rounds_are_told_and_others_where_no_bar_is_drawn() -> None:
             "and the next one takes longer"
         )
     assert said[1] == "round 1: released, accuracy 50.0%"
+
+
+def ended(name: str, folder: Path, code: int) -> Party:
+    """A process that is over, with a line in its log."""
+    log = folder / f"{name}.log"
+    log.write_text("Traceback ...\nValueError: cannot reshape\n")
+    process = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
+    process.wait()
+    return Party(name, process, log, {"page": "http://127.0.0.1:9"})
+
+
+@pytest.mark.parametrize("who", ["analyzer", "shuffler", "issuer", "agents"])
+def test_a_party_that_died_ends_the_demonstration_and_is_named(tmp_path: Path, who: str) -> None:
+    """Not with what its page showed last, which may be older than its ledger."""
+    alive = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    try:
+        deployment = Deployment(tmp_path, DemoOptions())
+        deployment.analyzer = Party("analyzer", alive, tmp_path / "log", {})
+        deployment.snapshot = lambda: None  # type: ignore[method-assign]
+        died = ended(who, tmp_path, 1)
+        if who == "agents":
+            deployment.agents = [ended("agents", tmp_path, 0), died]  # all of one may refuse
+        else:
+            setattr(deployment, who, died)
+        with pytest.raises(PartyDied, match=f"the {who} died with exit code 1: ValueError"):
+            follow(deployment, lambda shot: None)
+    finally:
+        alive.kill()
+        alive.wait()
+
+
+def test_the_command_says_so_and_does_not_exit_with_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(deployment: Deployment, say: Any) -> None:
+        deployment.analyzer = ended("analyzer", tmp_path, 1)
+
+    monkeypatch.setattr(Deployment, "start", start)
+    monkeypatch.setattr(Deployment, "snapshot", lambda deployment: None)
+    said = run_cli("deploy", "demo", "--round-seconds", "1", "--out", str(tmp_path / "x"), code=2)
+    assert "the analyzer died with exit code 1: ValueError: cannot reshape" in said
+    assert "No round was charged" not in said

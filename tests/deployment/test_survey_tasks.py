@@ -56,8 +56,11 @@ class Fleet:
             AnsweringTask({"taste": Answer(path, ("v",), i + 1)}) for i in range(PEOPLE)
         ]
         self.time = 1000.0
+        self.empty: set[int] = set()
 
     def _batch(self, number: int, said: dict[str, Any]) -> tuple[Status, list[bytes]]:
+        if number in self.empty:
+            return Status("closed", PEOPLE, 0), []
         if number == 1:
             return Status("void", 20, None, "population"), []  # the question is asked again
         kept = PlanDocument.from_object(state.load(self.folder / "analyzer").plan)  # type: ignore[union-attr]
@@ -186,6 +189,47 @@ def test_a_round_without_a_report_is_asked_again(tmp_path: Path) -> None:
     assert after.task.shown["dropped"] == 2
     assert after.task.shown["waiting"] == "0 of the 1 rounds that make an answer"
     assert not task.finish()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rounds_without_any_report_are_charged_and_end_nothing(tmp_path: Path, kind: str) -> None:
+    """At the beginning, in the middle and at the end; heavy hitters take two rounds."""
+    fleet = Fleet(tmp_path, kind, plan={"rounds": 6})
+    fleet.empty = {0, 3, 6}
+    shot = fleet.run().board.snapshot()
+    assert shot["finished"] == "all 6 rounds of the plan have been charged"
+    assert [row.get("opened") for row in shot["rounds"]] == [0, None, PEOPLE, 0, PEOPLE, PEOPLE, 0]
+    assert shot["spent"]["charged"] == 6
+    assert shot["survey"]["reports"] == 3 * PEOPLE
+    assert [asked_index(question) for question in fleet.questions] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_plan_of_empty_rounds_only_ends_without_an_answer(tmp_path: Path, kind: str) -> None:
+    fleet = Fleet(tmp_path, kind)
+    fleet.empty = set(range(9))
+    shot = fleet.run().board.snapshot()
+    assert shot["spent"]["charged"] == 2
+    assert shot["survey"]["reports"] == 0
+    assert shot["statement"] is not None
+    assert not fleet.task.finish()
+
+
+@pytest.mark.parametrize("kind", ["count", "mean"], ids=["numbers", "rows"])
+@pytest.mark.parametrize("count", [0, 1, 65_535, 65_536, 65_537, 131_072])
+def test_any_number_of_reports_is_read(tmp_path: Path, kind: str, count: int) -> None:
+    task, _ = survey_of(tmp_path, kind)
+    rows = simulated(task, values_of(kind, PEOPLE), 0)[:1]
+    one = payloads.octets_payload(
+        task.survey.query.report_format(task.survey.randomizer).encode(rows)[0]
+    )
+    reader = octets.ReportRows(task.survey.randomizer)
+    for _ in range(count):
+        reader.take(one)
+    found = reader.rows()
+    assert found.shape == (count, *rows.shape[1:])
+    assert (found == rows[0]).all()
+    assert reader.dropped == 0
 
 
 def test_what_cannot_be_estimated_yet_says_why_and_does_not_stop_the_run(tmp_path: Path) -> None:

@@ -32,8 +32,9 @@ def audit(
     attack: Annotated[
         str,
         typer.Option(
-            help="released (batches), report (one report), training, one-run, service or "
-            "influence (lying clients in a survey).",
+            help="released (batches), report (one report), training, one-run, service, "
+            "data-dependent-failure (a client whose task fails) or influence (lying clients in a "
+            "survey).",
             rich_help_panel=_SYSTEM,
         ),
     ] = "released",
@@ -84,7 +85,8 @@ def audit(
     arrival: Annotated[
         str | None,
         typer.Option(
-            help="With service: the target's report arrives first (default), last or anywhere.",
+            help="With service or data-dependent-failure: the target's report arrives first "
+            "(default), last or anywhere.",
             rich_help_panel=_SYSTEM,
         ),
     ] = None,

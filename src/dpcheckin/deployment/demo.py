@@ -227,6 +227,7 @@ class Deployment:
             "total_local_epsilon": 1e6,
             "total_delta": options.delta if options.total_epsilon is None else 2 * options.delta,
             "minimum_population": options.population,
+            "minimum_batch": options.plan_table().get("minimum_batch", 0),
             "require_cover": True,
         }
         issuer = {} if self.issuer is None else self.issuer.listening

@@ -37,6 +37,24 @@ def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
         )
 
 
+class PartyDied(ServiceError):
+    """A party ended before the run was over."""
+
+
+def check_parties(deployment: Deployment) -> None:
+    """Raise `PartyDied` for the first party whose process has ended; agents may end by themselves.
+
+    Args:
+        deployment: a started one, whose analyzer is not done.
+    """
+    for party in (deployment.analyzer, deployment.shuffler, deployment.issuer, *deployment.agents):
+        code = None if party is None else party.process.poll()
+        if party is None or code is None or (code == 0 and party in deployment.agents):
+            continue
+        said = party.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        raise PartyDied(f"the {party.name} died with exit code {code}: {' '.join(said)[:300]}")
+
+
 class Told:
     """Tells of rounds in words: of void ones always, of the others where no bar is drawn.
 
@@ -70,11 +88,13 @@ def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dic
         deployment: a started one.
         watch: is given every snapshot.
         patience: seconds without a settled round after which it is given up.
+
+    A party that dies meanwhile raises `PartyDied`: what the page showed last is not the truth.
     """
     assert deployment.analyzer is not None
     last: dict[str, Any] = {}
     settled, moved = -1, time.monotonic()
-    while deployment.analyzer.process.poll() is None:
+    while True:
         found = deployment.snapshot()
         if found is not None:
             last = found
@@ -82,12 +102,12 @@ def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dic
             if found["finished"] is not None:
                 return last
             check_arrivals(deployment.options, found["rounds"])
+        check_parties(deployment)
         if last and len(last["rounds"]) != settled:
             settled, moved = len(last["rounds"]), time.monotonic()
         if time.monotonic() - moved > patience:
             raise ServiceError(f"no round was settled for {patience:g} seconds")
         time.sleep(0.25)
-    return last
 
 
 def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[str, Any]:

@@ -187,7 +187,7 @@ class AnsweringTask:
         self._asked: tuple[Query, Answer] | None = None
 
     def join(self, plan: PlanDocument) -> int | None:
-        """The most answers to this plan's question; raises `NotAnswered` when there is none.
+        """The most rounds it takes part in; raises `NotAnswered` when it has no answer at all.
 
         Nothing here depends on the owner's value: that a client stays away is seen.
         """
@@ -212,5 +212,9 @@ class AnsweringTask:
         if self._asked is None:
             raise NotAnswered("no question has been accepted yet")
         query, answer = self._asked
-        encoded = query.encode([answer.value()])
+        try:
+            found = answer.value()
+        except InvalidParameter:  # no file, row or value: nothing is an answer too
+            found = None
+        encoded = query.encode_any(found)
         return np.asarray(query.asked(encoded, asked_index(model)))

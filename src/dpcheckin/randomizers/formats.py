@@ -86,7 +86,7 @@ class IntegerRows(ReportFormat):
             width = _width(limit)
             table[:, i, :width] = octets[:, start : start + width]
             start += width
-        numbers = table.reshape(len(octets), -1).view("<i8")
+        numbers = table.view("<i8")[:, :, 0]  # no -1 in a shape: of no reports it has no value
         return numbers if self.in_rows else numbers[:, 0]
 
 

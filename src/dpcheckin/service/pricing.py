@@ -215,6 +215,21 @@ class Price:
             return 0.0
         return _reports_epsilon(self.plan, self.delta, reports)
 
+    def rounds_epsilon(self, rounds: int) -> float:
+        """The same, before the coins fall: what so many rounds leave in which a client flips one.
+
+        It does not depend on how often the client did report, so that a limit on it says nothing
+        about that. Void rounds count: their reports left the device.
+
+        Args:
+            rounds: that the client has taken part in.
+        """
+        if rounds == 0:
+            return 0.0
+        if isinstance(self.plan, RandomCheckIns):
+            return self.reports_epsilon(1)  # one slot of all
+        return _reports_epsilon(self.plan, self.delta, rounds, self.document.participation["rate"])
+
     def coalitions(self, charged: int) -> tuple[Coalition, ...]:
         """What is left against whom after so many charged rounds; nothing where it is not priced.
 
@@ -236,12 +251,12 @@ class Price:
 
 
 @lru_cache(maxsize=4096)
-def _reports_epsilon(plan: Plan, delta: float, reports: int) -> float:
+def _reports_epsilon(plan: Plan, delta: float, rounds: int, rate: float = 1.0) -> float:
     if isinstance(plan, DistributedCheckIn):
         one = plan.accounting_round()
         if isinstance(one, SkellamRound):
-            return one.renyi.exposed_epsilon(1.0, reports, delta)
-    return local_guarantee([(plan.randomizer.pair, 1.0, reports)], delta).epsilon
+            return one.renyi.exposed_epsilon(rate, rounds, delta)
+    return local_guarantee([(plan.randomizer.pair, rate, rounds)], delta).epsilon
 
 
 @lru_cache(maxsize=64)

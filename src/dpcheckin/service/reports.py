@@ -1,7 +1,8 @@
 """From a client's value to an envelope: randomize with secure chance, encode, seal.
 
-`make_envelope` is what a client sends; `dummy_envelope` is the same about nothing, with which a
-shuffler fills an empty slot. How the analyzer opens them is in `analyzer.batches`.
+`make_envelope` is what a client sends; `neutral_envelope` is the same about the neutral value: what
+a client sends when it has nothing else, and with which a shuffler fills an empty slot. How the
+analyzer opens them is in `analyzer.batches`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from numpy.typing import NDArray
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import (
     CategoryRandomizer,
+    DitheredLevels,
+    LdpSgd,
+    PrivUnit,
     Randomizer,
     SecureSource,
     SkellamVector,
     VectorRandomizer,
 )
 from dpcheckin.randomizers.formats import format_of
-from dpcheckin.service.pricing import randomizer_of
-from dpcheckin.service.wire.documents import OCTETS, SYMBOL, PlanDocument
+from dpcheckin.service.wire.documents import OCTETS, PlanDocument
 from dpcheckin.service.wire.envelope import seal
 from dpcheckin.service.wire.payloads import (
     octets_payload,
@@ -30,9 +33,6 @@ from dpcheckin.service.wire.payloads import (
     vector_payload,
 )
 from dpcheckin.service.wire.shares import make_shares
-
-_CARRY = 64
-_CACHE_LINE = 64
 
 
 def make_envelope(
@@ -81,24 +81,41 @@ def make_envelope(
     return seal(plan, public_key, round_number, model_digest, payload + token, share)
 
 
-def dummy_envelope(
-    plan: PlanDocument, round_number: int, model_digest: bytes, public_key: bytes
+def neutral_value(plan: PlanDocument, randomizer: Randomizer) -> NDArray[Any]:
+    """The first category, 0 or the zero vector: known before anybody's data are touched.
+
+    Args:
+        plan: fixes encoding and size.
+        randomizer: the plan's.
+    """
+    if isinstance(randomizer, PrivUnit | LdpSgd) and plan.encoding == OCTETS:
+        return np.zeros((1, randomizer.dimension))
+    if isinstance(randomizer, VectorRandomizer):
+        return np.zeros(plan.dimension)
+    return np.zeros(1) if isinstance(randomizer, DitheredLevels) else np.zeros(1, np.int64)
+
+
+def neutral_envelope(
+    plan: PlanDocument,
+    randomizer: Randomizer,
+    round_number: int,
+    model_digest: bytes,
+    public_key: bytes,
+    source: SecureSource,
+    token: bytes = b"",
 ) -> bytes:
-    """A report about nothing, made like any other: fills an empty slot of a window.
+    """A report of the neutral value, made like any other: it has the law of a client that holds it.
 
     Args:
         plan: fixes encoding, suite and sizes.
+        randomizer: the plan's.
         round_number: counted from 0.
         model_digest: 32 bytes, of the model the round names.
         public_key: the round's opening key, raw.
+        source: secure chance.
+        token: the client's for this round, in a plan with an issuer.
     """
-    value = np.zeros(1 if plan.encoding == SYMBOL else plan.dimension)
+    value = neutral_value(plan, randomizer)
     return make_envelope(
-        plan,
-        randomizer_of(plan),
-        round_number,
-        model_digest,
-        public_key,
-        value,
-        SecureSource(),
+        plan, randomizer, round_number, model_digest, public_key, value, source, token
     )

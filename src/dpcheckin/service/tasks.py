@@ -92,7 +92,9 @@ class JoiningTask(Protocol):
     """A client's task that wants to hear of every plan its client joins."""
 
     def join(self, plan: PlanDocument) -> int | None:
-        """Raise `ServiceError` if the owner has nothing to say; the most reports, None: any number.
+        """Raise `ServiceError` if the owner has nothing to say; the most rounds, None: any number.
+
+        Neither may depend on the owner's data.
 
         Args:
             plan: that the owner's limits allow.

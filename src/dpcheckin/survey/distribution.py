@@ -22,7 +22,7 @@ from dpcheckin.randomizers.base import at_least
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.histogram import ShareLaw
 from dpcheckin.survey.numbers import beyond, check_bounds, unit_numbers
-from dpcheckin.survey.query import Query, Values
+from dpcheckin.survey.query import Query, Values, number_between
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
 from dpcheckin.survey.tree_estimates import even_variance, reach_of, running_shares
@@ -63,6 +63,9 @@ class Distribution(Query):
     def encode(self, values: Any) -> Values:
         places = unit_numbers(values, self.low, self.high)
         return np.minimum((places * self.bins).astype(np.int64), self.bins - 1)
+
+    def nearest(self, value: Any) -> Any:
+        return number_between(value, self.low, self.high)
 
     def clipped(self, values: Any) -> tuple[int, str]:
         return beyond(values, self.low, self.high)

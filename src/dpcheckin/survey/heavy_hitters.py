@@ -23,7 +23,7 @@ from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.histogram import ShareLaw
-from dpcheckin.survey.query import Query, Values, plain_values
+from dpcheckin.survey.query import Query, Values, number_between, plain_values
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, sample_of, score_interval
 from dpcheckin.survey.words import Alphabet
@@ -95,6 +95,13 @@ class HeavyHitters(Query):
         if self.bits < 64 and len(words) and int(words.max()) >= 1 << self.bits:
             raise InvalidParameter("values", "some", f"numbers from 0 to 2**{self.bits} - 1")
         return words
+
+    def nearest(self, value: Any) -> Any:
+        """Without the characters that are not in the alphabet; of numbers the nearest."""
+        if self.alphabet:
+            known = "" if value is None else str(value)
+            return "".join(one for one in known if one in self.alphabet)
+        return min(int(number_between(value, 0, 2.0**self.bits)), (1 << self.bits) - 1)
 
     def asked(self, values: Values, round_index: int) -> Values:
         wanted = self.prefixes[round_index % self.stages]

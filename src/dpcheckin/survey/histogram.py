@@ -21,7 +21,14 @@ from dpcheckin.randomizers import (
     UnaryEncoding,
 )
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, no_value, numbers_of, plain_values
+from dpcheckin.survey.query import (
+    Query,
+    Values,
+    no_value,
+    number_between,
+    numbers_of,
+    plain_values,
+)
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Figures, Sample, score_interval
 
@@ -74,6 +81,12 @@ class Histogram(Query):
         found = np.array([index.get(str(value), -1) for value in given], dtype=np.int64)
         _check_all(given, found >= 0, "one of the categories")
         return found
+
+    def nearest(self, value: Any) -> Any:
+        """The category "other" if there is one, else the first; of numbers the nearest."""
+        if isinstance(self.categories, int):
+            return int(number_between(value, 0, self.size - 1))
+        return next((name for name in self.names if name.lower() == "other"), self.names[0])
 
     def mechanisms(self) -> Sequence[str]:
         subsets = [f"subset:{w}" for w in _SUBSETS if w <= self.size // 2]
@@ -146,6 +159,10 @@ class Count(Histogram):
             _check_all(given, found >= 0, "0 or 1, true or false, yes or no")
             return found
         return _symbols(given, 2)
+
+    def nearest(self, value: Any) -> Any:
+        """Who does not say yes says no."""
+        return 0
 
     def mechanisms(self) -> Sequence[str]:
         return ["dary"]

@@ -14,7 +14,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import DitheredLevels, Randomizer
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, numbers_of, plain_values
+from dpcheckin.survey.query import Query, Values, number_between, numbers_of, plain_values
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
 
@@ -77,6 +77,9 @@ class Mean(Query):
 
     def encode(self, values: Any) -> Values:
         return unit_numbers(values, self.low, self.high)
+
+    def nearest(self, value: Any) -> Any:
+        return number_between(value, self.low, self.high)
 
     def clipped(self, values: Any) -> tuple[int, str]:
         return beyond(values, self.low, self.high)

@@ -81,6 +81,30 @@ class Query(ABC):
             values: one a client: a list, a NumPy array or a pandas Series.
         """
 
+    def encode_any(self, value: Any) -> Values:
+        """One client's value as the randomizer takes it, whatever it is: nothing is refused.
+
+        Who writes the question chooses what its values are, and so whom a refusal would tell
+        about. What is no value counts as the `nearest` one.
+
+        Args:
+            value: as it was found; None if there is none.
+        """
+        if value is not None:
+            try:
+                return self.encode([value])
+            except Exception:  # whatever it is, it is no value of this question
+                pass
+        return self.encode([self.nearest(value)])
+
+    @abstractmethod
+    def nearest(self, value: Any) -> Any:
+        """The value of this question that one which is none counts as; raises for nothing.
+
+        Args:
+            value: anything; None for nothing at all.
+        """
+
     def clipped(self, values: Any) -> tuple[int, str]:
         """How many values `encode` moves to a bound, and what is beyond it; then so is the truth.
 
@@ -293,6 +317,24 @@ def _number(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return np.nan
+
+
+def number_between(value: Any, low: float, high: float) -> float:
+    """The number that is nearest to a value, between bounds; to what is no number, 0 is.
+
+    >>> [number_between(value, -1, 10) for value in ("12", "-inf", "text", None)]
+    [10.0, -1.0, 0.0, 0.0]
+
+    Args:
+        value: anything.
+        low: smallest number.
+        high: largest number.
+    """
+    try:
+        number = float(value)
+    except Exception:  # a text, nothing, or a whole number of a thousand digits
+        number = 0.0
+    return float(min(max(0.0 if np.isnan(number) else number, low), high))
 
 
 def plain_values(values: Any, name: str = "values") -> Values:

@@ -15,7 +15,7 @@ from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import LdpSgd, PrivUnit, Randomizer, VectorRandomizer
 from dpcheckin.randomizers.base import at_least, clip_rows, positive
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, numbers_of
+from dpcheckin.survey.query import Query, Values, number_between, numbers_of
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
 
@@ -43,6 +43,12 @@ class VectorMean(Query):
 
     def encode(self, values: Any) -> Values:
         return np.asarray(clip_rows(self._rows(values), self.clip))
+
+    def nearest(self, value: Any) -> Any:
+        """As many entries as are asked for, 0 where there is no number, none beyond the length."""
+        given = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+        entries = [number_between(one, -self.clip, self.clip) for one in given[: self.dimension]]
+        return entries + [0.0] * (self.dimension - len(entries))
 
     def clipped(self, values: Any) -> tuple[int, str]:
         lengths = np.linalg.norm(self._rows(values), axis=1)

@@ -22,6 +22,7 @@ NAMES = [
     "same clients every round",
     "shuffler that does not permute",
     "deployed shuffler that does not permute",
+    "data-dependent failure",
     "non-independent noise seeds (rounds)",
     "non-independent noise seeds (clients)",
     "report sent twice",

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import SeededSource
+from dpcheckin.randomizers import SecureSource, SeededSource
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.pricing import randomizer_of
-from dpcheckin.service.reports import dummy_envelope, make_envelope
+from dpcheckin.service.reports import make_envelope, neutral_envelope
 from dpcheckin.service.wire import envelope, payloads
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
@@ -183,7 +183,8 @@ def test_a_share_that_is_not_the_other_half_is_found_out(wrong: str) -> None:
 def test_a_dummy_looks_like_a_report(randomizer: Any) -> None:
     changes = {} if randomizer is None else {"randomizer": randomizer}
     batch = Batch(plan("random-check-in-fixed", epsilon_budget=50.0, **changes))
-    one = dummy_envelope(batch.plan, 3, MODEL, batch.key.public_key)
+    made = randomizer_of(batch.plan)
+    one = neutral_envelope(batch.plan, made, 3, MODEL, batch.key.public_key, SecureSource())
     assert len(one) == sizes(batch.plan).envelope
     assert batch.read([one])[0].reports == 1
 

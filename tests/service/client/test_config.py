@@ -49,12 +49,14 @@ def test_the_owners_file_is_read(tmp_path: Path) -> None:
 
 def test_what_an_owner_may_say_beyond_that(tmp_path: Path) -> None:
     more = GOOD.replace("[agent]", "minimum_population = 1000\nrequire_cover = true\n[agent]")
+    more = more.replace("[agent]", "minimum_batch = 7\nminimum_compute_seconds = 2\n[agent]")
     more = more.replace("[agent]", "rounds = 500\nvoid_rounds = 9\n[agent]\nmodel_bytes = 5000")
     more = more.replace("[analyzer]", f'identity = "{"cd" * 32}"\n[analyzer]')
     config, _ = read_config(written(tmp_path, more))
     limits = config.limits
     assert (limits.minimum_population, limits.require_cover) == (1000, True)
     assert (limits.rounds, limits.void_rounds, config.model_bytes) == (500, 9, 5000)
+    assert (limits.minimum_batch, limits.minimum_compute_seconds) == (7, 2.0)
     assert config.shuffler_identity == bytes.fromhex("cd" * 32)
 
 
@@ -82,6 +84,9 @@ def test_what_an_owner_may_say_beyond_that(tmp_path: Path) -> None:
         ("[limits]", "[limits]\nminimum_population = 9.5", "limits.minimum_population"),
         ("[limits]", "[limits]\nrequire_cover = 1", "limits.require_cover"),
         ("[limits]", "[limits]\nrounds = 0", "limits.rounds"),
+        ("[limits]", "[limits]\nminimum_batch = -1", "limits.minimum_batch"),
+        ("[limits]", "[limits]\nminimum_compute_seconds = -1.0", "limits.minimum_compute_seconds"),
+        ("[limits]", "[limits]\nminimum_compute_seconds = nan", "limits.minimum_compute_seconds"),
         ("[limits]", "[limits]\nvoid_rounds = true", "limits.void_rounds"),
         ("[agent]", "[agent]\nmodel_bytes = 0", "agent.model_bytes"),
         ("[shuffler]", "[shuffler]\nidentity = 'abcd'", "shuffler.identity"),

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.client.config import Limits
-from dpcheckin.service.client.core import Action, Agent, PlanReplaced, Refused
+from dpcheckin.service.client.core import Action, PlanReplaced, Refused
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire import envelope, payloads
 from dpcheckin.service.wire.canonical import digest
@@ -213,23 +212,39 @@ def test_a_coin_that_has_fallen_is_not_flipped_again_after_a_crash(world: World)
         again.take_part(found, value)
 
 
-def test_a_task_that_fails_looks_like_tails_and_counts_as_heads(world: World) -> None:
+def _raising(what: type[BaseException]) -> Callable[[], Any]:
     def broken() -> Any:
-        raise RuntimeError("no data today")
+        raise what("of a value")
 
+    return broken
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        _raising(RuntimeError),
+        _raising(MemoryError),
+        _raising(SystemExit),
+        _raising(KeyboardInterrupt),
+        lambda: np.ones(3),
+        lambda: np.full(20, np.nan),
+        lambda: np.full(20, np.inf),
+        lambda: np.full(20, 1e200),
+        lambda: "a text",
+        lambda: None,
+    ],
+)
+def test_a_task_that_fails_sends_a_report_of_the_neutral_value(
+    world: World, task: Callable[[], Any], recwarn: pytest.WarningsRecorder
+) -> None:
     agent = world.agent(coin=Coin([0.1]))
     agent.read_plan(world.page())
-    part = agent.take_part(agent.read_round(world.round()), broken)
-    assert part.action is Action.COVER
-    assert str(part.failure) == "no data today"
+    part = agent.take_part(agent.read_round(world.round()), task)
+    assert (part.action, part.failed) == (Action.REPORT, True)
+    payload = world.key.open(part.envelope, world.plan.id, digest(MODEL))
+    assert np.linalg.norm(payloads.read_payload(world.plan, payload)) == pytest.approx(1, abs=1e-5)
     assert agent.ledger.reported(world.plan.id.hex(), 0) is True
-    wrong = agent_value(world, agent, lambda: np.ones(3), 1)
-    assert isinstance(wrong.failure, InvalidParameter)
-
-
-def agent_value(world: World, agent: Agent, task: Callable[[], Any], number: int) -> Any:
-    agent._source.draws.append(0.1)  # type: ignore[attr-defined]
-    return agent.take_part(agent.read_round(world.round(number)), task)
+    assert not recwarn.list  # a warning is a line in somebody's log
 
 
 @pytest.mark.parametrize(
@@ -256,6 +271,26 @@ def test_a_client_stops_before_the_report_that_passes_its_budget(
             agent.check_budget()
 
 
+def test_when_a_client_leaves_does_not_depend_on_its_coins(tmp_path: Path) -> None:
+    """The network sees who leaves: after so many rounds, whether it always reported or never."""
+    left = []
+    for place, draws in enumerate(([0.1] * 12, [0.9] * 12, [0.1, 0.9] * 6)):
+        world = World(tmp_path / str(place), plan(epsilon_budget=50.0))
+        own = Limits(**{**WIDE.__dict__, "total_epsilon": 50.0, "total_local_epsilon": 13.0})
+        agent = world.agent(own, coin=Coin(draws))
+        agent.read_plan(world.page())
+        for number in range(12):
+            try:
+                agent.check_budget()
+            except Refused as reason:
+                left.append((number, str(reason)))
+                break
+            agent.take_part(agent.read_round(world.round(number)), value)
+    assert len(left) == 3
+    assert len(set(left)) == 1
+    assert 0 < left[0][0] < 12
+
+
 def test_another_plan_is_paid_from_what_is_left(tmp_path: Path) -> None:
     one = World(tmp_path, plan(epsilon_budget=4.0))
     limits = Limits(**{**WIDE.__dict__, "total_epsilon": 4.5})
@@ -268,7 +303,7 @@ def test_another_plan_is_paid_from_what_is_left(tmp_path: Path) -> None:
     two = World(tmp_path, plan(epsilon_budget=4.0, nonce="22" * 16))
     later = two.agent(limits)
     later.read_plan(two.page())
-    with pytest.raises(Refused, match="one more report would make epsilon"):
+    with pytest.raises(Refused, match="one more round would make epsilon"):
         later.check_budget()
 
 

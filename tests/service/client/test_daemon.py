@@ -19,13 +19,14 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.client import running
+from dpcheckin.service.client import outbox, running
 from dpcheckin.service.client.acceptance import NotBelieved, Refused
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.connection import ShufflerUnreachable
 from dpcheckin.service.client.core import Part
-from dpcheckin.service.client.daemon import LEDGER, Clock, Counts, Daemon
+from dpcheckin.service.client.daemon import LEDGER, OUTBOX, Clock, Counts, Daemon
 from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.client.outbox import Outbox
 from dpcheckin.service.client.running import http_client, run_agent
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.canonical import digest
@@ -64,7 +65,7 @@ class Script:
         self.queries.append((path, request.url.query.decode()))
         left = self.answers["/v1/model" if path.startswith("/v1/model/") else path]
         answer = left.pop(0) if len(left) > 1 else left[0]
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return httpx.Response(answer.status_code, content=answer.content, headers=answer.headers)
 
@@ -206,14 +207,117 @@ def test_a_key_that_is_new_is_looked_up_on_the_plan_page(tmp_path: Path) -> None
     assert len(scene.script.sent) == 1
 
 
-def test_a_task_that_fails_looks_like_tails(
+def test_a_task_that_fails_is_a_report_and_a_count_and_nothing_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     scene = Scene(tmp_path, 0.5, HEADS)
-    scene.failing = RuntimeError("no memory left")
+    scene.failing = RuntimeError("positive")
     scene.once()
-    assert (scene.counts.failures, scene.counts.covers, scene.counts.reports) == (1, 1, 0)
-    assert "the task failed: no memory left" in caplog.text
+    assert (scene.counts.failures, scene.counts.covers, scene.counts.reports) == (1, 0, 1)
+    opened = scene.world.key.open(scene.script.sent[0], scene.world.plan.id, digest(MODEL))
+    assert len(opened) > 0
+    said = [one.getMessage() for one in caplog.records if one.name.startswith("dpcheckin")]
+    assert said == ["taking part"]
+    kept = [one.read_bytes() for one in scene.config.state.iterdir()]
+    assert not any(b"positive" in content for content in kept)
+
+
+class Killed(BaseException):
+    """kill -9, as far as a test can play it."""
+
+
+@pytest.mark.parametrize("coin", [HEADS, TAILS])
+@pytest.mark.parametrize("sent", [0, 1, 2], ids=["before its moment", "sending", "sent"])
+def test_a_process_killed_within_a_round_sends_one_envelope_and_no_other(
+    tmp_path: Path, coin: float, sent: int
+) -> None:
+    """Before its moment: what was prepared before the data were touched, at the same moment."""
+    scene = Scene(tmp_path, 0.5, coin)
+    report = "/v1/rounds/0/report"
+    killed: list[Answer] = [Killed(), httpx.Response(202, content=b"{}")]  # type: ignore[list-item]
+    if sent:
+        scene.script.answers[report] = [httpx.ConnectError("refused"), *killed][2 - sent :]
+    else:
+        real = scene._sleep
+
+        async def sleep(seconds: float) -> None:
+            raise Killed
+
+        scene._sleep = sleep  # type: ignore[method-assign]
+    with pytest.raises(Killed):
+        scene.once()
+    before = list(scene.script.sent)
+    assert len(before) == sent
+    if not sent:
+        scene._sleep = real  # type: ignore[method-assign]
+    scene.failing = RuntimeError("is not asked again")
+    scene.once()
+    assert len(scene.script.sent) == sent + 1
+    assert len(set(scene.script.sent)) == 1  # never two that differ: that would tell
+    assert sent or scene.time == pytest.approx(140 + 0.5 * (200 - 15 - 140))
+    kind = scene.script.sent[0][6]
+    assert kind == (1 if coin == HEADS else 0)
+    assert scene.counts.failures == 0
+    scene.once()
+    assert len(scene.script.sent) == sent + 1
+
+
+def test_the_last_envelope_is_sent_after_a_restart_though_the_budget_is_spent(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path, 0.5, HEADS)
+    own = Limits(**{**WIDE.__dict__, "total_local_epsilon": 4.5})
+    scene.config = dataclasses.replace(scene.config, limits=own)
+    scene.script.answers["/v1/rounds/0/report"] = [Killed(), httpx.Response(202, content=b"{}")]  # type: ignore[list-item]
+    with pytest.raises(Killed):
+        scene.once()
+    assert scene.once() == 200.0
+    assert len(scene.script.sent) == 2
+    with pytest.raises(Refused, match="without an honest shuffler"):
+        scene.once()
+
+
+def test_what_was_kept_for_a_round_that_is_over_is_not_sent(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, 0.5, HEADS)
+    scene.script.answers["/v1/rounds/0/report"] = [Killed()]  # type: ignore[list-item]
+    with pytest.raises(Killed):
+        scene.once()
+    scene.time = 201.0
+    scene.once()
+    assert len(scene.script.sent) == 1
+    assert not (scene.config.state / OUTBOX).exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"{}\nx", b"[]\n", b"\xff\n", b'{"envelope":9}\nx']
+)
+def test_an_outbox_that_cannot_be_read_holds_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / OUTBOX).write_bytes(content)
+    assert Outbox(tmp_path / OUTBOX).held is None
+
+
+@pytest.mark.parametrize("failing", [None, RuntimeError("no")])
+def test_what_is_written_is_as_large_whatever_the_task_and_the_coin(
+    tmp_path: Path, failing: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: dict[float, list[tuple[str, int]]] = {}
+    real = outbox.replace_file
+    for coin in (HEADS, TAILS):
+        folder = tmp_path / str(coin)
+        folder.mkdir()
+        seen = written.setdefault(coin, [])
+
+        def noted(path: Path, content: bytes, seen: Any = seen) -> None:
+            seen.append((path.name, len(content)))
+            real(path, content)
+
+        monkeypatch.setattr(outbox, "replace_file", noted)
+        scene = Scene(folder, 0.5, coin)
+        scene.failing = failing
+        scene.once()
+    assert written[HEADS] == written[TAILS]
+    assert len(written[HEADS]) == 2  # before the data are touched, and before it is sent
 
 
 def test_retries_carry_the_same_bytes_until_they_are_taken(tmp_path: Path) -> None:

@@ -74,6 +74,9 @@ def test_rounds_beyond_the_plans_number_are_not_paid_twice(tmp_path: Path) -> No
     ("changes", "own", "said"),
     [
         ({}, {"minimum_population": 101}, "priced for 100 honest clients, this client wants"),
+        ({"minimum_batch": 4}, {"minimum_batch": 5}, "rounds of 4 reports, this client wants at"),
+        ({"compute_seconds": 1e-9}, {}, "leaves 1e-09 seconds for computing, this client wants"),
+        ({}, {"minimum_compute_seconds": 0.31}, "leaves 0.3 seconds for computing"),
         (
             {"colluding": 0.1, "minimum_present": 120},
             {"minimum_population": 100},

@@ -41,6 +41,8 @@ def areas(seen: list[Seen]) -> dict[str, float]:
         "sent": auc([one.sent for one in seen], heads),
         "after the model": auc([one.sent - one.fetched for one in seen], heads),
         "fetched": auc([one.fetched for one in seen], heads),
+        "size": auc([one.size for one in seen], heads),
+        "requests": auc([one.requests for one in seen], heads),
     }
 
 
@@ -53,28 +55,38 @@ def check(seen: list[Seen]) -> None:
     assert all(abs(area - 0.5) <= BAND for area in found.values()), found
 
 
+@pytest.mark.parametrize("failing", [0.0, 0.5])
 @pytest.mark.parametrize("share", [0.05, 0.95, 1.6])
-def test_the_coin_does_not_show_in_time_whatever_the_task_takes(
-    tmp_path: Path, share: float
+def test_the_coin_does_not_show_whatever_the_task_takes_and_whether_it_fails(
+    tmp_path: Path, share: float, failing: float
 ) -> None:
-    """A twentieth of the allowance, nearly all of it, and more: then reports are lost, not seen."""
-    watched = Watched(tmp_path, clients=CLIENTS, rounds=ROUNDS, task_seconds=share * ALLOWANCE)
+    """A twentieth of the allowance, nearly all of it, and more; half of the clients' tasks fail."""
+    watched = Watched(
+        tmp_path,
+        clients=CLIENTS,
+        rounds=ROUNDS,
+        task_seconds=share * ALLOWANCE,
+        failing=failing,
+        seed=2 if failing else 1,
+    )
     seen = watched.play()
     check(seen)
+    failures = sum(agent.counts.failures for agent in watched.agents)
+    assert (failures > 0) == (failing > 0)
     assert len(seen) >= 0.98 * CLIENTS * ROUNDS
     lost = sum(agent.counts.lost for agent in watched.agents)
     reports = sum(agent.counts.reports for agent in watched.agents)
-    assert reports + lost == sum(one.heads for one in seen)
+    assert reports == sum(one.heads for one in seen)  # also of those that were lost or failed
     assert (lost > 0) == (share > 1)
     assert min(one.sent - one.fetched for one in seen) >= ALLOWANCE  # nobody before
 
 
-def test_a_task_longer_than_a_round_loses_reports_and_no_presence(tmp_path: Path) -> None:
+def test_a_task_longer_than_a_round_sends_neutral_reports(tmp_path: Path) -> None:
     """The next rounds of a client whose computation hangs look like everybody's."""
     watched = Watched(tmp_path, clients=6, rounds=8, task_seconds=25.0)
     seen = watched.play()
     assert len(seen) == 6 * 8
-    assert sum(agent.counts.reports for agent in watched.agents) == 0
+    assert sum(agent.counts.reports for agent in watched.agents) == sum(one.heads for one in seen)
     assert sum(agent.counts.lost for agent in watched.agents) == sum(one.heads for one in seen)
 
 

@@ -14,6 +14,7 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.analyzer.batches import BatchReader
+from dpcheckin.service.client.config import Limits
 from dpcheckin.service.client.core import Action, Refused
 from dpcheckin.service.client.daemon import Clock, Daemon
 from dpcheckin.service.client.timekeeping import Timekeeper
@@ -30,7 +31,7 @@ from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import Problem
 from dpcheckin.service.wire.signing import identity_from_seed, signed_bytes
 from dpcheckin.service.wire.tokens import Token, TokenKeysDocument
-from service.client_world import Coin, World
+from service.client_world import WIDE, Coin, World
 from service.issuer_world import ISSUER, ISSUER_IDENTITY, IssuerWorld, issued_plan, use_pooled_keys
 from service.plans import plan
 
@@ -322,6 +323,19 @@ def test_tokens_are_the_owners_decision(tmp_path: Path) -> None:
     other = World(tmp_path / "c", issued_plan(issuer="22" * 32))
     with pytest.raises(Refused, match="issuer 2222"):
         other.agent(issuer=access).read_plan(other.page())
+
+
+def test_tokens_that_bind_nobody_are_refused_unless_the_owner_says_otherwise(
+    fetching: Fetching, tmp_path: Path
+) -> None:
+    """A shuffler may drop all but one of the reports of a plan that releases any number."""
+    loose = World(tmp_path / "a", issued_plan(minimum_batch=1))
+    access = fetching.access()
+    with pytest.raises(Refused, match="rounds of 1 reports, this client wants at least 2"):
+        loose.agent(issuer=access).read_plan(loose.page())
+    bold = World(tmp_path / "b", loose.plan)
+    own = Limits(**{**WIDE.__dict__, "minimum_batch": 0})
+    bold.agent(own, issuer=access).read_plan(bold.page())
 
 
 def test_no_token_no_part_in_the_round(fetching: Fetching, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -36,7 +37,7 @@ class FreePrice(Price):
     def spent(self, charged: int) -> Spent:
         return Spent(0.0, 0.0, self.delta)
 
-    def reports_epsilon(self, reports: int) -> float:
+    def rounds_epsilon(self, rounds: int) -> float:
         return 0.0
 
 
@@ -69,6 +70,8 @@ class Seen:
     fetched: float
     sent: float
     heads: bool
+    size: int = 0
+    requests: int = 0
 
 
 class Watched:
@@ -82,6 +85,7 @@ class Watched:
         seconds: of a round; a third of it is the allowance.
         virtual: in virtual time.
         seed: of coins and moments.
+        failing: share of the clients whose task fails, whatever it takes.
     """
 
     def __init__(
@@ -94,6 +98,7 @@ class Watched:
         seconds: float = 9.0,
         virtual: bool = True,
         seed: int = 1,
+        failing: float = 0.0,
     ) -> None:
         document = plan(
             rate=RATE, rounds=rounds, round_seconds=seconds, compute_seconds=seconds / 3
@@ -102,7 +107,10 @@ class Watched:
         self.task_seconds, self.virtual = task_seconds, virtual
         self.folder, self.clients = folder, clients
         self.chance = np.random.default_rng(seed)
+        self.failing = failing
         self.times: dict[tuple[str, int], list[float]] = {}
+        self.sizes: dict[tuple[str, int], int] = {}
+        self.requests: dict[tuple[str, int], int] = {}
         self.agents: list[Daemon] = []
         self.began = 0.0
         self._signed: dict[int, bytes] = {}
@@ -123,11 +131,14 @@ class Watched:
         if path == "/v1/plan":
             return httpx.Response(200, content=self.world.page())
         opens = self._opens(number)
+        who = (request.headers["authorization"], number)
+        self.requests[who] = self.requests.get(who, 0) + 1
         note = self.times.setdefault((request.headers["authorization"], number), [])
         if path.startswith("/v1/model/"):
             note.append(self.now() - opens)
             return httpx.Response(200, content=MODEL)
         if path.endswith("/report"):
+            self.sizes[who] = len(request.content)
             note.append(self.now() - opens)
             return httpx.Response(202, content=b"{}")
         if number >= self.rounds or self.now() > opens + self.seconds:
@@ -143,6 +154,13 @@ class Watched:
         if not self.virtual:
             time.sleep(self.task_seconds)
         return np.ones(20)
+
+    def task_of(self, number: int) -> Any:
+        """Of clients whose task fails, some raise and some have a value that does not fit."""
+        if number >= self.failing * self.clients:
+            return self
+        wrong = [np.full(20, np.nan), np.ones(3)][number % 2]
+        return SimpleNamespace(value=lambda model: self.value(model) * 0 + wrong)
 
     def _work(self, call: Callable[[], Part]) -> asyncio.Future[Part]:
         async def take_time() -> Part:
@@ -167,7 +185,7 @@ class Watched:
             poll_seconds=self.seconds / 4,
         )
         config.state.mkdir()
-        made = Daemon(config, self, http, self._clock(), price=FreePrice)
+        made = Daemon(config, self.task_of(number), http, self._clock(), price=FreePrice)
         secure, chance = made._source.uniform, self.chance
 
         def uniform(size: Any) -> Any:
@@ -198,7 +216,9 @@ class Watched:
                 times = self.times.get((f"Bearer {agent.config.token}", number), [])
                 heads = agent.ledger.reported(self.world.plan.id.hex(), number)
                 if heads is not None and len(times) == 2:
-                    found.append(Seen(times[0], times[1], heads))
+                    who = (f"Bearer {agent.config.token}", number)
+                    seen = Seen(*times, heads, self.sizes[who], self.requests[who])
+                    found.append(seen)
             agent.close()
         return found
 

@@ -3,9 +3,9 @@
 `LikelihoodRatio` is what all batches say: the optimal attack when the others all hold one value,
 by the accountant's own pair (docs/theory.md): given k reports out of n clients the density of a
 batch relative to "the target is one of the others" is (n - k + Σ W_i)/n, and rounds add up. The
-others are blind on an honest system, or nearly so: `Place` and `FrontAgainstBack` look at the order
-of batches, `AllOrNone` at who is there in every round or in none, `Differences` at reports that
-differ by exactly what was asked.
+others are blind on an honest system, or nearly so: `NumberOfReports` looks at how many came,
+`Place` and `FrontAgainstBack` at the order of batches, `AllOrNone` at who is there in every round
+or in none, `Differences` at reports that differ by exactly what was asked.
 
 All of it only chooses what to look at. A wrong density here weakens an attack, never its validity.
 Scores are rounded to a billionth: the last bits of a simulated report betray its input by the
@@ -132,6 +132,16 @@ class MeanReport(Statistic):
     def scores(self, released: Released) -> FloatArray:
         means = [b.reports / np.maximum(b.sizes, 1) for b in released if b.only_sums]
         return np.asarray(np.round(np.max(means, axis=0), _DIGITS))
+
+
+@dataclass(frozen=True)
+class NumberOfReports(Statistic):
+    """How many reports there are in all rounds: coins alone decide that, or it tells."""
+
+    name = "number of reports"
+
+    def scores(self, released: Released) -> FloatArray:
+        return np.asarray(sum(batches.sizes for batches in released), dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-ATTACKS = ("released", "report", "training", "one-run", "service", "influence")
+ATTACKS = (
+    "released", "report", "training", "one-run", "service", "data-dependent-failure", "influence",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Request:
 
     def check(self) -> Check:
         """The check that carries the request out."""
-        if self.attack != "service":
+        if self.attack not in ("service", "data-dependent-failure"):
             self._refuse(f"--attack {self.attack}", "arrival")
         if self.attack != "released" and self.fast_coins:
             raise InvalidParameter("fast-coins", True, f"left out with --attack {self.attack}")
@@ -77,6 +79,7 @@ class Request:
             "report": self._report,
             "training": self._training,
             "service": self._service,
+            "data-dependent-failure": self._service,
         }
         if self.attack not in makers:
             raise InvalidParameter("attack", self.attack, ", ".join(ATTACKS))
@@ -141,21 +144,22 @@ class Request:
 
     def _service(self) -> Check:
         try:
-            from dpcheckin.audit.checks.service import Deployed, check_service, default_service
+            from dpcheckin.audit.checks import service
         except ImportError as problem:
             raise DpCheckinError(f"the services need dpcheckin[service]: {problem}") from None
-        self._refuse("--attack service", "protocol", "slots")
-        name, default = self.randomizer or "dary:3", default_service()
+        self._refuse(f"--attack {self.attack}", "protocol", "slots")
+        name, default = self.randomizer or "dary:3", service.default_service()
         epsilon = self._epsilon(name, default.local_epsilon)
         randomizer = plans.randomizer_named(name, epsilon)
         if not isinstance(randomizer, DaryResponse):
             raise InvalidParameter("randomizer", name, "binary or dary:K with the services")
-        system = Deployed(
+        system = service.Deployed(
             _given_or(self.population, default.population), _given_or(self.rate, default.rate),
             _given_or(self.rounds, default.rounds), randomizer.local_epsilon, randomizer.symbols,
             _given_or(self.delta, default.delta), _given_or(self.arrival, default.arrival),
         )  # fmt: skip
-        return check_service(system, self.confidence)
+        check = service.check_service if self.attack == "service" else service.check_failure
+        return check(system, self.confidence)
 
     def _epsilon(self, randomizer: str, default: float) -> float | None:
         if self.local_epsilon is None and randomizer.startswith("gaussian"):

@@ -17,7 +17,7 @@ import os
 import struct
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.audit.attacks.statistics import LikelihoodRatio, NumberOfReports
 from dpcheckin.audit.checks.plans import DEFAULT_CONFIDENCE, attack_on, rounds_text
 from dpcheckin.audit.examination import Check
 from dpcheckin.audit.systems.base import System
 from dpcheckin.audit.systems.batches import Neighbours, Released, gathered
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.protocols import Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, SecureSource
 from dpcheckin.service.client.config import ClientConfig, Limits
@@ -215,8 +216,8 @@ class _Deployment:
         for client in self._arriving():
             agent, name, value = self.agents[client], self.names[client], values[client]
             part = agent.take_part(agent.read_round(signed), partial(np.array, [value]))
-            if part.failure is not None:
-                raise part.failure
+            if part.failed and value < self.plan.dimension:
+                raise ServiceError("an agent could not make its report")
             if part.action is not Action.NOTHING:
                 core.accept([core.examine(name, number, part.envelope)])
         self.clock.now += _SECONDS + 1
@@ -277,6 +278,34 @@ def check_service(
         epsilon=claimed if epsilon is None else epsilon,
         delta=system.delta,
         confidence=confidence,
+    )
+
+
+def check_failure(
+    system: Deployed, confidence: float = DEFAULT_CONFIDENCE, *, epsilon: float | None = None
+) -> Check:
+    """Attack by a value that is none: the target's task fails in one of two datasets.
+
+    Whoever writes the plan chooses which values fail. What a failing client sends must be a report
+    like any other: the neutral one, so that the two datasets are as near as any others are.
+
+    Args:
+        system: the deployment.
+        confidence: of the lower bound, in [0.5, 1).
+        epsilon: a claimed epsilon, None for the certified one.
+    """
+    check, neutral, others = (
+        check_service(system, confidence, epsilon=epsilon),
+        0,
+        system.symbols - 1,
+    )
+    seen = Neighbours(others=others, first=1, second=neutral)
+    randomizer = DaryResponse(system.local_epsilon, system.symbols)
+    return replace(
+        check,
+        name=f"data-dependent failure; {check.name}",
+        data=replace(seen, second=system.symbols),
+        statistics=(NumberOfReports(), LikelihoodRatio(randomizer, seen, system.population)),
     )
 
 

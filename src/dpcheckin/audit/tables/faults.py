@@ -115,6 +115,26 @@ def _near(shipped: object) -> property:
     return property(pair)
 
 
+def failure_as_cover() -> Fault:
+    """A task that fails sends a cover, so that who reports tells for whom it does not fail."""
+    # agents need the service extra
+    from dpcheckin.service.client.core import Agent
+    from dpcheckin.service.client.parts import Action, Entered, Part
+    from dpcheckin.service.wire.envelope import cover
+
+    def telling(shipped: Callable[..., Part]) -> Callable[..., Part]:
+        def complete(agent: Agent, entered: Entered, value: Callable[[], Any]) -> Part:
+            part = shipped(agent, entered, value)
+            if not part.failed or agent.joined is None:
+                return part
+            key, number = entered.key.public_key, entered.found.round
+            return Part(Action.COVER, cover(agent.joined.plan, key, number), failed=True)
+
+        return complete
+
+    return Fault(Agent, "complete", telling)
+
+
 DOUBLED_RATE = Fault(ShuffledCheckIn, "cohort", _eager)
 SAME_CLIENTS = Fault(ShuffledCheckIn, "cohort", _repeating)
 SENT_TWICE = Fault(ShuffledCheckIn, "cohort", _doubling)

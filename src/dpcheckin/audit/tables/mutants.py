@@ -148,6 +148,12 @@ def _deployed() -> Check:
     return check_service(Deployed(16, 0.95, 1, 2.0, 3, 0.2), CONFIDENCE)
 
 
+def _failing() -> Check:
+    from dpcheckin.audit.checks.service import Deployed, check_failure
+
+    return check_failure(Deployed(2, 0.97, 1, 1.0, 3, 0.2), CONFIDENCE)
+
+
 @cache
 def mutants() -> tuple[Mutant, ...]:
     """All of them."""
@@ -175,6 +181,10 @@ def mutants() -> tuple[Mutant, ...]:
         Mutant(
             "deployed shuffler that does not permute", "the same, among agents and envelopes",
             faults.NO_PERMUTATION, _deployed, 240, 10,
+        ),
+        Mutant(
+            "data-dependent failure", "a client whose task fails sends a cover",
+            faults.failure_as_cover(), _failing, 120, 10,
         ),
         Mutant(
             "non-independent noise seeds (rounds)", "a client adds the same noise in every round",

@@ -9,7 +9,7 @@ from functools import cached_property
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import DpCheckinError, ServiceError
 from dpcheckin.randomizers import Randomizer
-from dpcheckin.service.client.config import ClientConfig, Limits
+from dpcheckin.service.client.config import TOKENS_BIND, ClientConfig, Limits
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
@@ -134,7 +134,20 @@ def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
 
 
 def _check_kind(plan: PlanDocument, limits: Limits) -> None:
-    """What needs no price: the crowd, the number of rounds, whether everybody sends alike."""
+    """What needs no price: the crowd, the rounds, the time, whether everybody sends alike."""
+    batch = limits.minimum_batch
+    if batch is None:
+        batch = 0 if plan.issuer is None else TOKENS_BIND
+    if plan.minimum_batch < batch:
+        raise Refused(
+            f"the plan releases rounds of {plan.minimum_batch:,} reports, this client wants at "
+            f"least {batch:,}"
+        )
+    if not plan.compute_seconds >= limits.minimum_compute_seconds:
+        raise Refused(
+            f"the plan leaves {plan.compute_seconds:g} seconds for computing, this client wants "
+            f"at least {limits.minimum_compute_seconds:g}"
+        )
     if plan.honest < limits.minimum_population:
         raise Refused(
             f"the plan is priced for {plan.honest} honest clients, this client wants at least "

@@ -26,6 +26,8 @@ message can change any of it.
     total_local_epsilon = 120.0        # of everything, if they do
     total_delta = 1e-4
     minimum_population = 1000          # optional: fewest honest clients that a plan is priced for
+    minimum_batch = 50                 # optional: fewest reports of a round that is released
+    minimum_compute_seconds = 5.0      # optional: least time that a plan leaves to the task
     require_cover = true               # optional: refuse plans in which only reports are sent
     rounds = 500                       # optional: most rounds of a plan
     void_rounds = 50                   # optional: most void rounds in a row before it stops
@@ -50,6 +52,9 @@ from dpcheckin.service.settings_file import IssuerAccess, SettingsFile, check_ad
 NUMBERS = ("rate", "clip", "local_epsilon", "total_epsilon", "total_local_epsilon", "total_delta")
 """Limits that every owner has to state."""
 DEFAULT_MODEL_BYTES = 256 << 20
+TOKENS_BIND = 2
+"""Fewest reports among which tokens hide anybody: below, a shuffler may drop all others."""
+_COUNTS = {"minimum_population": 2, "minimum_batch": 0, "rounds": 1, "void_rounds": 1}
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,10 @@ class Limits:
     total_delta: float
     minimum_population: int = 2
     """Fewest honest clients that a plan is priced for."""
+    minimum_batch: int | None = None
+    """Fewest reports of a round that is released; None: `TOKENS_BIND` with an issuer, else any."""
+    minimum_compute_seconds: float = 0.05
+    """Least time that a plan leaves between the coin and the first that may be sent."""
     require_cover: bool = False
     """Refuse plans in which a client that stays away sends nothing."""
     rounds: int | None = None
@@ -79,15 +88,18 @@ class Limits:
                 raise InvalidParameter(f"limits.{name}", value, "a number above 0")
             if not math.isfinite(value):
                 raise InvalidParameter(f"limits.{name}", value, "a finite number")
+        least = self.minimum_compute_seconds
+        if type(least) not in (int, float) or not 0 <= least < math.inf:
+            raise InvalidParameter("limits.minimum_compute_seconds", least, "0 or more seconds")
         if self.rate > 1:
             raise InvalidParameter("limits.rate", self.rate, "at most 1")
         if self.total_delta >= 1:
             raise InvalidParameter("limits.total_delta", self.total_delta, "below 1")
 
     def _check_counts(self) -> None:
-        for name, least in (("minimum_population", 2), ("rounds", 1), ("void_rounds", 1)):
+        for name, least in _COUNTS.items():
             value = getattr(self, name)
-            if value is None and name == "rounds":
+            if value is None and name in ("rounds", "minimum_batch"):
                 continue
             if type(value) is not int or value < least:
                 raise InvalidParameter(f"limits.{name}", value, f"a whole number from {least} on")
@@ -149,6 +161,8 @@ def read_config(path: Path) -> tuple[ClientConfig, dict[str, Any]]:
         limits=Limits(
             **{name: read.take("limits", name, float) for name in NUMBERS},
             minimum_population=read.take("limits", "minimum_population", int, 2),
+            minimum_batch=read.take("limits", "minimum_batch", int, None),
+            minimum_compute_seconds=read.take("limits", "minimum_compute_seconds", float, 0.05),
             require_cover=read.take("limits", "require_cover", bool, False),
             rounds=read.take("limits", "rounds", int, None),
             void_rounds=read.take("limits", "void_rounds", int, 50),

@@ -4,6 +4,10 @@
 owner's configuration: signatures against the pinned identities (before anything is parsed), the
 plan against the limits, the round against the plan, the model against its digest. The coin is the
 client's own, and is written to the client's ledger before anything that depends on it is begun.
+
+After heads a client sends a report, always. Whether its value can be computed is a property of its
+data, which whoever writes plan and model may have chosen: so a report of the neutral value is
+ready before the data are touched, and leaves unless the client's own is ready at the moment.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.statements import rounded_up
@@ -30,7 +35,7 @@ from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.client.parts import Action, Entered, Part
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.reports import make_envelope
+from dpcheckin.service.reports import make_envelope, neutral_envelope
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
@@ -152,20 +157,21 @@ class Agent:
     # --- what it decides ----------------------------------------------------------------------
 
     def check_budget(self) -> None:
-        """Raise `Refused` when one more report might pass a limit.
+        """Raise `Refused` when one more round would pass a limit.
 
         Asked before the round is fetched: a client that cannot afford heads must not be counted
-        among those who flip a coin.
+        among those who flip a coin. Nothing here depends on how its coins fell, so that neither
+        leaving nor staying tells.
         """
         joined, limits = self._accepted(), self.config.limits
-        after = self.ledger.totals_after(joined.id, joined.price, report=True)
+        after = self.ledger.totals_after(joined.id, joined.price)
         for what, value, limit in (
             ("epsilon", after.epsilon, limits.total_epsilon),
             ("epsilon without an honest shuffler", after.local_epsilon, limits.total_local_epsilon),
             ("delta", after.delta, limits.total_delta),
         ):
             if not value <= limit * _SLACK:
-                raise Refused(f"one more report would make {what} {rounded_up(value)} > {limit:g}")
+                raise Refused(f"one more round would make {what} {rounded_up(value)} > {limit:g}")
         self._check_promise(joined)
         void = self.ledger.void_in_a_row(joined.id)
         if void >= limits.void_rounds:
@@ -194,6 +200,8 @@ class Agent:
     def enter(self, found: RoundDocument) -> Entered:
         """Flip, write it down; from now on the round counts, whatever becomes of the computation.
 
+        Cover and neutral report are both made before the coin: entering takes as long either way.
+
         Args:
             found: the round, as `read_round` gave it.
         """
@@ -205,32 +213,33 @@ class Agent:
             raise Refused("the round names a key that the analyzer has not announced")
         if not self.has_token(found):
             raise Refused(f"no token for round {found.round}")
-        otherwise = Part(Action.NOTHING, b"")
+        neutral = Part(Action.REPORT, self._neutral(joined, found, key))
+        away = Part(Action.NOTHING, b"")
         if joined.plan.cover:
-            otherwise = Part(Action.COVER, envelope.cover(joined.plan, key.public_key, found.round))
+            away = Part(Action.COVER, envelope.cover(joined.plan, key.public_key, found.round))
         heads = self.flip(found)
         self.ledger.take_part(joined.id, found.round, joined.price, report=heads)
         self._last_round = found.round
-        return Entered(found, key, heads, otherwise)
+        return Entered(found, key, heads, neutral if heads else away)
 
     def complete(self, entered: Entered, value: Callable[[], NDArray[Any]]) -> Part:
-        """What is sent: on heads the sealed report.
+        """What is sent: on heads the sealed report, of the neutral value if the task fails.
 
-        When the computation fails the round counts as reported and looks as if the coin had fallen
-        the other way: it is not flipped again, and nobody outside sees a difference.
+        Nobody outside sees a difference: both are reports of the randomizer, for some value.
 
         Args:
             entered: as `enter` gave it.
             value: computes the client's value; called only on heads.
         """
         if not entered.heads:
-            return entered.otherwise
+            return entered.prepared
         joined = self._accepted()
         try:
-            sealed = self._report(joined, entered.found, entered.key, value())
+            with np.errstate(all="ignore"):  # a warning would be a line about the data
+                sealed = self._report(joined, entered.found, entered.key, value())
             return Part(Action.REPORT, sealed)
-        except Exception as problem:  # the owner's task may do anything; the coin has fallen
-            return replace(entered.otherwise, failure=problem)
+        except BaseException:  # the owner's task may do anything, even end the process
+            return replace(entered.prepared, failed=True)
 
     def take_part(self, found: RoundDocument, value: Callable[[], NDArray[Any]]) -> Part:
         """`enter` and `complete`, for callers that need not watch the clock.
@@ -248,7 +257,8 @@ class Agent:
             found: the round.
         """
         plan = self._accepted().plan
-        return plan.compute_seconds * (found.closes - found.opens) / plan.round_seconds
+        longer = (found.closes - found.opens) / plan.round_seconds
+        return plan.compute_seconds * max(longer, 1.0)
 
     def moment(self, now: float, found: RoundDocument, margin: float) -> float | None:
         """A uniformly random time of the window after the allowance; None: it is too late.
@@ -274,6 +284,17 @@ class Agent:
             found.model_digest,
             key.public_key,
             value,
+            self._source,
+            self._token(found),
+        )
+
+    def _neutral(self, joined: AcceptedPlan, found: RoundDocument, key: KeyDocument) -> bytes:
+        return neutral_envelope(
+            joined.plan,
+            joined.randomizer,
+            found.round,
+            found.model_digest,
+            key.public_key,
             self._source,
             self._token(found),
         )

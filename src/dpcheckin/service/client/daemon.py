@@ -3,16 +3,17 @@
 All decisions are `core.Agent`'s. Seen from outside, a client that reports and one that does not do
 the same requests at times that do not depend on the coin: round, model, and (in plans with cover)
 one envelope of the same size, at a moment drawn before the coin from what is left of the window
-after an allowance for computing that is the same for everybody. A report that is not ready by its
-moment is lost, and a cover goes in its place. Retries carry the same bytes. Nothing secret is
-logged: neither token, nor coin, nor data.
+after an allowance for computing that is the same for everybody. What is sent on heads is a report
+also when the task fails or is not ready by its moment: then it is one of the neutral value, made
+beforehand. Retries carry the same bytes, also those of a process that was killed and started again.
+Nothing secret is logged: neither token, nor coin, nor data, nor that a task failed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -24,6 +25,7 @@ from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, Unauthorized
 from dpcheckin.service.client.core import Agent, PlanReplaced
 from dpcheckin.service.client.ledger import ClientLedger
+from dpcheckin.service.client.outbox import Outbox, Parcel
 from dpcheckin.service.client.parts import Action, Entered, Part
 from dpcheckin.service.client.timekeeping import (
     LARGEST_PAUSE,
@@ -39,7 +41,7 @@ from dpcheckin.service.wire.problems import TRANSIENT, Problem
 
 log = logging.getLogger("dpcheckin.client")
 
-LEDGER = "client.ledger"
+LEDGER, OUTBOX = "client.ledger", "client.outbox"
 _MARGIN_SHARE = 0.15  # of the window, kept free for retries before it closes
 _WHOSE = "is analyzer.identity in the configuration what `dpcheckin analyzer identity` prints?"
 _LOOKS = 5  # for statements of void rounds before a budget that they may free is called spent
@@ -54,8 +56,9 @@ class Counts:
     covers: int = 0
     undelivered: int = 0
     failures: int = 0
+    """Reports of the neutral value, because the task failed; nothing else says so."""
     lost: int = 0
-    """Reports that were not ready in time; a cover went in their place."""
+    """Reports of the neutral value, because the task was not ready in time."""
     missed: int = 0
     """Rounds found too late to take part in."""
     void: int = 0
@@ -93,7 +96,8 @@ class Daemon:
         self._looks = _LOOKS
         self._asked_after = -1
         self.counts = Counts()
-        self._most_reports: int | None = None
+        self._most_rounds: int | None = None
+        self._outbox = Outbox(config.state / OUTBOX)
         self.ledger = ClientLedger(config.state / LEDGER)
         self._tokens: TokenKeeper | None = None
         if config.issuer is not None:
@@ -142,6 +146,10 @@ class Daemon:
         agent = self.agent
         if (agent.joined is None or self._has_said_enough()) and not await self._join():
             return None
+        if self._outbox.held is not None:  # of a life that ended within its round
+            return await self._deliver(self._outbox.held)
+        if self._has_said_enough():
+            return None
         await self._look_for_void_rounds()
         if not self._may_go_on():
             return None
@@ -164,21 +172,43 @@ class Daemon:
         return found.closes
 
     async def _take_part(self, found: RoundDocument, model: bytes, moment: float) -> None:
-        agent = self.agent
-        entered = await self._time.clock.aside(agent.enter, found)
+        entered, parcel = await self._time.clock.aside(self._enter, found, moment)
         self._looks = _LOOKS
         working = self._begin(entered, model)
         # Until its moment every client waits alike; only then does it look what there is to send.
         await self._time.sleep_until(moment)
-        part = entered.otherwise
+        part = entered.prepared
         if entered.heads:
             part = self._finished(working, entered)
         self.counts.rounds += 1
         self.counts.seen.add(found.round)
-        if part.envelope:
-            self.counts.undelivered += not await self._send(found, part.envelope)
+        parcel = replace(parcel, envelope=part.envelope)
+        await self._time.clock.aside(self._outbox.put, parcel)
+        await self._deliver(parcel)
         self.counts.reports += part.action is Action.REPORT
         self.counts.covers += part.action is Action.COVER
+
+    def _enter(self, found: RoundDocument, moment: float) -> tuple[Entered, Parcel]:
+        """The coin, and what is sent in any case: both on disk before the data are touched."""
+        entered = self.agent.enter(found)
+        parcel = Parcel(
+            found.plan, found.round, found.opens, found.closes, moment, entered.prepared.envelope
+        )
+        self._outbox.put(parcel)
+        return entered, parcel
+
+    async def _deliver(self, parcel: Parcel) -> float | None:
+        """Send what is kept at its moment, and keep it no longer; the end of its round."""
+        joined = self.agent.joined
+        now = self._time.now()
+        if joined is None or joined.id != parcel.plan or not now < parcel.closes:
+            self._outbox.clear()
+            return None
+        await self._time.sleep_until(parcel.moment)
+        if parcel.envelope:
+            self.counts.undelivered += not await self._send(parcel)
+        self._outbox.clear()
+        return parcel.closes
 
     def _begin(self, entered: Entered, model: bytes) -> asyncio.Future[Part] | None:
         """The computation beside the waiting; None on tails, or while an old one still runs."""
@@ -191,18 +221,18 @@ class Daemon:
     def _finished(self, working: asyncio.Future[Part] | None, entered: Entered) -> Part:
         if working is None or not working.done():
             self.counts.lost += 1
-            log.warning("a report was not ready in time, and is lost: is the device overloaded?")
-            return entered.otherwise
+            return entered.prepared
         part = working.result()
-        if part.failure is not None:
-            self.counts.failures += 1
-            log.error("the task failed: %s", part.failure)
+        self.counts.failures += part.failed
         return part
 
     def _has_said_enough(self) -> bool:
-        """Whether this client has reported as often as the plan asks for: then it is not there."""
-        joined, most = self.agent.joined, self._most_reports
-        return joined is not None and most is not None and self.ledger.reports_of(joined.id) >= most
+        """Whether this client took part as often as the plan asks for: then it is not there.
+
+        Rounds are counted and not reports: that it is gone must not say how its coins fell.
+        """
+        joined, most = self.agent.joined, self._most_rounds
+        return joined is not None and most is not None and self.ledger.rounds_of(joined.id) >= most
 
     async def _has_token(self, found: RoundDocument) -> bool:
         if self._tokens is not None:
@@ -219,24 +249,25 @@ class Daemon:
     # --- what there is ------------------------------------------------------------------------
 
     async def _join(self) -> bool:
-        """Read the plan page and join its plan; whether there is something to take part in.
+        """Read the plan page and join its plan; whether there is one.
 
         The task hears of a new plan, and may have nothing to say to it.
         """
         page = await self._connection.get("/v1/plan", missing=Problem.NOT_FOUND)
         if page is None:
             return False
+        self._time.compare(page.date)
         before = self.agent.joined
         joined = await self._time.clock.aside(self.agent.read_plan, page.body)
         if before is None or before.id != joined.id:
             log.info("taking part", extra={"fields": {"plan": joined.id}})
-            self._most_reports = None
+            self._most_rounds = None
             if isinstance(self._task, JoiningTask):
                 try:
-                    self._most_reports = self._task.join(joined.plan)
+                    self._most_rounds = self._task.join(joined.plan)
                 except ServiceError as problem:
                     raise Refused(str(problem)) from None
-        return not self._has_said_enough()
+        return True
 
     async def _current(self) -> RoundDocument | None:
         """The round that is open; a new plan is joined on the way."""
@@ -253,7 +284,7 @@ class Daemon:
                 return self.agent.read_round(answer.body)
             except PlanReplaced:
                 log.info("the analyzer has another plan; looking at it")
-                if not await self._join() or not self._may_go_on():
+                if not await self._join() or self._has_said_enough() or not self._may_go_on():
                     return None
         return None
 
@@ -289,13 +320,13 @@ class Daemon:
 
     # --- sending ------------------------------------------------------------------------------
 
-    async def _send(self, found: RoundDocument, envelope: bytes) -> bool:
+    async def _send(self, parcel: Parcel) -> bool:
         """The same bytes again and again, until they are taken or the window is over."""
-        pause = 0.05 * (found.closes - found.opens)
-        path = f"/v1/rounds/{found.round}/report"
+        pause = 0.05 * (parcel.closes - parcel.opens)
+        path = f"/v1/rounds/{parcel.round}/report"
         while True:
             try:
-                answer = await self._connection.put(path, envelope)
+                answer = await self._connection.put(path, parcel.envelope)
                 problem = answer.problem
                 if answer.status == 202 or problem is Problem.DUPLICATE:
                     return True  # a duplicate after a lost answer means delivered
@@ -307,7 +338,7 @@ class Daemon:
             except httpx.TransportError as failure:
                 log.warning("report not sent, trying again: %s", type(failure).__name__)
             wait = self._time.about(pause)
-            if self._time.now() + wait >= found.closes:
+            if self._time.now() + wait >= parcel.closes:
                 return False
             await self._time.sleep(wait)
             pause *= 2

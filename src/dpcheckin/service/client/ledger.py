@@ -9,6 +9,9 @@ A round is paid for from the moment of its coin, since from then on it may be re
 for an honest shuffler (`epsilon`) is given back when the shuffler states that the round was void:
 that figure is a promise only if the shuffler is honest, and then its statement is true. What is
 paid in case it is not (`local_epsilon`) is never given back: the report had left the device.
+
+Both figures are about rounds and not about reports: neither says how coins fell. When a client has
+spent its budget it leaves, everybody sees that, and nobody learns anything by it.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ class Totals:
 @dataclass
 class _PlanTotals:
     rounds: int = 0  # that were or may yet be released
+    taken: int = 0  # in which a coin was flipped: the same, and void ones
     reports: int = 0
     epsilon: float = 0.0
     local_epsilon: float = 0.0
@@ -104,16 +108,15 @@ class ClientLedger:
             math.fsum(p.delta for p in plans),
         )
 
-    def totals_after(self, plan: str, price: Price, *, report: bool) -> Totals:
-        """What `totals` would be after one more round of a plan, with or without a report.
+    def totals_after(self, plan: str, price: Price) -> Totals:
+        """What `totals` would be after one more round of a plan, however its coin falls.
 
         Args:
             plan: its id, in hex.
             price: of that plan.
-            report: whether the round would have a report of this client.
         """
         before, now = self.totals(), self._plans.get(plan, _PlanTotals())
-        after = self._after(now, price, report)
+        after = self._after(now, price)
         return Totals(
             before.epsilon - now.epsilon + after.epsilon,
             before.local_epsilon - now.local_epsilon + after.local_epsilon,
@@ -129,7 +132,7 @@ class ClientLedger:
             price: of that plan.
             report: whether the client reports.
         """
-        after = self._after(self._plans.get(plan, _PlanTotals()), price, report)
+        after = self._after(self._plans.get(plan, _PlanTotals()), price)
         body = {
             "kind": "round",
             "plan": plan,
@@ -165,16 +168,10 @@ class ClientLedger:
         self._take(body)
         return len(new)
 
-    def _after(self, now: _PlanTotals, price: Price, report: bool) -> _PlanTotals:
+    def _after(self, now: _PlanTotals, price: Price) -> Totals:
         rounds = min(now.rounds + 1, price.document.rounds)
-        reports = now.reports + report
-        return _PlanTotals(
-            rounds,
-            reports,
-            price.spent(rounds).epsilon,
-            price.reports_epsilon(reports),
-            price.delta,
-        )
+        local = price.rounds_epsilon(now.taken + 1)
+        return Totals(price.spent(rounds).epsilon, local, price.delta)
 
     def _take(self, body: dict[str, Any]) -> None:
         plan = body["plan"]
@@ -189,6 +186,7 @@ class ClientLedger:
         totals = self._plans.setdefault(plan, _PlanTotals())
         self._seen[(plan, body["round"])] = body["report"]
         totals.rounds += 1
+        totals.taken += 1
         totals.reports += body["report"]
         totals.epsilon = body["epsilon"]
         local = body["local_epsilon"]

@@ -18,18 +18,25 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Part:
-    """A client's part in one round: what to do, the bytes, and what the task failed with."""
+    """A client's part in one round: what to do, and the bytes.
+
+    `failed`: the task failed, and the bytes are the neutral report. For a counter on the device;
+    why is kept nowhere, since it may say something about the data.
+    """
 
     action: Action
     envelope: bytes
-    failure: Exception | None = None
+    failed: bool = False
 
 
 @dataclass(frozen=True)
 class Entered:
-    """A round whose coin has fallen, and what is sent unless a report is ready in time."""
+    """A round whose coin has fallen, and what is sent unless the owner's report is ready in time.
+
+    On heads that is a report of the neutral value, sealed like any other.
+    """
 
     found: RoundDocument
     key: KeyDocument
     heads: bool
-    otherwise: Part
+    prepared: Part

@@ -80,14 +80,17 @@ class Releasing(Rounds):
         The analyzer must not learn that the slot was empty, or it would know who was missing.
         """
         # imported here: randomizers bring all of accounting along, and few shufflers need any
-        from dpcheckin.service.reports import dummy_envelope
+        from dpcheckin.randomizers import SecureSource
+        from dpcheckin.service.pricing import randomizer_of
+        from dpcheckin.service.reports import neutral_envelope
 
         found = read_signed(RoundDocument, parse(record.document), None)
         with self.store.transaction() as transaction:
             held = [parse(key) for key in transaction.keys(record.plan)]
         keys = [read_signed(KeyDocument, key, None) for key in held]
         public = next(key.public_key for key in keys if key.key_id == found.key_id)
-        return dummy_envelope(plan, record.number, found.model_digest, public)
+        made, source = randomizer_of(plan), SecureSource()
+        return neutral_envelope(plan, made, record.number, found.model_digest, public, source)
 
     def _share_sum(self, record: RoundRecord) -> bytes:
         sizes = self.planned().sizes
