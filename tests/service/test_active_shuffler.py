@@ -190,10 +190,10 @@ class Attacked:
             made[sealed] = self._last.report
             return sealed
 
-        async def sent(found: Any, envelope: bytes) -> bool:
-            taken = await send(found, envelope)
-            if taken and envelope in made:
-                self._victims[found.round] = made[envelope]
+        async def sent(parcel: Any) -> bool:
+            taken = await send(parcel)
+            if taken and parcel.envelope in made:
+                self._victims[parcel.round] = made[parcel.envelope]
             return taken
 
         victim.agent._report = watched  # type: ignore[method-assign]
