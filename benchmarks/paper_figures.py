@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.learning.paper_figures import LOG, REPORT, is_finished, run_folder
-from dpcheckin.learning.paper_runs import FIGURES, QUICK
+from dpcheckin.papers.training import LOG, REPORT, is_finished, run_folder
+from dpcheckin.papers.training_runs import FIGURES, QUICK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RESULTS = DOCS / "results" / "paper-figures.json"

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("torch", reason="the runs are described beside torch")
 
-from dpcheckin.learning.paper_figures import LOG, REPORT, run_folder
-from dpcheckin.learning.paper_runs import FIGURES
+from dpcheckin.papers.training import LOG, REPORT, run_folder
+from dpcheckin.papers.training_runs import FIGURES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "paper-figures.md"

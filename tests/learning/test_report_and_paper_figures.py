@@ -6,14 +6,17 @@ import pytest
 import torch
 from torch import nn
 
-from dpcheckin.accounting.published import Setting, catalogue
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.cli.training_figures import NAMES
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters, load_dataset
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.models import FrozenFeatures, build_model
-from dpcheckin.learning.paper_figures import (
+from dpcheckin.learning.report import write_report
+from dpcheckin.learning.simulation.runs import build
+from dpcheckin.papers.catalogue import catalogue
+from dpcheckin.papers.entry import Setting
+from dpcheckin.papers.training import (
     FIGURES,
     Machine,
     TrainingFigure,
@@ -22,8 +25,6 @@ from dpcheckin.learning.paper_figures import (
     run_figure,
     run_folder,
 )
-from dpcheckin.learning.report import write_report
-from dpcheckin.learning.simulation.runs import build
 from dpcheckin.randomizers import PrivUnit
 
 

@@ -1,6 +1,6 @@
 """The training figures of `dpcheckin reproduce`: names, forecast and progress.
 
-The runs are in `dpcheckin.learning.paper_figures`; torch is imported only when one of
+The runs are in `dpcheckin.papers.training`; torch is imported only when one of
 them is asked for.
 """
 
@@ -37,7 +37,7 @@ def play(
     names: list[str], out: Path, quick: bool, workers: int, data_dir: Path | None
 ) -> dict[str, Any]:
     """Play each figure's runs (resuming), say how long they take, return their summaries."""
-    from dpcheckin.learning.paper_figures import FIGURES, Machine, is_finished, run_figure
+    from dpcheckin.papers.training import FIGURES, Machine, is_finished, run_figure
 
     machine = Machine(workers, data_dir)
     results: dict[str, Any] = {}

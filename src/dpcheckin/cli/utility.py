@@ -14,7 +14,7 @@ from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
-    from dpcheckin.protocols.utility import UtilityCheck
+    from dpcheckin.papers.utility import UtilityCheck
 
 THEOREMS = ("p2-3.5", "p2-4.2", "p2-4.2-smooth", "p3-3")
 NORMS = {"1": 1.0, "2": 2.0, "inf": math.inf}
@@ -44,7 +44,7 @@ def utility(
     What a run of the plan costs in privacy stands beside it.
     """
     from dpcheckin.errors import OutsideTheorem
-    from dpcheckin.protocols import utility as theorems
+    from dpcheckin.papers import utility as theorems
 
     if theorem not in THEOREMS:
         raise InvalidParameter("theorem", theorem, listed(THEOREMS))

@@ -12,12 +12,13 @@ from itertools import chain
 from typing import Any
 
 from dpcheckin.accounting import CheckInRound, Kind, SubsampleRound, WindowRound, compose
-from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import written
+from dpcheckin.papers.catalogue import evaluate
+from dpcheckin.papers.entry import Setting
+from dpcheckin.papers.panel import Column, Panel, Row
 from dpcheckin.protocols.names import PLANNED, protocol_name
 from dpcheckin.protocols.questions import RunQuestion
-from dpcheckin.report.panel import Column, Panel, Row
 
 # bounds about the removal of a client are published, but no protocol of its own
 PROTOCOLS = (*PLANNED, "distributed-check-in-removal")

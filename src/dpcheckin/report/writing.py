@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.display import legend_beside, needed
-from dpcheckin.report.panel import Cells, Column, Panel
+from dpcheckin.papers.panel import Cells, Column, Panel
 
 _COLOURS = {
     Kind.GUARANTEE: ("#1b9e4b", "#5ab88a", "#2f7f7a", "#8fb339", "#4f9d9d", "#a3c293"),

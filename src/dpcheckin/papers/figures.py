@@ -1,0 +1,30 @@
+"""The papers' tables and numerical figures as panels, ours beside them.
+
+Parameters the papers leave out are named in ``about``.  Training figures are not here: they come
+from ``dpcheckin train``.
+"""
+
+from __future__ import annotations
+
+from dpcheckin.papers.p1 import figures as p1
+from dpcheckin.papers.p2 import figures as p2
+from dpcheckin.papers.p3 import figures as p3
+from dpcheckin.papers.p4 import figures as p4
+from dpcheckin.papers.panel import Panel
+from dpcheckin.papers.printed_claims import claim_panels
+
+
+def panels() -> dict[str, Panel]:
+    """Every panel by name, in report order."""
+    every = [
+        p1.table_2(),
+        p4.table_1(),
+        p4.figure_1a(),
+        p1.figure_3(),
+        p1.figure_5(),
+        *p2.figure_2(),
+        p2.windows(),
+        *p3.figures(),
+        *claim_panels(),
+    ]
+    return {panel.name: panel for panel in every}
