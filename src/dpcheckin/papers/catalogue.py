@@ -8,39 +8,26 @@ Refuted entries compute what the paper printed; :meth:`BoundValue.guaranteed_eps
 from __future__ import annotations
 
 from dpcheckin.accounting.statements import Kind
-from dpcheckin.errors import NotAGuarantee
-from dpcheckin.papers.entry import (
-    PAPERS,
-    BoundValue,
-    PublishedBound,
-    Setting,
-)
-from dpcheckin.papers.others.entries import ENTRIES as _SHUFFLED
-from dpcheckin.papers.p0.entries import ENTRIES as _CHECK_IN
-from dpcheckin.papers.p1.entries import ENTRIES as _SUMS
-from dpcheckin.papers.p2.entries import ENTRIES as _RANDOM
-
-__all__ = [
-    "PAPERS",
-    "BoundValue",
-    "NotAGuarantee",
-    "PublishedBound",
-    "Setting",
-    "catalogue",
-    "evaluate",
-    "published_bounds",
-]
+from dpcheckin.papers.entry import BoundValue, PublishedBound, Setting
+from dpcheckin.papers.others import entries as others
+from dpcheckin.papers.p0 import entries as p0
+from dpcheckin.papers.p1 import entries as p1
+from dpcheckin.papers.p2 import entries as p2
+from dpcheckin.papers.p3 import entries as p3
+from dpcheckin.papers.p4 import entries as p4
 
 
 def catalogue() -> tuple[PublishedBound, ...]:
-    """Every entry, in the order of the papers' protocols."""
-    return _SHUFFLED + _CHECK_IN + _SUMS + _RANDOM
+    """Every entry, paper by paper: what they build on first, then those about one protocol."""
+    return others.ENTRIES + p1.ENTRIES + p3.ENTRIES + p4.ENTRIES + p0.ENTRIES + p2.ENTRIES
 
 
 def evaluate(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[BoundValue]:
     """Every bound about the setting's protocol: those that apply first, least epsilon first.
 
-    ``kinds`` leaves out what is not asked for (refuted claims are the slow ones).
+    Args:
+        setting: The run.
+        kinds: What is asked for (refuted claims are the slow ones).
     """
     values = [
         bound.evaluate(setting)
@@ -61,6 +48,15 @@ def published_bounds(
     noise_multiplier: float | None = None,
 ) -> list[BoundValue]:
     """What the literature says about shuffled check-in with these parameters.
+
+    Args:
+        population: Number of clients.
+        rate: Probability that a client checks in.
+        local_epsilon: Of one report, None for Gaussian reports.
+        rounds: How many.
+        delta: Of the whole run.
+        local_delta: Of one report.
+        noise_multiplier: Noise of one Gaussian report, in clipping norms.
 
     >>> values = published_bounds(10_000, 0.01, 2.0, 100, 1e-4)
     >>> [str(v.kind) for v in values if v.name == "P1 approach 2"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import (
     InvalidParameter,
@@ -33,6 +34,21 @@ PAPERS = {
     "BBG": "Balle, Barthe and Gaboardi, Privacy Amplification by Subsampling (arXiv 1807.01647v2)",
     "EFMRTT": "Erlingsson et al., Amplification by Shuffling (SODA 2019, arXiv 1811.12469v2)",
 }
+
+CHECK_IN = "shuffled-check-in"
+SUBSAMPLE = "subsampled-shuffle"
+SHUFFLE = "shuffle"
+DISTRIBUTED = "distributed-check-in"
+REMOVAL = "distributed-check-in-removal"
+FIXED = "random-check-in-fixed"
+AVERAGED = "random-check-in-averaged"
+SLIDING = "random-check-in-sliding"
+
+CONVERTED = (
+    "a lower bound on Rényi divergences put through the usual conversion, which gives upper bounds "
+    "on epsilon: neither a guarantee nor a lower bound on epsilon, but what the Rényi route cannot "
+    "undercut"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +93,35 @@ class Setting:
         if self.slots is None:
             raise OutsideTheorem("needs a number of slots")
         return self.slots
+
+    def need_reports(self) -> float:
+        """Their local epsilon, whatever their local delta."""
+        if self.local_epsilon is None:
+            raise OutsideTheorem("needs a local epsilon")
+        return self.local_epsilon
+
+    def pure_check_in(self) -> tuple[int, float, float, int, float]:
+        """Population, rate, local epsilon, rounds and delta of pure reports."""
+        return (
+            self.population, self.need_rate(), self.need_local_epsilon(), self.rounds, self.delta,
+        )  # fmt: skip
+
+    def pure_cohort(self) -> tuple[int, int, float]:
+        """Population, cohort and local epsilon of pure reports."""
+        return self.population, self.need_cohort(), self.need_local_epsilon()
+
+    def pure_shuffle(self) -> tuple[int, float, float]:
+        """Population, local epsilon and delta of one run of pure reports."""
+        self.need_one_round()
+        return self.population, self.need_local_epsilon(), self.delta
+
+    def gaussian_check_in(self) -> tuple[int, float, float, int, float]:
+        """Population, rate, noise multiplier, rounds and delta of Gaussian reports."""
+        return self.population, self.need_rate(), self.need_noise(), self.rounds, self.delta
+
+    def converted(self, one_round: RenyiCurve) -> float:
+        """Epsilon of the run, each round of which has this Rényi curve."""
+        return one_round.times(self.rounds).epsilon(self.delta).epsilon
 
     def need_one_round(self) -> None:
         if self.rounds != 1:

@@ -47,11 +47,10 @@ def functions_behind(compute: Callable[..., Any] | None) -> list[str]:
     Private helpers of the catalogue are looked into. Names are resolved in the code itself, so the
     map cannot name a function that is not there.
     """
-    return list(dict.fromkeys(_called(compute, ())))
+    return list(dict.fromkeys(_called(compute)))
 
 
-def _called(compute: Any, words: tuple[object, ...]) -> Iterator[str]:
-    """`words` are the strings a caller hands down: one of them may be a function's name."""
+def _called(compute: Any) -> Iterator[str]:
     if not isinstance(compute, FunctionType):
         return
     names = compute.__code__.co_names
@@ -60,12 +59,12 @@ def _called(compute: Any, words: tuple[object, ...]) -> Iterator[str]:
         if not isinstance(member, FunctionType):
             continue
         if member.__name__.startswith("_"):
-            yield from _called(member, compute.__code__.co_consts)
+            yield from _called(member)
         elif member.__module__.startswith("dpcheckin."):
             yield _place(member)
     for module in known:
         if isinstance(module, ModuleType) and module.__name__.startswith("dpcheckin."):
-            for name in (*names, *(word for word in words if isinstance(word, str))):
+            for name in names:
                 member = _plain(vars(module).get(name))
                 if isinstance(member, FunctionType) and member.__module__ == module.__name__:
                     yield _place(member)

@@ -21,11 +21,13 @@ from numpy.typing import NDArray
 
 from dpcheckin.accounting.clones import approximate_delta, numerical
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sampling import wang_subsampled
 from dpcheckin.accounting.renyi.sums import MAX_ORDER, summed_rdp
 from dpcheckin.papers.others import clones
+from dpcheckin.papers.p3 import bounds as p3
 from dpcheckin.special import binomial
 
 _WANG_ORDERS = np.arange(2.0, 257.0)
@@ -191,6 +193,37 @@ def smallest_renyi(epsilon: FloatArray, delta: FloatArray, orders: FloatArray) -
         right = low + _GOLDEN * (high - low)
         f_left, f_right = log_moment(left), log_moment(right)
     return np.asarray(np.maximum(0.0, np.minimum(f_left, f_right)) / (a - 1.0))
+
+
+def mixed_theorem_1(
+    population: int, rate: float, local_epsilon: float, max_order: int = 300
+) -> RenyiCurve:
+    """P1 Theorem 2 with P3 Theorem 1 inside: log E_k exp((order-1) eps_k(order)), k = 0 included.
+
+    Each group of k takes the larger of its two ends: the bound is not monotone in k, but its parts
+    are (k^2 grows, 1/kbar shrinks), so numerator and denominator are taken apart.
+
+    Args:
+        population: Number of clients.
+        rate: Check-in rate.
+        local_epsilon: Of one pure report.
+        max_order: Orders are 2 up to this.
+    """
+    counts = visible_counts(population, rate)
+    orders = np.arange(2.0, max_order + 1.0)
+    total = np.full(orders.size, -np.inf)
+    for low, high, weight in zip(counts.low, counts.high, counts.probability, strict=True):
+        if high <= 0.0 or weight <= 0.0:
+            continue
+        fewest, most = max(1, int(low)), int(high)
+        moment = p3.upper_log_moments_between(population, fewest, most, local_epsilon, max_order)
+        total = np.logaddexp(total, math.log(weight) + moment)
+    # Outside the grouped range: the local bound itself, with the tail's probability.
+    if counts.tail > 0.0:
+        total = np.logaddexp(total, math.log(counts.tail) + orders * local_epsilon)
+    if counts.low[0] <= 0.0:
+        total = np.logaddexp(total, float(population) * math.log1p(-rate))
+    return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
 
 
 def theorem_4_rdp(

@@ -1,88 +1,78 @@
-"""Catalogue entries about random check-ins, and P2's bound for shuffling."""
+"""P2 in the catalogue, and what else was said of its protocols."""
 
 from __future__ import annotations
 
 from dpcheckin.accounting import windows
-from dpcheckin.accounting.clones import numerical as exact_clones
+from dpcheckin.accounting.clones import numerical
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import OutsideTheorem
-from dpcheckin.papers.entry import PublishedBound, Setting
-from dpcheckin.papers.others.entries import SHUFFLE
-from dpcheckin.papers.p2 import bounds as p2
-
-FIXED = "random-check-in-fixed"
-AVERAGED = "random-check-in-averaged"
-SLIDING = "random-check-in-sliding"
+from dpcheckin.papers.entry import AVERAGED, FIXED, SHUFFLE, SLIDING, PublishedBound, Setting
+from dpcheckin.papers.p2 import bounds
 
 _G = Kind.GUARANTEE
+_POSTERIORS = "posterior bounds of the proof, composed as loss distributions"
+
+
+def _check_in_probability(s: Setting) -> float:
+    return 1.0 if s.check_in_probability is None else s.check_in_probability
 
 
 def _fixed(s: Setting) -> float:
     s.need_one_round()
-    p = 1.0 if s.check_in_probability is None else s.check_in_probability
-    return p2.fixed_window(s.need_slots(), p, s.need_local_epsilon(), s.delta).epsilon
+    p, local_epsilon = _check_in_probability(s), s.need_local_epsilon()
+    return bounds.fixed_window(s.need_slots(), p, local_epsilon, s.delta).epsilon
 
 
-def _fixed_numerical(s: Setting) -> float:
-    p = 1.0 if s.check_in_probability is None else s.check_in_probability
-    e0 = s.need_local_epsilon()
-    q = p2.fixed_window_posteriors(s.need_slots(), p, e0)
-    return p2.composed_epsilon(q, e0, s.delta, repeats=s.rounds).upper
+def _fixed_composed(s: Setting) -> float:
+    local_epsilon = s.need_local_epsilon()
+    q = bounds.fixed_window_posteriors(s.need_slots(), _check_in_probability(s), local_epsilon)
+    return bounds.composed_epsilon(q, local_epsilon, s.delta, repeats=s.rounds).upper
 
 
 def _sliding(s: Setting) -> float:
     s.need_one_round()
-    return p2.sliding_window(s.need_slots(), s.need_local_epsilon(), s.delta).epsilon
+    return bounds.sliding_window(s.need_slots(), s.need_local_epsilon(), s.delta).epsilon
 
 
-def _sliding_numerical(s: Setting) -> float:
+def _sliding_composed(s: Setting) -> float:
     s.need_one_round()
-    e0 = s.need_local_epsilon()
-    q = p2.fixed_window_posteriors(s.need_slots(), 1.0, e0)
-    return p2.composed_epsilon(q, e0, s.delta).upper
+    local_epsilon = s.need_local_epsilon()
+    q = bounds.fixed_window_posteriors(s.need_slots(), 1.0, local_epsilon)
+    return bounds.composed_epsilon(q, local_epsilon, s.delta).upper
 
 
 def _averaged(s: Setting) -> float:
     s.need_one_round()
-    half = s.delta / 2.0
-    return p2.averaged(s.population, s.need_slots(), s.need_local_epsilon(), half, half).epsilon
+    slots, local_epsilon, half = s.need_slots(), s.need_local_epsilon(), s.delta / 2.0
+    return bounds.averaged(s.population, slots, local_epsilon, half, half).epsilon
 
 
-def _averaged_numerical(s: Setting) -> float:
-    e0, half = s.need_local_epsilon(), s.delta / 2.0
-    q = windows.typical_averaged_posteriors(s.population, s.need_slots(), e0, half / s.rounds)
-    return p2.composed_epsilon(q, e0, half, repeats=s.rounds).upper
+def _averaged_composed(s: Setting) -> float:
+    local_epsilon, half = s.need_local_epsilon(), s.delta / 2.0
+    q = windows.typical_averaged_posteriors(
+        s.population, s.need_slots(), local_epsilon, half / s.rounds
+    )
+    return bounds.composed_epsilon(q, local_epsilon, half, repeats=s.rounds).upper
 
 
 def _averaged_clones(s: Setting) -> float:
     """Given the loads the run is a shuffled adaptive sequence, averaged per slot afterwards."""
-    s.need_one_round()
-    return exact_clones(s.need_local_epsilon(), s.population, s.delta)
+    population, local_epsilon, delta = s.pure_shuffle()
+    return numerical(local_epsilon, population, delta)
 
 
 def _repeated(s: Setting) -> float:
     s.need_one_round()
-    m = s.need_slots()
-    half = s.delta / 2.0
-    return p2.repeated_fixed_window(
-        s.population, m, s.need_local_epsilon(), half * m / s.population, half
+    slots, half = s.need_slots(), s.delta / 2.0
+    return bounds.repeated_fixed_window(
+        s.population, slots, s.need_local_epsilon(), half * slots / s.population, half
     ).epsilon
 
 
-def _shuffling(s: Setting) -> float:
-    s.need_one_round()
-    return p2.shuffling(s.population, s.need_local_epsilon(), s.delta).epsilon
-
-
-def _shuffling_before(s: Setting) -> float:
-    s.need_one_round()
-    return p2.shuffling_before(s.population, s.need_local_epsilon(), s.delta).epsilon
-
-
-def _shuffling_numerical(s: Setting) -> float:
-    s.need_one_round()
-    e0 = s.need_local_epsilon()
-    return p2.composed_epsilon(p2.shuffling_posteriors(s.population, e0), e0, s.delta).upper
+def _shuffling_composed(s: Setting) -> float:
+    population, local_epsilon, delta = s.pure_shuffle()
+    q = bounds.shuffling_posteriors(population, local_epsilon)
+    return bounds.composed_epsilon(q, local_epsilon, delta).upper
 
 
 def _with_local_delta(s: Setting) -> float:
@@ -90,19 +80,18 @@ def _with_local_delta(s: Setting) -> float:
     s.need_one_round()
     if s.local_epsilon is None or not s.local_delta > 0.0:
         raise OutsideTheorem("needs a local epsilon and a positive local delta")
-    pure_delta = p2.smallest_pure_delta(s.local_epsilon, s.local_delta)
+    pure_delta = bounds.smallest_pure_delta(s.local_epsilon, s.local_delta)
     wide, half = 8.0 * s.local_epsilon, s.delta / 2.0
     if s.protocol == SHUFFLE:
-        steps, pure = s.population, p2.shuffling(s.population, wide, half)
+        steps, pure = s.population, bounds.shuffling(s.population, wide, half)
     elif s.protocol == AVERAGED:
         # every client's randomizer is replaced, not one for each slot: n, not the printed m
         steps = s.population
-        pure = p2.averaged(s.population, s.need_slots(), wide, half / 2.0, half / 2.0)
+        pure = bounds.averaged(s.population, s.need_slots(), wide, half / 2.0, half / 2.0)
     else:
         steps = s.need_slots()
-        p = 1.0 if s.check_in_probability is None else s.check_in_probability
-        pure = p2.fixed_window(steps, p, wide, half)
-    total = p2.with_local_delta(pure, steps, pure_delta)
+        pure = bounds.fixed_window(steps, _check_in_probability(s), wide, half)
+    total = bounds.with_local_delta(pure, steps, pure_delta)
     if total.delta > s.delta:
         raise OutsideTheorem(
             f"its delta is {total.delta:.3g}, above the {s.delta:g} asked for; local_delta must be "
@@ -113,113 +102,54 @@ def _with_local_delta(s: Setting) -> float:
 
 ENTRIES = (
     PublishedBound(
-        "fixed window",
-        "P2",
-        "Thm 3.2",
-        "closed form, one window",
-        _G,
-        (FIXED,),
-        _fixed,
+        "fixed window", "P2", "Thm 3.2", "closed form, one window", _G, (FIXED,), _fixed
     ),
     PublishedBound(
-        "fixed window, composed",
-        "P2",
-        "Thm A.4 with whole curves",
-        "posterior bounds of the proof, composed as loss distributions",
-        _G,
-        (FIXED,),
-        _fixed_numerical,
+        "fixed window, composed", "P2", "Thm A.4 with whole curves", _POSTERIORS, _G, (FIXED,),
+        _fixed_composed,
     ),
     PublishedBound(
-        "repeated fixed window",
-        "P2",
-        "Cor. 3.3",
-        "n/m windows of m slots with check-in probability m/n",
-        _G,
-        (FIXED + "-repeated",),
+        "repeated fixed window", "P2", "Cor. 3.3",
+        "n/m windows of m slots with check-in probability m/n", _G, (FIXED + "-repeated",),
         _repeated,
     ),
+    PublishedBound("sliding window", "P2", "Thm 4.3", "closed form", _G, (SLIDING,), _sliding),
     PublishedBound(
-        "sliding window",
-        "P2",
-        "Thm 4.3",
-        "closed form",
-        _G,
-        (SLIDING,),
-        _sliding,
+        "sliding window, composed", "P2", "Thm A.4 with whole curves", _POSTERIORS, _G, (SLIDING,),
+        _sliding_composed,
     ),
     PublishedBound(
-        "sliding window, composed",
-        "P2",
-        "Thm A.4 with whole curves",
-        "posterior bounds of the proof, composed as loss distributions",
-        _G,
-        (SLIDING,),
-        _sliding_numerical,
+        "averaged updates", "P2", "Thm 4.1", "closed form; clients must not collude", _G,
+        (AVERAGED,), _averaged,
     ),
     PublishedBound(
-        "averaged updates",
-        "P2",
-        "Thm 4.1",
-        "closed form; clients must not collude",
-        _G,
-        (AVERAGED,),
-        _averaged,
+        "averaged updates as a shuffle", "FMT", "Thm 3.2 (adaptive sequences), given the loads",
+        "n reports in random order, each slot averaged afterwards; clients must not collude", _G,
+        (AVERAGED,), _averaged_clones,
     ),
     PublishedBound(
-        "averaged updates as a shuffle",
-        "FMT",
-        "Thm 3.2 (adaptive sequences), given the loads",
-        "n reports in random order, each slot averaged afterwards; clients must not collude",
-        _G,
-        (AVERAGED,),
-        _averaged_clones,
+        "averaged updates, composed", "P2", "Thm A.5 with whole curves",
+        "typical loads, posterior bounds of the proof; clients must not collude", _G, (AVERAGED,),
+        _averaged_composed,
     ),
     PublishedBound(
-        "averaged updates, composed",
-        "P2",
-        "Thm A.5 with whole curves",
-        "typical loads, posterior bounds of the proof; clients must not collude",
-        _G,
-        (AVERAGED,),
-        _averaged_numerical,
+        "shuffling by swapping", "P2", "Thm 5.1", "closed form", _G, (SHUFFLE,),
+        lambda s: bounds.shuffling(*s.pure_shuffle()).epsilon,
     ),
     PublishedBound(
-        "shuffling by swapping",
-        "P2",
-        "Thm 5.1",
-        "closed form",
-        _G,
-        (SHUFFLE,),
-        _shuffling,
+        "shuffling by swapping, composed", "P2", "Thm A.7 with whole curves", _POSTERIORS, _G,
+        (SHUFFLE,), _shuffling_composed,
     ),
     PublishedBound(
-        "shuffling by swapping, composed",
-        "P2",
-        "Thm A.7 with whole curves",
-        "posterior bounds of the proof, composed as loss distributions",
-        _G,
-        (SHUFFLE,),
-        _shuffling_numerical,
+        "amplification by shuffling, 2019", "EFMRTT", "Thm 7 (as quoted by P2)",
+        "the bound Theorem 5.1 improves on", _G, (SHUFFLE,),
+        lambda s: bounds.shuffling_before(*s.pure_shuffle()).epsilon,
     ),
     PublishedBound(
-        "amplification by shuffling, 2019",
-        "EFMRTT",
-        "Thm 7 (as quoted by P2)",
-        "the bound Theorem 5.1 improves on",
-        _G,
-        (SHUFFLE,),
-        _shuffling_before,
-    ),
-    PublishedBound(
-        "(eps0, delta0) random check-ins",
-        "P2",
-        "Thms 3.2, 4.1, 4.3, 5.1, second halves",
+        "(eps0, delta0) random check-ins", "P2", "Thms 3.2, 4.1, 4.3, 5.1, second halves",
         "the pure statements at 8 eps0, plus (e^eps + 1) delta1 for every report that counts",
-        _G,
-        (FIXED, AVERAGED, SLIDING, SHUFFLE),
-        _with_local_delta,
+        _G, (FIXED, AVERAGED, SLIDING, SHUFFLE), _with_local_delta,
         "typos: Lemma A.3 has e^{5 eps0}, Thm A.4 e^{-2 eps0} for e^{-5 eps0}; Thms 4.1, A.5 and "
         "A.7 print m delta1 where n reports are replaced (n here; m is unproved)",
     ),
-)
+)  # fmt: skip
