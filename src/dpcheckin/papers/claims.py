@@ -21,17 +21,11 @@ from dpcheckin.audit.finding import Finding
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import PublishedBound, Setting
+from dpcheckin.papers.p1.figures import TABLE_2
 from dpcheckin.protocols import FullShuffle, Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, Gaussian
 
-# P1 (arXiv 2206.03151v2) Table 2: (local epsilon, rate) -> baseline, approach 1, approach 2
-_TABLE_2 = {
-    (2.0, 1e-2): (0.096, 0.17, 0.049),
-    (2.0, 1e-3): (0.013, 0.012, 0.024),
-    (8.0, 1e-2): (9.52, 8.57, 8.18),
-    (8.0, 1e-3): (3.86, 1.78, 1.58),
-}
-# column -> its place, and the cell that lies furthest below the truth
+# column of P1's Table 2 -> its place, and the cell that lies furthest below the truth
 _COLUMNS = {
     "p1-table2-baseline": (0, (2.0, 1e-3)),
     "p1-table2-approach1": (1, (2.0, 1e-3)),
@@ -86,11 +80,11 @@ def claim_named(
         for key, (given, printed) in fixed.items():
             if given not in (None, printed):
                 raise InvalidParameter(key, given, f"{printed:g}: the table is about that")
-        if cell not in _TABLE_2:
+        if cell not in TABLE_2:
             allowed = "a cell of the table: local epsilon 2 or 8, rate 0.01 or 0.001"
             raise InvalidParameter("rate", cell, allowed)
         plan = ShuffledCheckIn(10_000, cell[1], 100, DaryResponse(cell[0], 3))
-        return Claimed(name, plan, _TABLE_2[cell][place], 1e-4)
+        return Claimed(name, plan, TABLE_2[cell][place], 1e-4)
     found = [entry for entry in _refuted() if _slug(entry) == name]
     if not found:
         raise InvalidParameter("claim", name, ", ".join(claim_names()))

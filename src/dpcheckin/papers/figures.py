@@ -1,17 +1,16 @@
 """The papers' tables and numerical figures as panels, ours beside them.
 
-Parameters the papers leave out are named in ``about``.  Training figures are not here: they come
-from ``dpcheckin train``.
+Parameters the papers leave out are named in ``about``.  Training figures are in `papers.training`.
 """
 
 from __future__ import annotations
 
+from dpcheckin.papers.p0 import figures as p0
 from dpcheckin.papers.p1 import figures as p1
 from dpcheckin.papers.p2 import figures as p2
 from dpcheckin.papers.p3 import figures as p3
 from dpcheckin.papers.p4 import figures as p4
 from dpcheckin.papers.panel import Panel
-from dpcheckin.papers.printed_claims import claim_panels
 
 
 def panels() -> dict[str, Panel]:
@@ -25,6 +24,7 @@ def panels() -> dict[str, Panel]:
         *p2.figure_2(),
         p2.windows(),
         *p3.figures(),
-        *claim_panels(),
+        p0.claim(),
+        p3.claims(),
     ]
     return {panel.name: panel for panel in every}

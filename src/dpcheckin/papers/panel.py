@@ -1,18 +1,19 @@
 """What a reproduced table or figure is: rows, columns of figures, and sentences about them.
 
 A panel knows how to compute each of its cells but not when, where or how often: caching, progress
-and drawing live beside it.
+and drawing are `report`'s.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dpcheckin.accounting.statements import Kind
 
 Cell = float | None
 Cells = Mapping[tuple[str, str], Cell]
+Parameters = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -21,20 +22,53 @@ class Row:
 
     label: str
     x: float | None = None
-    parameters: Mapping[str, float] = field(default_factory=dict)
+    parameters: Parameters = field(default_factory=dict)
+
+
+def rows_over(
+    name: str, values: Iterable[float], shown: str = "{}", **fixed: float
+) -> tuple[Row, ...]:
+    """The rows of a picture along one parameter.
+
+    Args:
+        name: of the parameter.
+        values: of it.
+        shown: format of a row's label.
+        fixed: the other parameters.
+    """
+    return tuple(Row(shown.format(v), float(v), {**fixed, name: v}) for v in values)
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column or curve; ``compute`` returns None where the bound does not apply."""
+    """One column or curve.
+
+    Args:
+        label: its name.
+        kind: what its figures are worth.
+        compute: returns None where the bound does not apply.
+        printed: figures copied from the paper, shown so that ours can be held against them.
+        source: paper and theorem, where the label does not say so.
+        ours: what is proved here, drawn in black.
+    """
 
     label: str
     kind: Kind
-    compute: Callable[[Mapping[str, float]], Cell]
+    compute: Callable[[Parameters], Cell]
     printed: bool = False
-    """True for figures copied from the paper, shown so that ours can be held against them."""
     source: str = ""
-    """Paper and theorem, where the label does not say so."""
+    ours: bool = False
+
+
+def printed(label: str, key: str, kind: Kind) -> Column:
+    """A column copied from the paper; its figures are among the rows' parameters.
+
+    Args:
+        label: its name.
+        key: of its figures.
+        kind: what they are worth.
+    """
+    return Column(label, kind, lambda p: p.get(key), printed=True)
 
 
 @dataclass(frozen=True)
@@ -54,8 +88,3 @@ class Panel:
     @property
     def is_figure(self) -> bool:
         return all(row.x is not None for row in self.rows)
-
-
-def column_values(panel: Panel, cells: Cells, label: str) -> list[Cell]:
-    """One column, top to bottom."""
-    return [cells[(row.label, label)] for row in panel.rows]

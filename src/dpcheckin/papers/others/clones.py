@@ -14,6 +14,7 @@ import numpy as np
 
 from dpcheckin.accounting.clones import approximate_delta, check_local, numerical
 from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.gaussian_pairs import gaussian
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.papers.others import strong_composition
 from dpcheckin.special import binomial
@@ -169,13 +170,14 @@ def gaussian_shuffles(
     0.1851
     """
     shift, budget = distance / noise_multiplier, delta / rounds
+    report = gaussian(2.0 / shift)  # two values 2 clipping norms apart
 
     def at(log_local_delta: float) -> tuple[float, float]:
         d0 = math.exp(log_local_delta)
         if classical:
             e0 = shift * math.sqrt(2.0 * math.log(1.25 / d0))
         else:
-            e0 = _gaussian_local_epsilon(shift, d0)
+            e0 = report.epsilon_within(d0)
         if e0 <= 0.0 or reports < smallest_shuffle(e0, d0):
             return e0, math.inf
         shuffled = closed_form(e0, reports, d0)
@@ -188,12 +190,3 @@ def gaussian_shuffles(
         middle = (low + high) / 2.0
         low, high = (middle, high) if at(middle)[1] <= budget else (low, middle)
     return rounds * at(low)[0]
-
-
-def _gaussian_local_epsilon(shift: float, delta: float) -> float:
-    low, high = 0.0, 40.0 * shift + shift**2
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        above = float(gaussian_profile(shift, np.array([math.exp(middle)]))[0]) > delta
-        low, high = (middle, high) if above else (low, middle)
-    return high

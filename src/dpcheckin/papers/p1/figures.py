@@ -2,65 +2,51 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-import numpy as np
-
-from dpcheckin.accounting import DistributedRound, Round, compose, lower_bound
-from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.statements import Kind, rounded_down
+from dpcheckin.accounting import DistributedRound, Kind, gaussian
+from dpcheckin.accounting.statements import rounded_down
 from dpcheckin.papers import ours
-from dpcheckin.papers.p1 import bounds as p1
+from dpcheckin.papers.p1 import bounds
 from dpcheckin.papers.p4.bounds import full_shuffle_rdp
-from dpcheckin.papers.panel import Cell, Cells, Column, Panel, Row
+from dpcheckin.papers.panel import Cells, Column, Panel, Parameters, Row, printed, rows_over
+from dpcheckin.special.roots import root
 
-P = Mapping[str, float]
-_G, _L, _C, _R = Kind.GUARANTEE, Kind.LOWER_BOUND, Kind.CONJECTURE, Kind.REFUTED
-
-
-def _printed(key: str) -> Callable[[P], Cell]:
-    return lambda p: p.get(key)
+TABLE_2 = {
+    (2.0, 1e-2): (0.096, 0.17, 0.049),
+    (2.0, 1e-3): (0.013, 0.012, 0.024),
+    (8.0, 1e-2): (9.52, 8.57, 8.18),
+    (8.0, 1e-3): (3.86, 1.78, 1.58),
+}
+"""As printed: (local epsilon, rate) -> baseline, approach 1, approach 2."""
+TABLE_2_RUN = {"n": 10_000, "rounds": 100, "delta": 1e-4}
 
 
 def table_2() -> Panel:
     """Hundred rounds of shuffled check-in, with every figure the paper prints."""
-    printed = {
-        (2, 1e-2): (0.096, 0.17, 0.049),
-        (2, 1e-3): (0.013, 0.012, 0.024),
-        (8, 1e-2): (9.52, 8.57, 8.18),
-        (8, 1e-3): (3.86, 1.78, 1.58),
-    }
     rows = tuple(
         Row(
-            f"ε0 = {e0}, γ = {rate:g}",
+            f"ε0 = {e0:g}, γ = {rate:g}",
             None,
-            {
-                "n": 10_000,
-                "rate": rate,
-                "e0": float(e0),
-                "rounds": 100,
-                "delta": 1e-4,
-                "baseline": values[0],
-                "one": values[1],
-                "two": values[2],
-            },
+            {**TABLE_2_RUN, "rate": rate, "e0": e0, "baseline": base, "one": one, "two": two},
         )
-        for (e0, rate), values in printed.items()
+        for (e0, rate), (base, one, two) in TABLE_2.items()
     )
 
-    def claim(compute: Callable[..., float]) -> Callable[[P], Cell]:
-        return lambda p: compute(int(p["n"]), p["rate"], p["e0"], int(p["rounds"]), p["delta"])
+    def claim(label: str, compute: Callable[..., float]) -> Column:
+        def cell(p: Parameters) -> float:
+            return compute(int(p["n"]), p["rate"], p["e0"], int(p["rounds"]), p["delta"])
+
+        return Column(f"{label}, recomputed", Kind.REFUTED, cell)
 
     columns = (
-        Column("baseline", _R, _printed("baseline"), printed=True),
-        Column("approach 1", _R, _printed("one"), printed=True),
-        Column("approach 2", _R, _printed("two"), printed=True),
-        Column("baseline, recomputed", _R, claim(p1.baseline)),
-        Column("approach 1, recomputed", _R, claim(p1.approach_1)),
-        Column("approach 2, recomputed", _R, claim(p1.approach_2)),
-        Column("empty-seat guarantee", _G, ours.check_in),
-        Column("3-ary lower bound", _L, ours.check_in_lower),
+        printed("baseline", "baseline", Kind.REFUTED),
+        printed("approach 1", "one", Kind.REFUTED),
+        printed("approach 2", "two", Kind.REFUTED),
+        claim("baseline", bounds.baseline),
+        claim("approach 1", bounds.approach_1),
+        claim("approach 2", bounds.approach_2),
+        *ours.CHECK_IN,
     )
 
     def remarks(cells: Cells) -> list[str]:
@@ -94,69 +80,44 @@ def table_2() -> Panel:
 def figure_3() -> Panel:
     """Full shuffling of Gaussian reports over the rounds."""
     n, delta = 10_000, 1e-4
-    low, high = 0.05, 50.0
-    for _ in range(80):  # noise for which one report is (2, δ²)-DP at distance 1
-        mid = math.sqrt(low * high)
-        d = float(gaussian_profile(1.0 / mid, np.array([math.exp(2.0)]))[0])
-        low, high = (mid, high) if d > delta**2 else (low, mid)
-    rows = tuple(
-        Row(str(t), float(t), {"n": n, "noise": high, "rounds": t, "delta": delta, "distance": 1.0})
-        for t in (1, 3, 10, 30, 100, 300)
-    )
+    # one report is (2, δ²)-DP at distance 1, half of that of gaussian()'s values
+    noise = root(lambda s: gaussian(2.0 * s).epsilon_within(delta**2) - 2.0, 0.05, 50.0)
+    rows = rows_over("rounds", (1, 3, 10, 30, 100, 300), n=n, noise=noise, delta=delta)
 
-    def lower_rdp(p: P) -> float:
-        curve = full_shuffle_rdp(int(p["n"]), p["noise"], 1000, sensitivity=1.0)
-        return curve.times(p["rounds"]).epsilon(p["delta"]).epsilon
-
-    def converted(p: P) -> float:
-        return p1.shuffle_only(int(p["n"]), 2.0, int(p["rounds"]), p["delta"])
+    def by_lemma_1(p: Parameters) -> float:
+        return bounds.shuffle_only(int(p["n"]), 2.0, int(p["rounds"]), p["delta"])
 
     return Panel(
         "p1-figure3",
         "P1 Figure 3: full shuffling of Gaussian reports, n = 10,000, δ = 1e-4",
         rows,
         (
-            Column("Equation 6, converted (red)", _C, lower_rdp),
-            Column("clones via Lemma 1 (blue)", _C, converted),
-            Column("empty-seat guarantee", _G, ours.gaussian_nearly_full),
-            Column("homogeneous pair, lower", _L, ours.gaussian_lower),
+            ours.converted(
+                "Equation 6, converted (red)",
+                Kind.CONJECTURE,
+                lambda p: full_shuffle_rdp(int(p["n"]), p["noise"], 1000, sensitivity=1.0),
+            ),
+            Column("clones via Lemma 1 (blue)", Kind.CONJECTURE, by_lemma_1),
+            *ours.GAUSSIAN_SHUFFLE,
         ),
         "rounds",
-        f"ε0 = 2 is not stated in the text; noise {high:.3f} makes a report (2, δ²)-DP.",
+        f"ε0 = 2 is not stated in the text; noise {noise:.3f} makes a report (2, δ²)-DP.",
         log_x=True,
     )
 
 
 def figure_5() -> Panel:
     """Distributed check-in beside a fixed cohort."""
-    rows = tuple(
-        Row(str(t), float(t), {"n": 1_000, "rate": 0.1, "noise": 1.0, "rounds": t, "delta": 1e-3})
-        for t in (1, 3, 10, 30, 100, 300, 1000)
+    rows = rows_over(
+        "rounds", (1, 3, 10, 30, 100, 300, 1000), n=1_000, rate=0.1, noise=1.0, delta=1e-3
     )
+    fixed, red = "fixed cohort, Rényi (blue)", "Theorem 4 (red)"
 
-    def fixed(p: P) -> float:
-        curve = p1.fixed_cohort_rdp(int(p["n"]), int(p["n"] * p["rate"]), p["noise"])
-        return curve.times(p["rounds"]).epsilon(p["delta"]).epsilon
-
-    def theorem_4(p: P) -> float:
-        return p1.theorem_4(int(p["n"]), p["rate"], p["noise"], int(p["rounds"]), p["delta"])
-
-    def summed(p: P) -> list[tuple[Round, int]]:
-        return [(DistributedRound(int(p["n"]), p["rate"], p["noise"]), int(p["rounds"]))]
-
-    def tight(p: P) -> float:
-        return compose(summed(p)).epsilon(p["delta"]).upper
-
-    def lower(p: P) -> float:
-        return lower_bound(summed(p), p["delta"]).epsilon.lower
+    def one(p: Parameters) -> DistributedRound:
+        return DistributedRound(int(p["n"]), p["rate"], p["noise"])
 
     def remarks(cells: Cells) -> list[str]:
-        worse = all(
-            (cells[(r.label, "Theorem 4 (red)")] or 0)
-            >= (cells[(r.label, "fixed cohort, Rényi (blue)")] or 0) * 0.999
-            for r in rows
-        )
-        if not worse:
+        if any((cells[(r.label, red)] or 0) < (cells[(r.label, fixed)] or 0) * 0.999 for r in rows):
             return []
         return [
             "The paper draws distributed check-in far below sampling a fixed cohort. With k/n as "
@@ -169,10 +130,18 @@ def figure_5() -> Panel:
         "P1 Figure 5: distributed check-in, γ = 0.1, σ = 1 per report",
         rows,
         (
-            Column("fixed cohort, Rényi (blue)", _G, fixed),
-            Column("Theorem 4 (red)", _G, theorem_4),
-            Column("our guarantee, by loss distribution", _G, tight),
-            Column("everybody else on one value", _L, lower),
+            ours.converted(
+                fixed,
+                Kind.GUARANTEE,
+                lambda p: bounds.fixed_cohort_rdp(int(p["n"]), int(p["n"] * p["rate"]), p["noise"]),
+            ),
+            ours.converted(
+                red,
+                Kind.GUARANTEE,
+                lambda p: bounds.theorem_4_rdp(int(p["n"]), p["rate"], p["noise"]),
+            ),
+            ours.guarantee(one, "our guarantee, by loss distribution"),
+            ours.lower(one, "everybody else on one value"),
         ),
         "rounds",
         "n is not stated in the text; 1,000 here, δ = 1/n.",

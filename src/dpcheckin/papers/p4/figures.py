@@ -3,73 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 
-import numpy as np
-
-from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting import Kind, gaussian
 from dpcheckin.papers import ours
 from dpcheckin.papers.others import clones
 from dpcheckin.papers.p4.bounds import full_shuffle_rdp
-from dpcheckin.papers.panel import Cell, Cells, Column, Panel, Row
+from dpcheckin.papers.panel import Cells, Column, Panel, Parameters, Row, printed, rows_over
 
-P = Mapping[str, float]
-_G, _L, _C, _R = Kind.GUARANTEE, Kind.LOWER_BOUND, Kind.CONJECTURE, Kind.REFUTED
+_C, _G = Kind.CONJECTURE, Kind.GUARANTEE
+_RUN = {"n": 60_000, "noise": 9.48, "delta": 1 / 60_000}
 
 
-def _printed(key: str) -> Callable[[P], Cell]:
-    return lambda p: p.get(key)
+def _theorem_1(label: str, orders: int) -> Column:
+    return ours.converted(
+        label, _C, lambda p: full_shuffle_rdp(int(p["n"]), p["noise"], orders, sensitivity=1.0)
+    )
+
+
+def _clones(label: str, kind: Kind, distance: float, classical: bool) -> Column:
+    def compute(p: Parameters) -> float:
+        return clones.gaussian_shuffles(
+            int(p["n"]), p["noise"], int(p["rounds"]), p["delta"],
+            distance=distance, classical=classical,
+        )  # fmt: skip
+
+    return Column(label, kind, compute)
 
 
 def table_1() -> Panel:
     """Seven rounds of full shuffling, printed and computed."""
-    ours_printed = (0.22820, 0.22820, 0.22821, 0.22821, 0.22821, 0.22822, 0.22822)
-    clones_printed = (0.18623, 0.38461, 0.59516, 0.79355, 1.02241, 1.22689, 1.43138)
-    n = 60_000
+    theirs = (0.22820, 0.22820, 0.22821, 0.22821, 0.22821, 0.22822, 0.22822)
+    cloned = (0.18623, 0.38461, 0.59516, 0.79355, 1.02241, 1.22689, 1.43138)
     rows = tuple(
-        Row(
-            str(t),
-            float(t),
-            {
-                "n": n,
-                "noise": 9.48,
-                "rounds": t,
-                "delta": 1 / n,
-                "distance": 1.0,
-                "ours": ours_printed[t - 1],
-                "clones": clones_printed[t - 1],
-            },
-        )
-        for t in range(1, 8)
+        Row(str(t), float(t), {**_RUN, "rounds": t, "ours": one, "clones": other})
+        for t, one, other in zip(range(1, 8), theirs, cloned, strict=True)
     )
-
-    def up_to(order: int) -> Callable[[P], Cell]:
-        def compute(p: P) -> float:
-            curve = full_shuffle_rdp(int(p["n"]), p["noise"], order, sensitivity=1.0)
-            return curve.times(p["rounds"]).epsilon(p["delta"]).epsilon
-
-        return compute
-
-    def clones_at(distance: float, classical: bool) -> Callable[[P], Cell]:
-        def compute(p: P) -> float:
-            return clones.gaussian_shuffles(
-                int(p["n"]), p["noise"], int(p["rounds"]), p["delta"],
-                distance=distance, classical=classical,
-            )  # fmt: skip
-
-        return compute
-
     columns = (
-        Column("clones", _G, _printed("clones"), printed=True),
-        Column("ours (P4)", _C, _printed("ours"), printed=True),
-        Column("clones recomputed, distance 2", _C, clones_at(2.0, True)),
-        Column("clones, distance 1", _G, clones_at(1.0, False)),
-        Column("orders up to 30", _C, up_to(30)),
-        Column("orders up to 400", _C, up_to(400)),
-        Column("orders up to 4000", _C, up_to(4000)),
-        Column("empty-seat guarantee", _G, ours.gaussian_nearly_full),
-        Column("homogeneous pair, lower", _L, ours.gaussian_lower),
+        printed("clones", "clones", _G),
+        printed("ours (P4)", "ours", _C),
+        _clones("clones recomputed, distance 2", _C, 2.0, True),
+        _clones("clones, distance 1", _G, 1.0, False),
+        *(_theorem_1(f"orders up to {orders}", orders) for orders in (30, 400, 4000)),
+        *ours.GAUSSIAN_SHUFFLE,
     )
 
     def remarks(cells: Cells) -> list[str]:
@@ -109,34 +84,19 @@ def table_1() -> Panel:
 
 def figure_1a() -> Panel:
     """Composition of shuffled Gaussian reports."""
-    n = 60_000
-    rows = tuple(
-        Row(str(t), float(t), {"n": n, "noise": 9.48, "rounds": t, "delta": 1 / n, "distance": 1.0})
-        for t in (1, 3, 10, 30, 100, 300, 1000, 3000)
-    )
 
-    def unshuffled(p: P) -> float:
-        sigma = p["noise"] / math.sqrt(p["rounds"])
-        low, high = 0.0, 100.0
-        for _ in range(60):
-            mid = (low + high) / 2
-            d = float(gaussian_profile(1.0 / sigma, np.array([math.exp(mid)]))[0])
-            low, high = (mid, high) if d > p["delta"] else (low, mid)
-        return high
-
-    def rdp(p: P) -> float:
-        curve = full_shuffle_rdp(int(p["n"]), p["noise"], 1000, sensitivity=1.0)
-        return curve.times(p["rounds"]).epsilon(p["delta"]).epsilon
+    def unshuffled(p: Parameters) -> float:
+        # rounds add up to less noise; two values of gaussian() are 2 apart, here they are 1
+        return gaussian(2.0 * p["noise"] / math.sqrt(p["rounds"])).epsilon_within(p["delta"])
 
     return Panel(
         "p4-figure1a",
         "P4 Figure 1a: composition of shuffled Gaussian reports, n = 60,000, σ = 9.48",
-        rows,
+        rows_over("rounds", (1, 3, 10, 30, 100, 300, 1000, 3000), "{}", **_RUN),
         (
             Column("no shuffling", _G, unshuffled),
-            Column("P4 Theorem 1, orders up to 1000", _C, rdp),
-            Column("empty-seat guarantee", _G, ours.gaussian_nearly_full),
-            Column("homogeneous pair, lower", _L, ours.gaussian_lower),
+            _theorem_1("P4 Theorem 1, orders up to 1000", 1000),
+            *ours.GAUSSIAN_SHUFFLE,
         ),
         "rounds",
         "Sensitivity 1; δ = 1/n.",
