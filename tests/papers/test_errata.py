@@ -18,7 +18,7 @@ from dpcheckin.papers.entry import PublishedBound, Setting
 from dpcheckin.papers.others import clones
 from dpcheckin.papers.p0 import removal
 from dpcheckin.papers.p2 import bounds as p2
-from dpcheckin.papers.p2 import risk
+from dpcheckin.papers.p2 import utility
 from dpcheckin.papers.p4 import bounds as p4
 
 
@@ -103,8 +103,8 @@ def test_lemma_a_3_rounds_its_rejections_up() -> None:
 
 def test_inverse_loads_exceed_what_theorem_4_2_puts() -> None:
     """n/m E[1/S; S > 0] is above 1 (n = 4, m = 2: 1.073) and never above 1.3."""
-    assert risk.inverse_load(4, 2) * 2 == pytest.approx(1.073, abs=1e-3)
-    ratios = [risk.inverse_load(n, 500) * n / 500 for n in range(1500, 3000, 100)]
+    assert utility.inverse_load(4, 2) * 2 == pytest.approx(1.073, abs=1e-3)
+    ratios = [utility.inverse_load(n, 500) * n / 500 for n in range(1500, 3000, 100)]
     assert 1.28 < max(ratios) < 1.296
 
 

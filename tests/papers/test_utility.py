@@ -10,14 +10,11 @@ import pytest
 
 from dpcheckin.cli import main
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.papers.p2 import risk as p2_utility
-from dpcheckin.papers.p3 import risk as p3_utility
-from dpcheckin.papers.utility import (
-    ConvexTask,
-    averaged_window,
-    fixed_window,
-    subsampled_shuffle,
-)
+from dpcheckin.papers.convex_task import ConvexTask
+from dpcheckin.papers.p2 import utility as p2_utility
+from dpcheckin.papers.p2.utility import averaged_window, fixed_window
+from dpcheckin.papers.p3 import utility as p3_utility
+from dpcheckin.papers.p3.utility import subsampled_shuffle
 
 TASK = ConvexTask(dimension=4)
 

@@ -1,16 +1,24 @@
 """The papers' tables and numerical figures as panels, ours beside them.
 
-Parameters the papers leave out are named in ``about``.  Training figures are in `papers.training`.
+Parameters the papers leave out are named in ``about``. Nothing here needs torch.
 """
 
 from __future__ import annotations
 
 from dpcheckin.papers.p0 import figures as p0
+from dpcheckin.papers.p0.training import FIGURES as P0
 from dpcheckin.papers.p1 import figures as p1
+from dpcheckin.papers.p1.training import FIGURES as P1
 from dpcheckin.papers.p2 import figures as p2
 from dpcheckin.papers.p3 import figures as p3
+from dpcheckin.papers.p3.training import FIGURES as P3
 from dpcheckin.papers.p4 import figures as p4
+from dpcheckin.papers.p4.training import FIGURES as P4
 from dpcheckin.papers.panel import Panel
+from dpcheckin.papers.training_figure import TrainingFigure
+
+TRAINING: dict[str, TrainingFigure] = {**P0, **P1, **P3, **P4}
+"""Training figures by name; `papers.training` plays them."""
 
 
 def panels() -> dict[str, Panel]:

@@ -1,6 +1,6 @@
 """Playing and drawing the papers' training figures: accuracy against certified and printed epsilon.
 
-The runs are described in `papers.training_runs`. `run_figure` plays those that are not finished
+The runs are described in `papers.pN.training`. `run_figure` plays those that are not finished
 yet, each in a folder of its own that resumes after an interruption, and draws the mean over seeds
 against the certified epsilon and, dashed, against the epsilon of the paper's own accountants.
 Everything that differs from what is printed stands under the picture. `quick` plays the same
@@ -28,10 +28,9 @@ from dpcheckin.learning.report import write_report
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
-from dpcheckin.papers.training_runs import FIGURES, QUICK, PaperRun, TrainingFigure
+from dpcheckin.papers.figures import TRAINING
+from dpcheckin.papers.training_figure import QUICK, PaperRun, TrainingFigure
 from dpcheckin.protocols.names import protocol_name
-
-__all__ = ["FIGURES", "Machine", "TrainingFigure", "accounted_by_papers", "run_figure"]
 
 Watch = Callable[[PaperRun, dict[str, Any]], None]
 Log = list[dict[str, Any]]
@@ -89,15 +88,15 @@ def run_figure(
     the summary says so in its place.
 
     Args:
-        name: one of `FIGURES`.
+        name: one of `TRAINING`.
         folder: where runs and picture go.
         quick: play 20 rounds on the embedded digits instead, with one seed.
         watch: called with a run and the figures of its latest round.
         machine: where and by whom runs are played.
     """
-    if name not in FIGURES:
-        raise InvalidParameter("figure", name, ", ".join(FIGURES))
-    figure = FIGURES[name]
+    if name not in TRAINING:
+        raise InvalidParameter("figure", name, ", ".join(TRAINING))
+    figure = TRAINING[name]
     results: dict[str, Any] = {}
     curves: dict[str, list[Log]] = {}
     place = folder / (f"{name}-quick" if quick else name)

@@ -5,7 +5,7 @@ of a window at random and reports there.  Three protocols: fixed window (one acc
 slot), averaged updates, sliding window; and plain shuffling, which the same proof improves.
 Adjacency is replacing one client's data.  The posteriors of the same proofs stand at the end;
 `accounting.windows.PosteriorRound` composes them numerically instead of by P2's Lemma A.2.  Dummy
-updates and utility are in `papers.p2.risk`.
+updates and utility are in `papers.p2.utility`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The papers' utility theorems beside an experiment: the bound, and what a convex task loses.
+"""The experiment beside the papers' utility theorems: a convex task that meets their conditions.
 
-P2 Theorem 3.5 (fixed window), both parts of Theorem 4.2 (averaged window, with the exact E[1/|S|])
-and P3 Theorem 3 (subsampled shuffle with R_p), each with the constants of its proof. The experiment
-plays the same plan's cohorts and randomizers, with the theorem's step sizes and the projection onto
-a ball, on a loss that meets the theorem's conditions. Nothing here is a privacy statement.
+A plan's cohorts and randomizers are played with a theorem's step sizes and the projection onto a
+ball. The theorems are in `papers.p2.utility` and `papers.p3.utility`. Nothing here is a privacy
+statement.
 """
 
 from __future__ import annotations
@@ -17,13 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.papers.p2 import risk as p2_utility
-from dpcheckin.papers.p3 import risk as p3_utility
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan, generator_for
-from dpcheckin.protocols.random_check_ins import RandomCheckIns, Window
 from dpcheckin.protocols.shuffled import SubsampledShuffle
-from dpcheckin.randomizers import Gaussian, SeededSource, VectorRandomizer, lp_randomizer
+from dpcheckin.randomizers import SeededSource, VectorRandomizer
 
 Vector = NDArray[np.float64]
 _DATA, _REPORTS = 51, 52
@@ -154,161 +150,19 @@ class UtilityCheck:
 Step = Callable[[int], float]
 
 
-def fixed_window(
-    task: ConvexTask,
-    population: int,
-    slots: int,
-    noise: float,
-    check_in_probability: float = 1.0,
-    repeats: int = 10,
-    seed: int = 0,
-) -> UtilityCheck:
-    """P2 Theorem 3.5: last model, steps R (1 - p')/√((p σ² + L²) i).
-
-    Args:
-        task: the loss.
-        population: clients, one record each.
-        slots: of the window.
-        noise: deviation of the noise in each coordinate.
-        check_in_probability: of every client.
-        repeats: runs.
-        seed: of all chance.
-    """
-    bound = p2_utility.fixed_window_risk(
-        population=population,
-        slots=slots,
-        check_in_probability=check_in_probability,
-        **_of(task, noise),
-    )
-    plan = RandomCheckIns(population, slots, _gaussian(task, noise), Window.FIXED,
-                          check_in_probability)  # fmt: skip
-    dummies = p2_utility.fixed_window_dummies(population, slots, check_in_probability)
-    filled = 1 - dummies / slots
-    crowded = 1 - 2 * math.exp(-population * check_in_probability / slots)
-    scale = math.sqrt(task.dimension * noise**2 + task.lipschitz**2)
-
-    def step(i: int) -> float:
-        return task.diameter * crowded / (scale * math.sqrt(i))
-
-    excess = [_play(task, plan, step, (seed, run), weight=1 / filled)[0] for run in range(repeats)]
-    return _check("P2 Theorem 3.5", bound, excess, plan, {"expected_dummies": dummies})
-
-
-def averaged_window(
-    task: ConvexTask,
-    population: int,
-    slots: int,
-    noise: float,
-    smooth: bool = False,
-    repeats: int = 10,
-    seed: int = 0,
-) -> UtilityCheck:
-    """P2 Theorem 4.2: last model with steps R/√((E[1/|S|] p σ² + L²) i); `smooth`: mean model.
-
-    Args:
-        task: the loss.
-        population: clients, one record each.
-        slots: of the window.
-        noise: deviation of the noise in each coordinate.
-        smooth: the second part, for smooth losses.
-        repeats: runs.
-        seed: of all chance.
-    """
-    if slots > population:
-        raise OutsideTheorem(
-            f"P2 Thm 4.2 needs no more slots than clients, got {slots:,} for {population:,}: the "
-            "steps that are skipped are not counted in its proof"
-        )
-    inverse = p2_utility.inverse_load(population, slots)
-    known = {"population": population, "slots": slots, **_of(task, noise)}
-    plan = RandomCheckIns(population, slots, _gaussian(task, noise), Window.AVERAGED)
-    square = task.dimension * noise**2
-    if smooth:
-        bound = p2_utility.averaged_smooth_risk(**known, smoothness=task.smoothness)
-        spread = math.sqrt(inverse * (task.lipschitz**2 + square))
-        constant = 1 / (task.smoothness + spread * math.sqrt(slots / 2) / task.diameter)
-    else:
-        bound = p2_utility.averaged_risk(**known)
-        constant = task.diameter / math.sqrt(inverse * square + task.lipschitz**2)
-
-    def step(i: int) -> float:
-        return constant if smooth else constant / math.sqrt(i)
-
-    runs = [_play(task, plan, step, (seed, run)) for run in range(repeats)]
-    excess = [mean if smooth else last for last, mean in runs]
-    details = {"inverse_load": inverse, "slots_over_clients": slots / population}
-    name = "P2 Theorem 4.2, smooth losses" if smooth else "P2 Theorem 4.2"
-    return _check(name, bound, excess, plan, details)
-
-
-def subsampled_shuffle(
-    task: ConvexTask,
-    population: int,
-    cohort: int,
-    rounds: int,
-    local_epsilon: float,
-    repeats: int = 10,
-    seed: int = 0,
-) -> UtilityCheck:
-    """P3 Theorem 3: last model, steps D/(G √t), risk over the clients' own records.
-
-    G has the randomizer's exact variance; with the printed one the bound is in the details.
-
-    Args:
-        task: the loss, with the norm of the randomizer.
-        population: clients, one record each.
-        cohort: clients of a round.
-        rounds: of the run.
-        local_epsilon: of one report.
-        repeats: runs.
-        seed: of all chance.
-    """
-    randomizer = lp_randomizer(task.norm, local_epsilon, task.dimension, task.lipschitz)
-    longest = np.zeros((2, task.dimension))
-    longest[1, 0] = task.lipschitz
-    variance = float(max(randomizer.total_variance(longest)))
-    printed = p3_utility.printed_variance(task.dimension, task.norm, task.lipschitz, local_epsilon)
-
-    def bound_with(one: float) -> tuple[float, float]:
-        square = p3_utility.second_moment(
-            cohort=cohort, dimension=task.dimension, norm=task.norm, lipschitz=task.lipschitz,
-            variance=one,
-        )  # fmt: skip
-        risk = p3_utility.risk(rounds=rounds, diameter=task.diameter, second_moment=square)
-        return risk, math.sqrt(square)
-
-    bound, root = bound_with(variance)
-    plan = SubsampledShuffle(population, cohort, rounds, randomizer)
-
-    def step(i: int) -> float:
-        return task.diameter / (root * math.sqrt(i))
-
-    excess = [_play(task, plan, step, (seed, run))[0] for run in range(repeats)]
-    details = {"bound_with_printed_variance": bound_with(printed)[0]}
-    return _check("P3 Theorem 3", bound, excess, plan, details)
-
-
-def _of(task: ConvexTask, noise: float) -> dict[str, Any]:
-    if not 0 < noise < math.inf:
-        raise InvalidParameter("noise", noise, "a finite number above 0")
-    return {
-        "diameter": task.diameter,
-        "lipschitz": task.lipschitz,
-        "dimension": task.dimension,
-        "noise": noise,
-    }
-
-
-def _gaussian(task: ConvexTask, noise: float) -> Gaussian:
-    return Gaussian(noise / task.lipschitz, task.lipschitz)
-
-
-def _play(
+def play(
     task: ConvexTask, plan: Plan, step: Step, seed: tuple[int, int], weight: float = 1.0
 ) -> tuple[float, float]:
     """Excess risk of the last model and of the mean model of one run.
 
     The clients' records come in mirrored pairs, so their risk, too, is least at the centre.
+
+    Args:
+        task: the loss.
+        plan: who reports when.
+        step: the size of each, counted from 1.
+        seed: of all runs, and the number of this one.
+        weight: that mends empty slots.
     """
     randomizer = plan.randomizer
     assert isinstance(randomizer, VectorRandomizer)
@@ -341,9 +195,18 @@ def _reported(
     return np.asarray(weight * np.asarray(estimates).mean(axis=0), dtype=np.float64)
 
 
-def _check(
+def checked(
     theorem: str, bound: float, excess: list[float], plan: Plan, details: dict[str, float]
 ) -> UtilityCheck:
+    """The bound beside the excess risks of all runs.
+
+    Args:
+        theorem: its name.
+        bound: on the expected excess risk.
+        excess: what each run was measured at.
+        plan: that was played.
+        details: further figures.
+    """
     if len(excess) < 2:
         raise InvalidParameter("repeats", len(excess), "at least 2")
     deviation = statistics.stdev(excess) / math.sqrt(len(excess))

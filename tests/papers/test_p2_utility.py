@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpcheckin.errors import OutsideTheorem
-from dpcheckin.papers.p2 import risk as utility
+from dpcheckin.papers.p2 import utility
 
 
 def test_dummy_updates() -> None:

@@ -1,66 +1,38 @@
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from math import log
 
 import pytest
-import torch
-from torch import nn
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.cli.training_figures import NAMES
 from dpcheckin.errors import DatasetMissing, InvalidParameter
-from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters, load_dataset
-from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.models import FrozenFeatures, build_model
-from dpcheckin.learning.report import write_report
-from dpcheckin.learning.simulation.runs import build
+from dpcheckin.learning import load_dataset
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
+from dpcheckin.papers.figures import TRAINING
 from dpcheckin.papers.training import (
-    FIGURES,
     Machine,
-    TrainingFigure,
     accounted_by_papers,
     is_finished,
     run_figure,
     run_folder,
 )
-from dpcheckin.randomizers import PrivUnit
+from dpcheckin.papers.training_figure import TrainingFigure
 
 
-def test_report_has_picture_page_and_figures(tiny, tmp_path):
-    trainer = build(tiny(), tmp_path)
-    outcome = trainer.run()
-    facts = write_report(tmp_path, trainer, outcome)
-    assert json.loads((tmp_path / "report.json").read_text()) == facts
-    assert facts["epsilon"] == outcome.guarantee.epsilon.upper
-    assert (tmp_path / "accuracy.png").read_bytes()[:4] == b"\x89PNG"
-    page = (tmp_path / "report.html").read_text()
-    assert "data:image/png;base64," in page and facts["randomizer"] in page
-    assert page.count(facts["statement"]) == 1
-    assert f"≤ {rounded_up(facts['epsilon'])}" in page  # not a digit more, and none below
-    assert str(facts["epsilon"]) not in page
-    assert facts["data"] in page and facts["model"] in page and f"<td>{torch.__version__}" in page
-
-
-def test_records_that_several_clients_hold_are_said_to_be_shared(tiny, tmp_path):
-    trainer = build(tiny(population=5_000), tmp_path)
-    facts = write_report(tmp_path, trainer, trainer.run())
-    assert facts["records"] < facts["population"] == 5_000
-    said = (
-        "1,437 records, dealt to 5,000 clients with replacement: about 3 of them hold the same one"
-    )
-    assert said in facts["data"] and said in (tmp_path / "report.html").read_text()
-
-
-def test_the_command_knows_every_figure():
-    """Names listed without torch are the runs' names."""
-    assert tuple(FIGURES) == NAMES
+def test_figures_are_listed_without_torch():
+    """`reproduce --list` names the training figures where torch is not installed."""
+    code = "import sys; sys.modules['torch'] = None\n"
+    code += "from dpcheckin.papers.figures import TRAINING; print(*TRAINING)"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert names.stdout.split() == list(TRAINING)
 
 
 def test_what_is_left_to_play_is_told(tmp_path):
     """P3 Fig. 6 has four runs of 6,000 rounds with 2,000 clients, and a kept one is not counted."""
-    runs = FIGURES["p3-figure6"].all_runs()
+    runs = TRAINING["p3-figure6"].all_runs()
     assert [run.seed for run in runs] == [0, 1, 2, 3]
     assert [run.gradients for run in runs] == [pytest.approx(12e6)] * 4
     kept = run_folder(runs[2].options, 2, tmp_path)
@@ -98,7 +70,7 @@ def test_a_figure_is_played_and_drawn(tmp_path):
     assert (place / "p3-figure6.png").exists()
     kept = json.loads((place / "summary.json").read_text())
     assert kept["caption"][0].startswith("A quick look, not the figure itself")
-    assert kept["caption"][1:] == list(FIGURES["p3-figure6"].departures)
+    assert kept["caption"][1:] == list(TRAINING["p3-figure6"].departures)
     theirs = run["papers_epsilon"]
     assert run["epsilon"] < theirs["P3 upper bound (guarantee)"]
     cohort = Setting("subsampled-shuffle", 1437, 20, 1e-5, cohort=72, local_epsilon=2.0)
@@ -127,7 +99,7 @@ PRINTED = {  # figure: seeds, then for every run rounds, rate, clip, delta, lear
 @pytest.mark.parametrize("name", PRINTED)
 def test_runs_have_the_printed_settings(name):
     """Numbers from the papers' text; None where it says nothing."""
-    figure, (seeds, printed) = FIGURES[name], PRINTED[name]
+    figure, (seeds, printed) = TRAINING[name], PRINTED[name]
     assert figure.seeds == seeds
     for run in figure.runs.values():
         found = (run.rounds, run.rate, run.clip, run.delta, run.settings.learning_rate)
@@ -139,23 +111,23 @@ def test_runs_have_the_printed_settings(name):
 def test_what_is_not_printed_is_said_under_the_picture():
     """Where a paper prints neither delta nor learning rate, the caption says which are used."""
     for name, (_, (rounds, *_rest, delta, rate)) in PRINTED.items():
-        said = " ".join(FIGURES[name].departures)
+        said = " ".join(TRAINING[name].departures)
         assert ("δ is not printed" in said) == (delta is None)
         assert ("earning rate" in said) == (rate is None)
         assert rounds is not None or any(word in said for word in ("rounds", "epochs"))
     for name in ("p0-figure6", "p1-figure6"):
-        assert "CIFAR-100, which is not to be had" in " ".join(FIGURES[name].departures)
-        assert {run.data for run in FIGURES[name].runs.values()} <= {"mnist", "cifar10"}
+        assert "CIFAR-100, which is not to be had" in " ".join(TRAINING[name].departures)
+        assert {run.data for run in TRAINING[name].runs.values()} <= {"mnist", "cifar10"}
 
 
 def test_the_papers_accountants_say_what_the_papers_print():
     """P3's text: 5.8 after 200 epochs; ours of the same run is a tenth of it."""
-    figure = FIGURES["p3-figure6"]
+    figure = TRAINING["p3-figure6"]
     run = figure.runs["subsampled shuffle"]
     theirs = accounted_by_papers(figure.accountants, run, [{"round": 6000}], 60_000)
     ((epsilon, row),) = theirs["P3 upper bound (guarantee)"]
     assert row == 0 and epsilon == pytest.approx(5.8, abs=0.05)
-    gaussian = FIGURES["p4-figure1b"].runs["shuffled check-in"]
+    gaussian = TRAINING["p4-figure1b"].runs["shuffled check-in"]
     named = accounted_by_papers(("P1 baseline",), gaussian, [{"round": 5540}], 60_000)
     assert list(named) == ["P1 baseline (refuted claim)"]
     assert accounted_by_papers(("P3 upper bound",), gaussian, [{"round": 1}], 60_000) == {}
@@ -168,14 +140,14 @@ def test_what_p1s_accountants_say_at_one_clip_is_in_the_caption():
     run = Setting("shuffled-check-in", 60_000, 100_000, delta, rate=1e-3, **local)
     found = [b.evaluate(run).epsilon for b in catalogue() if b.name in P1_ACCOUNTANTS]
     for name in ("p1-figure2", "p1-figure6"):
-        (said,) = (text for text in FIGURES[name].departures if "one clip P1" in text)
+        (said,) = (text for text in TRAINING[name].departures if "one clip P1" in text)
         assert f"{rounded_up(found[0])}, {rounded_up(found[1])} and {rounded_up(found[2])}" in said
 
 
 def test_figures_that_show_the_same_run_play_it_once(tmp_path):
     """P0's Fig. 5a at rate 0.1 is a curve of its Fig. 5b; P1's Fig. 2 one of its Fig. 6."""
-    assert FIGURES["p0-figure5a"].runs["rate 0.1"] == FIGURES["p0-figure5b"].runs["constant"]
-    both = [FIGURES[name].runs for name in ("p1-figure2", "p1-figure6")]
+    assert TRAINING["p0-figure5a"].runs["rate 0.1"] == TRAINING["p0-figure5b"].runs["constant"]
+    both = [TRAINING[name].runs for name in ("p1-figure2", "p1-figure6")]
     assert both[0]["shuffled check-in"] == both[1]["MNIST"]
     run_figure("p0-figure5b", tmp_path, quick=True)
     played = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*/*/checkpoint.pt")}
@@ -193,10 +165,10 @@ def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
             raise DatasetMissing(f"{name} is nowhere")
         return load_dataset("digits")
 
-    short = replace(FIGURES["p3-figure6"].runs["subsampled shuffle"], data="mnist", model="small")
+    short = replace(TRAINING["p3-figure6"].runs["subsampled shuffle"], data="mnist", model="small")
     short = replace(short, rounds=2, rate=0.1)
     both = {"here": short, "not here": replace(short, data="cifar10")}
-    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("two runs", both, seeds=2))
+    monkeypatch.setitem(TRAINING, "p1-figure6", TrainingFigure("two runs", both, seeds=2))
     monkeypatch.setattr("dpcheckin.learning.simulation.runs.load_dataset", missing)
     results = run_figure("p1-figure6", tmp_path)
     assert results["here"]["rounds"] == 2
@@ -205,34 +177,6 @@ def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
     assert results["here"]["accuracies"] == accuracies
     assert results["here"]["accuracy"] == pytest.approx(sum(accuracies) / 2)
     assert results["not here"] == {"left_out": "cifar10 is nowhere"}
-    monkeypatch.setitem(FIGURES, "p1-figure6", TrainingFigure("one", {"x": both["not here"]}))
+    monkeypatch.setitem(TRAINING, "p1-figure6", TrainingFigure("one", {"x": both["not here"]}))
     with pytest.raises(DatasetMissing, match="cifar10"):
         run_figure("p1-figure6", tmp_path / "other")
-
-
-def test_a_private_head_on_public_features():
-    """CIFAR-10's shape: the body is frozen, only the last layer has gradients and noise."""
-    torch.manual_seed(0)
-    body = nn.Sequential(nn.Conv2d(3, 4, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(2))
-    module = FrozenFeatures(body, features=16, classes=10)
-    assert count_parameters(module) == 170
-    fleet = OneRecordEach(torch.randn(20, 3, 32, 32), torch.randint(0, 10, (20,)))
-    work = ClientWork(module, cross_entropy, fleet, PrivUnit(4.0, 170))
-    chunk = work.chunks(torch.arange(20).numpy(), (0,))[0]
-    assert work.chunk(chunk).estimate_sum.shape == (170,)
-
-
-@pytest.mark.parametrize(
-    "shape,parameters", [((1, 28, 28), 26_010), ((3, 32, 32), None), ((1, 8, 8), None)]
-)
-def test_built_in_models_take_their_shapes(shape, parameters):
-    module = build_model("auto", shape, 10)
-    assert module(torch.zeros(2, *shape)).shape == (2, 10)
-    assert parameters is None or count_parameters(module) == parameters
-
-
-def test_a_model_that_cannot_take_the_images_is_refused():
-    with pytest.raises(InvalidParameter, match="model"):
-        build_model("papers-cnn", (1, 8, 8), 10)
-    with pytest.raises(InvalidParameter, match="model"):
-        build_model("resnet", (1, 28, 28), 10)
