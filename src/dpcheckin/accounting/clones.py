@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.parameters import count, open_probability, positive
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial
 from dpcheckin.special.roots import root
@@ -27,10 +28,8 @@ def numerical_delta(local_epsilon: float, reports: int, epsilon: float) -> float
     Others are clones of either input with probability exp(-eps0); given c clones the two counts
     are binomial, and the likelihood ratio is monotone in the first of them.
     """
-    if reports < 1:
-        raise InvalidParameter("reports", reports, "at least 1")
-    if not (local_epsilon > 0.0 and math.isfinite(local_epsilon)):
-        raise InvalidParameter("local_epsilon", local_epsilon, "positive and finite")
+    count("reports", reports)
+    positive("local_epsilon", local_epsilon)
     if not epsilon >= 0.0:
         raise InvalidParameter("epsilon", epsilon, "at least 0")
     e0, alpha = math.exp(local_epsilon), math.exp(epsilon)
@@ -122,7 +121,5 @@ def numerical_with_delta(pair: LocalPair, reports: int, delta: float) -> float:
 
 def check_local(local_epsilon: float, delta: float) -> None:
     """Refuse what no theorem about clones is about."""
-    if not (local_epsilon > 0.0 and math.isfinite(local_epsilon)):
-        raise InvalidParameter("local_epsilon", local_epsilon, "positive and finite")
-    if not 0.0 < delta < 1.0:
-        raise InvalidParameter("delta", delta, "strictly between 0 and 1")
+    positive("local_epsilon", local_epsilon)
+    open_probability("delta", delta)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.sampling import refined, visible_counts
+from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -123,8 +124,8 @@ def epsilon(
     distance: float = 1.0,
 ) -> Bracket:
     """Epsilon of the pair over ``rounds`` rounds, larger of the two directions."""
-    if not (noise > 0.0 and distance > 0.0):
-        raise InvalidParameter("noise, distance", (noise, distance), "positive numbers")
+    positive("noise", noise)
+    positive("distance", distance)
     if not 0.0 < rate < 1.0:
         raise InvalidParameter("rate", rate, "strictly between 0 and 1")
     if population < 2:
@@ -138,23 +139,19 @@ def epsilon(
     # Alone, the target's presence is visible: the whole rate is lost.
     alone = rate * (1.0 - rate) ** (population - 1)
 
-    def removed(alpha: FloatArray) -> FloatArray:  # H_alpha(without || with)
-        total = np.full_like(alpha, counts.tail + alone)
-        for w, p, q in parts:
-            total += w * _hockey(p, q, alpha)
-        return total
+    def curves(with_target: bool) -> tuple[CurveFunction, CurveFunction]:
+        """H_alpha(with || without) or the other way round, from above and from below."""
 
-    def added(alpha: FloatArray) -> FloatArray:  # H_alpha(with || without)
-        total = np.full_like(alpha, counts.tail + alone)
-        for w, p, q in parts:
-            total += w * _hockey(q, p, alpha)
-        return total
+        def upper(alpha: FloatArray) -> FloatArray:
+            total = np.full_like(alpha, counts.tail + alone)
+            for w, p, q in parts:
+                total += w * (_hockey(q, p, alpha) if with_target else _hockey(p, q, alpha))
+            return total
 
-    def lower(curve: CurveFunction) -> CurveFunction:
-        return lambda alpha: np.maximum(curve(alpha) - counts.tail - alone, 0.0)
+        return upper, lambda alpha: np.maximum(upper(alpha) - counts.tail - alone, 0.0)
 
     reach = max(float(np.max(np.abs(np.log(q) - np.log(p)))) for _, p, q in parts) + 1e-9
-    one = FunctionCurve(added, lower(added), reach, (removed, lower(removed)))
+    one = FunctionCurve(*curves(True), reach, curves(False))
     return Bracket(*refined([(one, rounds)], delta))
 
 

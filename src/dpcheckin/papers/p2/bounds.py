@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.accounting.account import compose
 from dpcheckin.accounting.pairs import any_pure
-from dpcheckin.accounting.parameters import positive
+from dpcheckin.accounting.parameters import count, positive, probability
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.accounting.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -41,8 +41,8 @@ def fixed_window(
     >>> round(fixed_window(1000, 1.0, 1.0, 1e-6).epsilon, 3)
     0.475
     """
-    _positive("slots", slots)
-    _probability("check_in_probability", check_in_probability)
+    count("slots", slots)
+    probability("check_in_probability", check_in_probability)
     _local(local_epsilon, delta)
     e0, p = math.exp(local_epsilon), check_in_probability
     a = p * math.expm1(local_epsilon) * math.sqrt(e0 / slots)
@@ -61,8 +61,8 @@ def averaged(
 
     ``load_delta`` pays for unlucky loads and is part of the returned delta.
     """
-    _positive("population", population)
-    _positive("slots", slots)
+    count("population", population)
+    count("slots", slots)
     _local(local_epsilon, delta)
     _local(local_epsilon, load_delta)
     e0 = math.exp(local_epsilon)
@@ -75,7 +75,7 @@ def averaged(
 
 def shuffling(reports: int, local_epsilon: float, delta: float) -> Statement:
     """Theorem 5.1: amplification by shuffling (solid lines of P2 Figure 2)."""
-    _positive("reports", reports)
+    count("reports", reports)
     _local(local_epsilon, delta)
     a = math.exp(1.5 * local_epsilon) * math.expm1(local_epsilon) / math.sqrt(reports)
     return Statement(a * a / 2.0 + a * math.sqrt(2.0 * math.log(1.0 / delta)), delta)
@@ -83,7 +83,7 @@ def shuffling(reports: int, local_epsilon: float, delta: float) -> Statement:
 
 def shuffling_before(reports: int, local_epsilon: float, delta: float) -> Statement:
     """Erlingsson et al. 2019, Theorem 7: what Theorem 5.1 improves (dotted lines of Figure 2)."""
-    _positive("reports", reports)
+    count("reports", reports)
     _local(local_epsilon, delta)
     a = 2.0 * math.exp(2.0 * local_epsilon) * math.expm1(local_epsilon)
     exponent = a / reports
@@ -112,7 +112,7 @@ def repeated_fixed_window(
     >>> round(repeated_fixed_window(147, 100, 0.405, math.exp(-30), 1e-6).epsilon, 4)
     5.0217
     """
-    _positive("slots", slots)
+    count("slots", slots)
     _local(local_epsilon, delta)
     _local(local_epsilon, window_delta)
     if not slots <= population:
@@ -201,30 +201,16 @@ def with_local_delta(pure: Statement, steps: int, pure_delta: float) -> Statemen
 
 
 def _local(local_epsilon: float, delta: float) -> None:
-    if not (local_epsilon > 0.0 and math.isfinite(local_epsilon)):
-        raise InvalidParameter("local_epsilon", local_epsilon, "a positive, finite number")
-    if not 0.0 < delta < 1.0:
-        raise InvalidParameter("delta", delta, "a number strictly between 0 and 1")
-
-
-def _positive(name: str, value: int) -> None:
-    if not value >= 1:
-        raise InvalidParameter(name, value, "at least 1")
-
-
-def _probability(name: str, value: float) -> None:
-    if not 0.0 <= value <= 1.0:
-        raise InvalidParameter(name, value, "between 0 and 1")
+    positive("local_epsilon", local_epsilon)
+    open_probability("delta", delta)
 
 
 def fixed_window_posteriors(
     slots: int, check_in_probability: float, local_epsilon: float
 ) -> tuple[float, ...]:
     """q_i = p / (m - (i-1)(1 - e^-eps0)): P2, Theorem A.4; also the sliding window with p = 1."""
-    if not slots >= 1:
-        raise InvalidParameter("slots", slots, "at least 1")
-    if not 0.0 <= check_in_probability <= 1.0:
-        raise InvalidParameter("check_in_probability", check_in_probability, "between 0 and 1")
+    count("slots", slots)
+    probability("check_in_probability", check_in_probability)
     positive("local_epsilon", local_epsilon)
     i = np.arange(slots, dtype=np.float64)
     return tuple((check_in_probability / (slots + i * math.expm1(-local_epsilon))).tolist())
@@ -244,8 +230,7 @@ def averaged_posteriors(loads: NDArray[np.int64], local_epsilon: float) -> tuple
 
 def shuffling_posteriors(reports: int, local_epsilon: float) -> tuple[float, ...]:
     """P2, Theorem A.7: q_i = 1 / (1 + (i-1) e^-2eps0 + (n-i) e^-eps0)."""
-    if not reports >= 1:
-        raise InvalidParameter("reports", reports, "at least 1")
+    count("reports", reports)
     positive("local_epsilon", local_epsilon)
     i = np.arange(1, reports + 1, dtype=np.float64)
     e = math.exp(-local_epsilon)

@@ -3,8 +3,8 @@
 P3 is Girgis, Data and Diggavi, arXiv 2107.08763v1: Theorem 1 (upper), Theorem 2 (lower: binary
 response, every moment exact), Lemma 2 with Wang, Balle and Kasiviswanathan's subsampling bound
 (arXiv 1808.00087v2, Theorem 9) on top of the same authors' shuffle bound (arXiv 2105.05180v2,
-Theorem 1), Theorem 3 (convergence).  All upper bounds here are sound; the empty-seat theorem with
-a fixed cohort is tighter in every case computed.
+Theorem 1).  All upper bounds here are sound; the empty-seat theorem with a fixed cohort is tighter
+in every case computed.  Theorem 3 (convergence) is in `papers.p3.utility`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sampling import wang_subsampled
 from dpcheckin.errors import InvalidParameter
@@ -139,33 +140,6 @@ def lemma_2_rdp(population: int, cohort: int, local_epsilon: float, max_order: i
     return wang_subsampled(base, cohort / population, local_epsilon)
 
 
-def convergence_bound(
-    *,
-    diameter: float,
-    lipschitz: float,
-    dimension: int,
-    norm: float,
-    cohort: int,
-    local_epsilon: float,
-    rounds: int,
-) -> float:
-    """Theorem 3, third part: excess risk of the last iterate (Lemmas 9 and 10 combined).
-
-    ``norm`` is the p of the l_p ball the gradients live in; constants as printed (c = 4 for p = 1
-    and infinity, 14 otherwise).
-    """
-    if rounds < 1 or dimension < 1 or cohort < 1:
-        raise InvalidParameter("rounds, dimension, cohort", (rounds, dimension, cohort), "positive")
-    if not norm >= 1.0:
-        raise InvalidParameter("norm", norm, "at least 1 (math.inf allowed)")
-    constant = 4.0 if norm in (1.0, math.inf) else 14.0
-    inverse = 0.0 if norm == math.inf else 1.0 / norm
-    widen = max(dimension ** (1.0 - 2.0 * inverse), 1.0)
-    noise = constant * dimension / cohort / math.tanh(local_epsilon / 2.0) ** 2
-    second_moment = lipschitz**2 * widen * (1.0 + noise)
-    return 2.0 * diameter * math.sqrt(second_moment) * (2.0 + math.log(rounds)) / math.sqrt(rounds)
-
-
 def _curve(log_moment: FloatArray) -> RenyiCurve:
     orders = np.arange(2, log_moment.size + 2, dtype=np.float64)
     return RenyiCurve(orders, log_moment / (orders - 1.0))
@@ -174,7 +148,6 @@ def _curve(log_moment: FloatArray) -> RenyiCurve:
 def _check(population: int, cohort: int, local_epsilon: float, max_order: int) -> None:
     if not 1 <= cohort <= population:
         raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
-    if not (local_epsilon > 0.0 and math.isfinite(local_epsilon)):
-        raise InvalidParameter("local_epsilon", local_epsilon, "positive and finite")
+    positive("local_epsilon", local_epsilon)
     if max_order < 2:
         raise InvalidParameter("max_order", max_order, "at least 2")

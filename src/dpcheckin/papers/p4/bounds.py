@@ -26,6 +26,7 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.parameters import count, positive
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sampling import wang_subsampled
 from dpcheckin.errors import InvalidParameter
@@ -85,14 +86,11 @@ def subsample_rdp(
 
 
 def _check(population: int, noise_multiplier: float, max_order: int, sensitivity: float) -> None:
-    if population < 1:
-        raise InvalidParameter("population", population, "at least 1")
-    if not (noise_multiplier > 0.0 and math.isfinite(noise_multiplier)):
-        raise InvalidParameter("noise_multiplier", noise_multiplier, "positive and finite")
-    if max_order < 2:
+    count("population", population)
+    positive("noise_multiplier", noise_multiplier)
+    positive("sensitivity", sensitivity)
+    if not max_order >= 2:
         raise InvalidParameter("max_order", max_order, "at least 2")
-    if not (sensitivity > 0.0 and math.isfinite(sensitivity)):
-        raise InvalidParameter("sensitivity", sensitivity, "positive and finite")
 
 
 def _term_log_excess(max_order: int, shift: float, rate: float) -> FloatArray:
