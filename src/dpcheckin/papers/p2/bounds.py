@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.accounting.account import compose
 from dpcheckin.accounting.pairs import any_pure
-from dpcheckin.accounting.parameters import count, positive, probability
+from dpcheckin.accounting.parameters import count, open_probability, positive, probability
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.accounting.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
