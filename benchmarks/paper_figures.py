@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
-from dpcheckin.learning.paper_figures import LOG, REPORT, is_finished, run_folder
-from dpcheckin.learning.paper_runs import FIGURES, QUICK
+from dpcheckin.papers.figures import TRAINING
+from dpcheckin.papers.training import LOG, REPORT, is_finished, run_folder
+from dpcheckin.papers.training_figure import QUICK
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RESULTS = DOCS / "results" / "paper-figures.json"
@@ -49,7 +50,7 @@ def summary_of(name: str, folder: Path) -> dict[str, Any] | None:
         label: facts if "left_out" in facts else {key: facts[key] for key in KEPT}
         for label, facts in read["runs"].items()
     }
-    seeds = FIGURES[name].seeds
+    seeds = TRAINING[name].seeds
     if any(len(facts.get("accuracies", [None] * seeds)) != seeds for facts in runs.values()):
         raise SystemExit(f"{path} has fewer seeds than the figure")
     return {
@@ -62,7 +63,7 @@ def summary_of(name: str, folder: Path) -> dict[str, Any] | None:
 
 def copy_runs(source: Path, target: Path) -> None:
     """Copy report and log of every finished run of a figure."""
-    runs = (run for figure in FIGURES.values() for run in figure.all_runs())
+    runs = (run for figure in TRAINING.values() for run in figure.all_runs())
     for run in (run for run in runs if is_finished(run, source)):
         there, here = (run_folder(run.options, run.seed, where) for where in (source, target))
         here.mkdir(parents=True, exist_ok=True)
@@ -74,7 +75,7 @@ def played() -> str:
     """How many runs of figures that are not finished are there."""
     found = {
         name: [is_finished(run, RUNS) for run in figure.all_runs()]
-        for name, figure in FIGURES.items()
+        for name, figure in TRAINING.items()
     }
     told = [f"{name} ({sum(d)} of {len(d)} runs)" for name, d in found.items() if not all(d)]
     return ", ".join(told)
@@ -92,7 +93,7 @@ def accuracy(scores: list[float]) -> str:
 
 def lines(name: str, kept: dict[str, Any]) -> list[str]:
     """A figure's curves as lines of the table."""
-    points = FIGURES[name].published
+    points = TRAINING[name].published
     printed = "; ".join(f"{y:g}%{'' if x is None else f' at {x:g}'}, {by}" for x, y, by in points)
     found = []
     for label, facts in kept["runs"].items():
@@ -154,13 +155,13 @@ def main() -> None:
     stored = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     if asked.folder is not None:
         copy_runs(asked.folder, RUNS)
-        for name in FIGURES:
+        for name in TRAINING:
             found = summary_of(name, asked.folder)
             if found is not None:
                 stored[name] = found
                 PICTURES.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(asked.folder / name / f"{name}.png", PICTURES / f"{name}.png")
-        stored = {name: stored[name] for name in FIGURES if name in stored}
+        stored = {name: stored[name] for name in TRAINING if name in stored}
         RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
     write_page(stored)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from dpcheckin.accounting.published.p4 import full_shuffle_rdp
+from dpcheckin.papers.p4.bounds import full_shuffle_rdp
 from oracles.partitions import shuffle_gaussian_rdp
 
 POPULATION, NOISE = 60_000, 9.48

@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from dpcheckin.accounting import subset_selection as subset_selection
     from dpcheckin.accounting import tradeoff as tradeoff
     from dpcheckin.accounting import unary_encoding as unary_encoding
-    from dpcheckin.accounting.published import Setting as Setting
-    from dpcheckin.accounting.published import published_bounds as published_bounds
     from dpcheckin.errors import DpCheckinError as DpCheckinError
     from dpcheckin.notebook import Comparison as Comparison
     from dpcheckin.notebook import PlannedRun as PlannedRun
@@ -68,6 +66,8 @@ if TYPE_CHECKING:
     from dpcheckin.notebook import delta as delta
     from dpcheckin.notebook import epsilon as epsilon
     from dpcheckin.notebook import plan as plan
+    from dpcheckin.papers.catalogue import published_bounds as published_bounds
+    from dpcheckin.papers.entry import Setting as Setting
     from dpcheckin.protocols import CentralDpSgd as CentralDpSgd
     from dpcheckin.protocols import DistributedCheckIn as DistributedCheckIn
     from dpcheckin.protocols import FullShuffle as FullShuffle
@@ -98,7 +98,8 @@ _ROOMS = {
         "from_profile gaussian guarantee hadamard_response hemisphere laplace local_guarantee "
         "lower_bound privunit subset_selection tradeoff unary_encoding"
     ),
-    "accounting.published": "Setting published_bounds",
+    "papers.entry": "Setting",
+    "papers.catalogue": "published_bounds",
     "errors": "DpCheckinError",
     "notebook": "Comparison PlannedRun Sweep compare delta epsilon plan",
     "protocols": (

@@ -10,10 +10,10 @@ import pytest
 
 from dpcheckin.accounting import LocalPair, WindowRound, any_pure, compose, gaussian, lower_bound
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.published import p2
-from dpcheckin.accounting.published.homogeneous_pair import subsample_epsilon
 from dpcheckin.accounting.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.papers.p1.homogeneous_pair import subsample_epsilon
+from dpcheckin.papers.p2 import bounds as p2
 from oracles.window_runs import window_law
 
 EPSILONS = (0.0, 0.05, 0.2, 0.5, 1.0)

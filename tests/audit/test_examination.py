@@ -10,7 +10,6 @@ import pytest
 from dpcheckin.accounting import lower_bound
 from dpcheckin.audit import BlackBox, Budget, Check, Neighbours, check_plan, examine
 from dpcheckin.audit.attacks.statistics import Place, standard_statistics
-from dpcheckin.audit.checks.claims import claim_named, claim_names, forecast
 from dpcheckin.audit.checks.plans import plan_named, randomizer_named
 from dpcheckin.audit.checks.verdicts import judged, needed_pairs
 from dpcheckin.audit.finding import ENOUGH, Verdict
@@ -23,6 +22,7 @@ from dpcheckin.audit.tables.tightness import (
     one_round_cells,
 )
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.papers.claims import claim_named, claim_names, forecast
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse
 

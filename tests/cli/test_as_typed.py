@@ -23,8 +23,8 @@ from dpcheckin.accounting import Kind
 from dpcheckin.cli import COMMANDS, PANELS, application
 from dpcheckin.cli.extras import EXTRAS
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.papers.panel import Column, Panel, Row
 from dpcheckin.report.compare import Line
-from dpcheckin.report.panel import Column, Panel, Row
 from dpcheckin.report.writing import write_csv, write_png
 from dpcheckin.waiting import waiting as signs
 

@@ -20,7 +20,7 @@ from dpcheckin.display import Tabular, told
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.sweeps.report import shown
 from dpcheckin.numerals import written
-from dpcheckin.report.panel import Column, Panel, Row
+from dpcheckin.papers.panel import Column, Panel, Row
 from dpcheckin.report.writing import write_csv
 
 RUN = ("--population", "60000", "--rate", "1/30", "--local-epsilon", "2", "--rounds", "6000")

@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from dpcheckin.accounting import CheckInRound, WindowRound, any_pure, compose, gaussian, lower_bound
-from dpcheckin.accounting.published import check_in_alone, clones, p2, p4
-from dpcheckin.accounting.published.homogeneous_pair import check_in_epsilon
+from dpcheckin.papers.others import check_in_alone, clones
+from dpcheckin.papers.p1.homogeneous_pair import check_in_epsilon
+from dpcheckin.papers.p2 import bounds as p2
+from dpcheckin.papers.p4 import bounds as p4
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 RUN = (10_000, 0.05, 2.0, 200, 1e-5)

@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("torch", reason="the runs are described beside torch")
 
-from dpcheckin.learning.paper_figures import LOG, REPORT, run_folder
-from dpcheckin.learning.paper_runs import FIGURES
+from dpcheckin.papers.figures import TRAINING
+from dpcheckin.papers.training import LOG, REPORT, run_folder
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "paper-figures.md"
@@ -45,7 +45,7 @@ def test_every_stored_figure_has_all_its_runs(benchmark: ModuleType) -> None:
     """A setting or a number of seeds that is changed after its run has to be played again."""
     assert STORED
     for name, kept in STORED.items():
-        figure = FIGURES[name]
+        figure = TRAINING[name]
         assert set(kept["runs"]) == set(figure.runs)
         assert kept["caption"] == list(figure.departures)
         assert (benchmark.PICTURES / f"{name}.png").is_file()
@@ -64,7 +64,7 @@ def test_every_kept_run_belongs_to_a_figure(benchmark: ModuleType) -> None:
     """Nothing is kept that no figure shows, and every log ends with its report's accuracy."""
     wanted = {
         run_folder(run.options, run.seed, benchmark.RUNS)
-        for figure in FIGURES.values()
+        for figure in TRAINING.values()
         for run in figure.all_runs()
     }
     kept = {path.parent for path in benchmark.RUNS.rglob(REPORT)}

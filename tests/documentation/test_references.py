@@ -17,9 +17,9 @@ import typer.main
 import dpcheckin
 from documentation.blocks import PAGES, ROOT, blocks, name_of
 from documentation.session import LOOSE
-from dpcheckin.accounting.published import catalogue
 from dpcheckin.cli import application, reference
-from dpcheckin.report import catalogue_page, paper_map
+from dpcheckin.papers import bounds_page, paper_map
+from dpcheckin.papers.catalogue import catalogue
 
 SOURCE = ROOT / "src"
 API = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
@@ -32,7 +32,7 @@ API = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "a
     ("name", "made"),
     [
         ("cli.md", reference.page),
-        ("bounds.md", catalogue_page.page),
+        ("bounds.md", bounds_page.page),
         ("paper-map.md", paper_map.page),
     ],
 )

@@ -7,10 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.published import (
-    Setting,
-)
 from dpcheckin.accounting.statements import Kind
+from dpcheckin.papers.entry import Setting
 from dpcheckin.report.compare import EMPTY_SEAT, compare
 
 

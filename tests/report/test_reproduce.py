@@ -14,8 +14,8 @@ from cli_in_process import run_cli
 from dpcheckin.cli.compare import compare
 from dpcheckin.cli.reproduce import reproduce as reproduce_command
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.papers.figures import panels
 from dpcheckin.report.cache import CellCache
-from dpcheckin.report.papers import panels
 from dpcheckin.report.reproduce import names, reproduce
 
 app = typer.Typer()

@@ -164,7 +164,7 @@ def audit(
         _tightness(budget, confidence, workers, out, json)
         return
     if claim == "list":
-        from dpcheckin.audit.checks.claims import claim_names
+        from dpcheckin.papers.claims import claim_names
 
         typer.echo("\n".join(claim_names()))
         return
@@ -214,7 +214,12 @@ def _examined(
         raise InvalidParameter("resume", True, "used together with --out")
     if resume and seed is not None:
         raise InvalidParameter("seed", seed, "left out with --resume: the saved one goes on")
-    check = request.check()
+    if request.claim is None:
+        check = request.check()
+    else:
+        from dpcheckin.papers.claims import check_claim
+
+        check = check_claim(request)
     with _watched() as progress:
         finding = examine(
             check, allowed, seed=seed, workers=workers, progress=progress, resume=resume,
@@ -231,16 +236,17 @@ def _examined(
 
 def _reported(request: Request, check: Check, finding: Finding) -> tuple[dict[str, Any], str]:
     """What is written down and said of a finding, with the budget that it lacks."""
-    from dpcheckin.audit.checks.claims import forecast
     from dpcheckin.audit.checks.verdicts import advice, needed_pairs
     from dpcheckin.audit.finding import Verdict
 
     report = finding.to_json()
     words = f"{finding.name}\nplayed: {finding.played}\n{finding}"
     if request.claim is not None:
+        from dpcheckin.papers.claims import claimed, forecast
+
         report["claim"] = request.claim
         if not finding.refuted:
-            needed = forecast(request.claimed().plan, finding)
+            needed = forecast(claimed(request).plan, finding)
             report["pairs_needed"] = needed.pairs
             words += f"\n{needed}"
             if needed.pairs is not None:  # false by computation, and not yet by attack

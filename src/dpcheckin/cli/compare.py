@@ -22,9 +22,9 @@ from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
-    from dpcheckin.accounting.published import Setting
+    from dpcheckin.papers.entry import Setting
+    from dpcheckin.papers.panel import Panel
     from dpcheckin.report.compare import Line
-    from dpcheckin.report.panel import Panel
 
 _COLOURS = {
     "guarantee": "green",
@@ -85,8 +85,8 @@ def compare(
 
     Green is proved, blue is a lower bound, red is refuted.
     """
-    from dpcheckin.accounting.published import Setting
     from dpcheckin.notebook.comparisons import Comparison, checked
+    from dpcheckin.papers.entry import Setting
     from dpcheckin.report import compare as comparison
 
     setting = Setting(

@@ -23,8 +23,8 @@ def demo(
     from rich.console import Console
 
     from dpcheckin.accounting import CheckInRound, any_pure, compose, guarantee, lower_bound
-    from dpcheckin.accounting.published import published_bounds
     from dpcheckin.cli.compare import compare
+    from dpcheckin.papers.catalogue import published_bounds
 
     need("matplotlib")
     console = Console()

@@ -41,16 +41,17 @@ def reproduce(
     An interrupted run resumes where it stopped: cells are kept in OUT/cache.json. Training figures
     (p0-figure3a, p3-figure6, …) take hours, say so, and are played only when named.
     """
+    from dpcheckin.papers.figures import TRAINING
     from dpcheckin.report.reproduce import choose
     from dpcheckin.report.reproduce import reproduce as run
 
     if list_names:
         titles = {panel.name: panel.title for panel in choose(["all"])}
-        titles |= dict.fromkeys(training_figures.NAMES, "training, for hours (--quick: a minute)")
+        titles |= dict.fromkeys(TRAINING, "training, for hours (--quick: a minute)")
         typer.echo("\n".join(f"{name:<20} {title}" for name, title in titles.items()))
         return
     wanted = names or ["all"]
-    training = [name for name in wanted if name in training_figures.NAMES]
+    training = [name for name in wanted if name in TRAINING]
     if training:
         played = training_figures.play(training, out, quick, workers, data_dir)
         typer.echo(json_format.dumps(played, indent=2))

@@ -1,7 +1,7 @@
-"""The training figures of `dpcheckin reproduce`: names, forecast and progress.
+"""The training figures of `dpcheckin reproduce`: forecast and progress.
 
-The runs are in `dpcheckin.learning.paper_figures`; torch is imported only when one of
-them is asked for.
+They are played by `dpcheckin.papers.training`; torch is imported only when one of them is asked
+for.
 """
 
 from __future__ import annotations
@@ -13,22 +13,6 @@ import typer
 
 from dpcheckin.waiting import Say, waiting
 
-NAMES = (
-    "p0-figure3a",
-    "p0-figure3b",
-    "p0-figure4",
-    "p0-figure5a",
-    "p0-figure5b",
-    "p0-figure6",
-    "p1-figure2",
-    "p1-figure4",
-    "p1-figure6",
-    "p3-figure6",
-    "p4-figure1b",
-)
-"""Kept here so that listing them needs no torch; a test compares them with the runs."""
-
-
 SPEED = 10_000
 """Clients of the papers' network that one core plays in a second, about."""
 
@@ -37,12 +21,13 @@ def play(
     names: list[str], out: Path, quick: bool, workers: int, data_dir: Path | None
 ) -> dict[str, Any]:
     """Play each figure's runs (resuming), say how long they take, return their summaries."""
-    from dpcheckin.learning.paper_figures import FIGURES, Machine, is_finished, run_figure
+    from dpcheckin.papers.figures import TRAINING
+    from dpcheckin.papers.training import Machine, is_finished, run_figure
 
     machine = Machine(workers, data_dir)
     results: dict[str, Any] = {}
     for name in names:
-        runs = FIGURES[name].all_runs(quick)
+        runs = TRAINING[name].all_runs(quick)
         left = [run for run in runs if not is_finished(run, out)]
         if left and not quick:
             hours = sum(run.gradients for run in left) / (SPEED * workers) / 3600

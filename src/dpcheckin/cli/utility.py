@@ -14,7 +14,7 @@ from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
-    from dpcheckin.protocols.utility import UtilityCheck
+    from dpcheckin.papers.convex_task import UtilityCheck
 
 THEOREMS = ("p2-3.5", "p2-4.2", "p2-4.2-smooth", "p3-3")
 NORMS = {"1": 1.0, "2": 2.0, "inf": math.inf}
@@ -44,26 +44,28 @@ def utility(
     What a run of the plan costs in privacy stands beside it.
     """
     from dpcheckin.errors import OutsideTheorem
-    from dpcheckin.protocols import utility as theorems
+    from dpcheckin.papers.convex_task import ConvexTask
+    from dpcheckin.papers.p2 import utility as p2
+    from dpcheckin.papers.p3 import utility as p3
 
     if theorem not in THEOREMS:
         raise InvalidParameter("theorem", theorem, listed(THEOREMS))
     if norm not in NORMS:
         raise InvalidParameter("norm", norm, listed(tuple(NORMS)))
     p = NORMS[norm] if theorem == "p3-3" else 2.0
-    task = theorems.ConvexTask(dimension, lipschitz, diameter, smoothness, p)
+    task = ConvexTask(dimension, lipschitz, diameter, smoothness, p)
     with waiting("utility"):
         if theorem == "p2-3.5":
-            found = theorems.fixed_window(
+            found = p2.fixed_window(
                 task, population, slots, noise, check_in_probability, repeats, seed
             )
         elif theorem == "p3-3":
-            found = theorems.subsampled_shuffle(
+            found = p3.subsampled_shuffle(
                 task, population, cohort, rounds, local_epsilon, repeats, seed
             )
         else:
             smooth = theorem.endswith("smooth")
-            found = theorems.averaged_window(task, population, slots, noise, smooth, repeats, seed)
+            found = p2.averaged_window(task, population, slots, noise, smooth, repeats, seed)
         try:
             price: str | float = found.plan.epsilon(delta).upper
         except OutsideTheorem as reason:

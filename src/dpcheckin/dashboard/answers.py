@@ -20,12 +20,13 @@ from dpcheckin.accounting import solve as inverse
 from dpcheckin.accounting.lower_sweep import lower_by_rounds
 from dpcheckin.accounting.parameters import open_probability
 from dpcheckin.accounting.preview import CoarseRounds, coarse_epsilon, rough_epsilon
-from dpcheckin.accounting.published import PublishedBound, catalogue
-from dpcheckin.accounting.published.clones import closed_form
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard.form import MOST_ROUNDS, Form
 from dpcheckin.dashboard.texts import shell, texts
 from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable
+from dpcheckin.papers.catalogue import catalogue
+from dpcheckin.papers.entry import PublishedBound
+from dpcheckin.papers.others.clones import closed_form
 
 Answer = dict[str, Any]
 Arguments = ParamSpec("Arguments")

@@ -14,10 +14,10 @@ from typing import Any
 
 from dpcheckin.accounting import LocalPair, Round
 from dpcheckin.accounting.parameters import count
-from dpcheckin.accounting.published import Setting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import number, typed, whole
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.papers.entry import Setting
 from dpcheckin.protocols.names import PLANNED, PROTOCOLS, RANDOMIZERS, Protocol
 from dpcheckin.protocols.questions import RunQuestion
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcheckin.accounting.parameters import count, open_probability
-from dpcheckin.accounting.published import Setting
 from dpcheckin.accounting.statements import rounds_in_words
 from dpcheckin.display import Tabular, axes_for
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.papers.entry import Setting
 from dpcheckin.report.compare import Line
 from dpcheckin.report.compare import compare as compared
 

@@ -37,6 +37,7 @@ class Protocol:
         over: Parameters along which a picture can run.
         solvable: Those for which an epsilon can be aimed at.
         bounded: Is there a lower bound for it?
+        empty_seats: Is its guarantee the empty-seat theorem? Sums and averages have others.
         aliases: Other spellings.
         trusted: When the first of the two figures holds.
         betrayed: When only the second does.
@@ -49,6 +50,7 @@ class Protocol:
     over: tuple[str, ...] = ()
     solvable: tuple[str, ...] = ()
     bounded: bool = True
+    empty_seats: bool = True
     aliases: tuple[str, ...] = ()
     trusted: str = "If the shuffler is honest"
     betrayed: str = "If it works with the analyzer"
@@ -102,6 +104,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         ("gaussian",),
         ("rounds", "rate", "population", "local"),
         bounded=False,
+        empty_seats=False,
         trusted="If one of the two aggregators is honest",
         betrayed="If they work together",
     ),
@@ -128,6 +131,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         ("any",),
         ("population", "slots", "local"),
         bounded=False,
+        empty_seats=False,
         aliases=("random-check-ins-averaged",),
     ),
     "local-only": Protocol(
@@ -136,6 +140,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         ("population", "rounds"),
         (*PURE, "gaussian"),
         bounded=False,
+        empty_seats=False,
         trusted="Always",
         betrayed="Always",
     ),
@@ -145,6 +150,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         ("population", "rate", "rounds"),
         ("gaussian",),
         bounded=False,
+        empty_seats=False,
         aliases=("central-dp-sgd",),
         trusted="If the server is honest",
         betrayed="If it is not",

@@ -23,6 +23,7 @@ from dpcheckin.accounting import (
     LocalPair,
     WindowRound,
     averaged_window,
+    clones,
     compose,
 )
 from dpcheckin.accounting.windows import AVERAGED_ASSUMPTIONS
@@ -212,8 +213,6 @@ def averaged_guarantee(
     stated = accounting.guarantee([(steps, windows)], delta)
     if windows != 1:
         return stated
-    from dpcheckin.accounting.published import clones  # brings the whole catalogue along
-
     as_shuffle = clones.numerical(pair.local_epsilon, population, delta)
     if as_shuffle > stated.epsilon.upper:
         return stated
@@ -229,8 +228,6 @@ def averaged_guarantee(
 
 def _averaged_approximate(population: int, slots: int, pair: LocalPair, delta: float) -> Guarantee:
     """One averaged window of reports with a delta of their own: all of them are one shuffle."""
-    from dpcheckin.accounting.published import clones
-
     epsilon = clones.numerical_with_delta(pair, population, delta)
     named = accounting.guarantee([(WindowRound(slots, pair), 1)], delta)  # for what is left
     return replace(

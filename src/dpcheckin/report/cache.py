@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from dpcheckin import __version__
-from dpcheckin.report.panel import Cell, Column, Panel, Row
+from dpcheckin.papers.panel import Cell, Column, Panel, Row
 
 
 class CellCache:

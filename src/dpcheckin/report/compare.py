@@ -12,15 +12,16 @@ from itertools import chain
 from typing import Any
 
 from dpcheckin.accounting import CheckInRound, Kind, SubsampleRound, WindowRound, compose
-from dpcheckin.accounting.published import Setting, evaluate
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import written
-from dpcheckin.protocols.names import PLANNED, protocol_name
+from dpcheckin.papers.catalogue import evaluate
+from dpcheckin.papers.entry import REMOVAL, Setting
+from dpcheckin.papers.panel import Column, Panel, Row
+from dpcheckin.protocols.names import PLANNED, PROTOCOLS, protocol_name
 from dpcheckin.protocols.questions import RunQuestion
-from dpcheckin.report.panel import Column, Panel, Row
 
 # bounds about the removal of a client are published, but no protocol of its own
-PROTOCOLS = (*PLANNED, "distributed-check-in-removal")
+COMPARED = (*PLANNED, REMOVAL)
 ALONG = ("rounds", "rate", "population", "local_epsilon", "noise_multiplier", "delta", "slots")
 EMPTY_SEAT = "empty-seat theorem"
 ONE_LAW = "empty-seat theorem, one law for all"
@@ -36,6 +37,7 @@ class Line:
     kind: Kind
     epsilon: float | None
     note: str | None
+    ours: bool = False
 
     @property
     def key(self) -> str:
@@ -64,7 +66,7 @@ def compare(
         kinds: Of published bounds.
         on_bound: Told what is computed next.
     """
-    setting = replace(setting, protocol=protocol_name(setting.protocol, PROTOCOLS))
+    setting = replace(setting, protocol=protocol_name(setting.protocol, COMPARED))
     on_bound("published bounds")
     lines = [
         Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
@@ -108,7 +110,11 @@ def along(
     def column(line: Line) -> Column:
         name = line.name if names[line.name] == 1 else line.key
         return Column(
-            name, line.kind, lambda p: cells[int(p["row"])].get(line.key), source=line.source
+            name,
+            line.kind,
+            lambda p: cells[int(p["row"])].get(line.key),
+            source=line.source,
+            ours=line.ours,
         )
 
     return Panel(
@@ -128,34 +134,26 @@ def _changed(setting: Setting, parameter: str, value: float) -> Setting:
     return replace(setting, **change)
 
 
-# protocols whose guarantee is the empty-seat theorem; sums and averages have catalogue entries
-_THEOREM = tuple(name for name in PLANNED if name.split("-")[-1] != "averaged" and name[0] != "d")
-
-
 def question_of(s: Setting) -> RunQuestion | None:
     """The setting as a question about the empty-seat theorem; None where it says nothing."""
-    if s.protocol not in _THEOREM or (s.noise_multiplier is None and s.local_epsilon is None):
+    protocol = PROTOCOLS.get(s.protocol)
+    if protocol is None or not protocol.empty_seats:
         return None
-    if s.protocol == "random-check-in-sliding":
+    if s.noise_multiplier is None and s.local_epsilon is None:
+        return None
+    if "rounds" not in protocol.fields:
         s.need_one_round()
-    if s.protocol == "shuffled-check-in":
-        s.need_rate()
-    if s.protocol == "subsampled-shuffle":
-        s.need_cohort()
-    if s.protocol.startswith("random-"):
-        s.need_slots()
-    gaussian = s.noise_multiplier is not None
+    needs = {"rate": s.need_rate, "cohort": s.need_cohort, "slots": s.need_slots}
+    needed: dict[str, Any] = {n: get() for n, get in needs.items() if n in protocol.fields}
+    if s.noise_multiplier is None:
+        needed |= {"local_epsilon": s.local_epsilon, "local_delta": s.local_delta}
     return RunQuestion(
         s.protocol,
         s.population,
         s.rounds,
-        rate=s.rate if s.protocol == "shuffled-check-in" else None,
-        cohort=s.cohort if s.protocol == "subsampled-shuffle" else None,
-        local_epsilon=None if gaussian else s.local_epsilon,
-        local_delta=0.0 if gaussian else s.local_delta,
         noise_multiplier=s.noise_multiplier,
-        slots=s.slots,
         check_in_probability=s.check_in_probability,
+        **needed,
     )
 
 
@@ -168,12 +166,12 @@ def _ours(s: Setting) -> list[Line]:
         one = question.round(s.delta)
         upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
     except OutsideTheorem as reason:
-        return [Line(EMPTY_SEAT, source, Kind.GUARANTEE, None, str(reason))]
-    out = [Line(EMPTY_SEAT, source, Kind.GUARANTEE, upper, None)]
+        return [Line(EMPTY_SEAT, source, Kind.GUARANTEE, None, str(reason), ours=True)]
+    out = [Line(EMPTY_SEAT, source, Kind.GUARANTEE, upper, None, ours=True)]
     if isinstance(one, CheckInRound | SubsampleRound) and one.pair.typed:
         before = replace(one, pair=one.pair.without_types())
         value = compose([(before, s.rounds)]).epsilon(s.delta).upper
-        out.append(Line(ONE_LAW, source, Kind.GUARANTEE, max(value, upper), _WITHOUT_TYPES))
+        out.append(Line(ONE_LAW, source, Kind.GUARANTEE, max(value, upper), _WITHOUT_TYPES, True))
     pure = one.pair is not None and one.pair.pure
     if pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
         low = question.lower_bound(s.delta)

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from dpcheckin import __version__
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.papers.figures import panels
+from dpcheckin.papers.panel import Cell, Panel
 from dpcheckin.report.cache import CellCache
-from dpcheckin.report.panel import Cell, Panel
-from dpcheckin.report.papers import panels
 from dpcheckin.report.writing import markdown, write_csv, write_png
 
 Progress = Callable[[str, int, int], None]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpcheckin.accounting.statements import Kind
 from dpcheckin.display import legend_beside, needed
-from dpcheckin.report.panel import Cells, Column, Panel
+from dpcheckin.papers.panel import Cells, Column, Panel
 
 _COLOURS = {
     Kind.GUARANTEE: ("#1b9e4b", "#5ab88a", "#2f7f7a", "#8fb339", "#4f9d9d", "#a3c293"),
@@ -52,7 +52,6 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
         shades = _COLOURS[column.kind]
         same = [c for c in panel.columns[:number] if c.kind is column.kind]
         colour = shades[len(same) % len(shades)]
-        proved_here = column.label.startswith(("empty-seat", "our guarantee"))
         xs, ys = [], []
         for i, row in enumerate(panel.rows):
             value = cells[(row.label, column.label)]
@@ -63,8 +62,8 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
             xs,
             ys,
             linestyle=_LINES[column.kind] if panel.is_figure else "none",
-            linewidth=2.6 if proved_here else 1.2,
-            color="black" if proved_here else colour,
+            linewidth=2.6 if column.ours else 1.2,
+            color="black" if column.ours else colour,
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=4,
             fillstyle="none" if column.printed else "full",

@@ -3,7 +3,7 @@
 A :class:`RenyiCurve` holds Rényi divergences at a grid of orders.  It adds up over rounds and is
 converted by Canonne, Kamath and Steinke (arXiv 2004.00010v4, Proposition 12; the same formula is
 P1 Lemma 3 and P4 Lemma 2).  The opposite direction, from (epsilon, delta) to Rényi, does not exist
-as a guarantee and lives, marked as refuted, in `dpcheckin.accounting.published.p1`.
+as a guarantee and lives, marked as refuted, in `dpcheckin.papers.p1.bounds`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpcheckin.audit.checks import plans
-from dpcheckin.audit.checks.claims import Claimed, claim_named
 from dpcheckin.audit.examination import Check
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.protocols import DistributedCheckIn
@@ -45,35 +44,12 @@ class Request:
     arrival: str | None = None
     fast_coins: bool = False
 
-    def claimed(self) -> Claimed:
-        """The published figure that is attacked."""
-        assert self.claim is not None
-        self._refuse("--claim", "protocol", "slots")
-        noise = None
-        if self.randomizer is not None:
-            made = plans.randomizer_named(self.randomizer, self.local_epsilon)
-            if not isinstance(made, Gaussian):
-                raise InvalidParameter("randomizer", self.randomizer, "gaussian:SIGMA, for a claim")
-            noise = made.noise_multiplier
-        return claim_named(
-            self.claim, population=self.population, rate=self.rate, rounds=self.rounds,
-            local_epsilon=self.local_epsilon, noise_multiplier=noise, delta=self.delta,
-        )  # fmt: skip
-
     def check(self) -> Check:
         """The check that carries the request out."""
         if self.attack not in ("service", "data-dependent-failure"):
-            self._refuse(f"--attack {self.attack}", "arrival")
+            self.refuse(f"--attack {self.attack}", "arrival")
         if self.attack != "released" and self.fast_coins:
             raise InvalidParameter("fast-coins", True, f"left out with --attack {self.attack}")
-        if self.claim is not None:
-            if self.attack != "released":
-                raise InvalidParameter("attack", self.attack, "released, for a claim")
-            claimed = self.claimed()
-            return plans.check_plan(
-                claimed.plan, claimed.delta, self.confidence, epsilon=claimed.epsilon, turns=True,
-                fast=self.fast_coins,
-            )  # fmt: skip
         makers = {
             "released": self._released,
             "report": self._report,
@@ -101,7 +77,7 @@ class Request:
         return _given_or(self.rounds, 1 if window else 8)
 
     def _report(self) -> Check:
-        self._refuse("--attack report", "protocol", "population", "rate", "rounds", "slots")
+        self.refuse("--attack report", "protocol", "population", "rate", "rounds", "slots")
         name = self.randomizer or "dary:3"
         randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
         return plans.check_report(randomizer, _given_or(self.delta, 1e-2), self.confidence)
@@ -114,7 +90,7 @@ class Request:
         """
         from dpcheckin.audit.checks.influence_cases import attacked_surveys
 
-        self._refuse("--attack influence", "protocol", "slots", "delta", "claim", "arrival")
+        self.refuse("--attack influence", "protocol", "slots", "delta", "claim", "arrival")
         return attacked_surveys(
             question, self.randomizer, _given_or(self.population, 1000),
             _given_or(self.local_epsilon, 4.0), _given_or(self.rate, 1.0), self.rounds,
@@ -122,7 +98,7 @@ class Request:
 
     def sums_plan(self, default: DistributedCheckIn) -> DistributedCheckIn:
         """The plan of a training run; what was left out is the default's."""
-        self._refuse(f"--attack {self.attack}", "protocol", "local_epsilon", "slots")
+        self.refuse(f"--attack {self.attack}", "protocol", "local_epsilon", "slots")
         randomizer = default.randomizer
         if self.randomizer is not None:
             named = plans.randomizer_named(self.randomizer, None)
@@ -147,7 +123,7 @@ class Request:
             from dpcheckin.audit.checks import service
         except ImportError as problem:
             raise DpCheckinError(f"the services need dpcheckin[service]: {problem}") from None
-        self._refuse(f"--attack {self.attack}", "protocol", "slots")
+        self.refuse(f"--attack {self.attack}", "protocol", "slots")
         name, default = self.randomizer or "dary:3", service.default_service()
         epsilon = self._epsilon(name, default.local_epsilon)
         randomizer = plans.randomizer_named(name, epsilon)
@@ -166,7 +142,13 @@ class Request:
             return None
         return _given_or(self.local_epsilon, default)
 
-    def _refuse(self, mode: str, *names: str) -> None:
+    def refuse(self, mode: str, *names: str) -> None:
+        """Raise if something was given that the mode has no use for.
+
+        Args:
+            mode: as the user asked for it.
+            names: of fields.
+        """
         for name in names:
             value = getattr(self, name)
             if value is not None:

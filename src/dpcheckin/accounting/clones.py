@@ -1,0 +1,125 @@
+"""Reports in random order by the clones' pair: a bound of our own plans where nothing is better.
+
+Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.2 (pure reports, evaluated exactly) and
+Theorem 3.8 (reports with a delta of their own), both for adaptive sequences. Averaged windows are
+priced by it; closed forms and what papers built on them are in `papers.others.clones`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.parameters import count, open_probability, positive
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.special import binomial
+from dpcheckin.special.roots import root
+
+_LARGEST_CLONED = 40.0  # beyond this local epsilon there are no clones to speak of
+_TAIL = 18.0 * math.log(10.0)
+
+
+def numerical_delta(local_epsilon: float, reports: int, epsilon: float) -> float:
+    """delta(epsilon) of the pair of Theorem 3.2, exact up to a tail of 2e-18 that is added on.
+
+    Others are clones of either input with probability exp(-eps0); given c clones the two counts
+    are binomial, and the likelihood ratio is monotone in the first of them.
+    """
+    count("reports", reports)
+    positive("local_epsilon", local_epsilon)
+    if not epsilon >= 0.0:
+        raise InvalidParameter("epsilon", epsilon, "at least 0")
+    e0, alpha = math.exp(local_epsilon), math.exp(epsilon)
+    if alpha >= e0:
+        return 0.0
+    clone = math.exp(-local_epsilon)
+    # Bernstein: fewer or more clones than this with probability at most 1e-18 each.
+    mean = (reports - 1) * clone
+    reach = math.sqrt(2.0 * mean * _TAIL) + 2.0 * _TAIL / 3.0 + 1.0
+    low, high = max(0, math.floor(mean - reach)), min(reports - 1, math.ceil(mean + reach))
+    c = np.arange(low, high + 1, dtype=np.float64)
+    weight = binomial.pmf(c, reports - 1, clone)
+    cut = np.floor((c + 1.0) * (alpha * e0 - 1.0) / ((e0 - 1.0) * (1.0 + alpha)))
+    above = binomial.sf(cut, c, 0.5)  # P(A > cut)
+    above_one_less = above + binomial.pmf(cut, c, 0.5)  # P(A + 1 > cut)
+    p = (e0 * above_one_less + above) / (e0 + 1.0)
+    q = (above_one_less + e0 * above) / (e0 + 1.0)
+    return float(np.dot(weight, np.maximum(0.0, p - alpha * q))) + 2.0 * math.exp(-_TAIL)
+
+
+@lru_cache(maxsize=512)
+def numerical(local_epsilon: float, reports: int, delta: float) -> float:
+    """Smallest epsilon with ``numerical_delta`` <= delta, by bisection, to 1e-7 from above.
+
+    >>> round(numerical(1.0, 10_000, 1e-6), 4)
+    0.053
+    """
+    check_local(local_epsilon, delta)
+    low, high = 0.0, local_epsilon
+    if numerical_delta(local_epsilon, reports, 0.0) <= delta:
+        return 0.0
+
+    def too_much(epsilon: float) -> float:
+        return math.log(max(numerical_delta(local_epsilon, reports, epsilon), 1e-300) / delta)
+
+    # delta falls about exponentially: its logarithm's secant finds what bisection then confirms
+    guess = root(too_much, low, high, relative=2e-8)
+    tries = [guess * (1 + 4e-8), guess * (1 - 4e-8)]
+    while high - low > 1e-7 * high:
+        middle = tries.pop(0) if tries else (low + high) / 2.0
+        if numerical_delta(local_epsilon, reports, middle) <= delta:
+            high = min(high, middle)
+        else:
+            low = max(low, middle)
+    return high
+
+
+def approximate_delta(
+    local_epsilon: float, local_delta: float, reports: int, epsilon: float, delta: float
+) -> float:
+    """Theorem 3.8: the delta of (eps0, delta0) randomizers, given the pure pair's (eps, delta)."""
+    extra = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local_epsilon) / 2.0)
+    return delta + extra * reports * local_delta
+
+
+def numerical_with_delta(pair: LocalPair, reports: int, delta: float) -> float:
+    """The least epsilon that Theorem 3.8 gives for reports with a delta of their own.
+
+    Half of delta pays for the pure pair, the rest for the distance from it; the report's own
+    (eps0, delta0) is chosen on a grid. It holds for adaptive sequences as Theorem 3.2 does: the
+    proof is in docs/random-check-ins.md.
+
+    Args:
+        pair: What one report gives away.
+        reports: In random order.
+        delta: Of the statement.
+
+    >>> from dpcheckin.accounting import gaussian
+    >>> numerical_with_delta(gaussian(4.0), 10_000, 1e-5) < 1.0
+    True
+    """
+    best = math.inf
+    for local_delta in np.geomspace(1e-5, 0.2, 24) * delta / reports:
+        local_epsilon = pair.epsilon_within(float(local_delta))
+        if not 0.0 < local_epsilon < min(best, _LARGEST_CLONED):
+            continue
+        epsilon = numerical(local_epsilon, reports, delta / 2.0)
+        total = approximate_delta(local_epsilon, float(local_delta), reports, epsilon, delta / 2.0)
+        if total <= delta:
+            best = min(best, epsilon)
+        # a smaller delta0 is cheaper but its epsilon is larger: the grid decides
+    if math.isinf(best):
+        raise OutsideTheorem(
+            f"Theorem 3.8 of arXiv 2012.12803v3 covers no part of {pair.label} among {reports:,} "
+            f"reports at delta = {delta:g}; more noise or a fixed window will do"
+        )
+    return best
+
+
+def check_local(local_epsilon: float, delta: float) -> None:
+    """Refuse what no theorem about clones is about."""
+    positive("local_epsilon", local_epsilon)
+    open_probability("delta", delta)

@@ -1,1 +1,0 @@
-"""The catalogue: one entry per published bound, by what it is about."""

@@ -1,0 +1,1 @@
+"""What others printed: one folder per paper, the catalogue, figures, training runs, utility."""

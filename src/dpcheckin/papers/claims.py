@@ -1,0 +1,188 @@
+"""Claims of the papers, put to the test by attack; and how many runs that takes.
+
+Printed figures (P1 Table 2) go by their table and column; the catalogue's refuted entries go by
+their names and are evaluated for the plan at hand. `forecast` answers what an audit that refuted
+nothing leaves open: whether more runs would, and how many.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from dpcheckin.accounting import Kind
+from dpcheckin.audit.betting.evidence import needed_capital
+from dpcheckin.audit.checks import plans
+from dpcheckin.audit.checks.requests import Request
+from dpcheckin.audit.checks.verdicts import exact_delta
+from dpcheckin.audit.examination import PILOT, Check
+from dpcheckin.audit.finding import Finding
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.papers.catalogue import catalogue
+from dpcheckin.papers.entry import PublishedBound, Setting
+from dpcheckin.papers.p1.figures import TABLE_2
+from dpcheckin.protocols import FullShuffle, Plan, ShuffledCheckIn
+from dpcheckin.randomizers import DaryResponse, Gaussian
+
+# column of P1's Table 2 -> its place, and the cell that lies furthest below the truth
+_COLUMNS = {
+    "p1-table2-baseline": (0, (2.0, 1e-3)),
+    "p1-table2-approach1": (1, (2.0, 1e-3)),
+    "p1-table2-approach2": (2, (2.0, 1e-2)),
+}
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A figure somebody printed, and the plan it is about."""
+
+    name: str
+    plan: Plan
+    epsilon: float
+    delta: float
+
+
+def claim_names() -> list[str]:
+    """Every claim that can be attacked."""
+    return [*_COLUMNS, *(_slug(entry) for entry in _refuted())]
+
+
+def claim_named(
+    name: str,
+    *,
+    population: int | None = None,
+    rate: float | None = None,
+    local_epsilon: float | None = None,
+    noise_multiplier: float | None = None,
+    rounds: int | None = None,
+    delta: float | None = None,
+) -> Claimed:
+    """A claim by name; what is left out takes the paper's value, or a telling one.
+
+    Args:
+        name: one of `claim_names()`.
+        population: number of clients.
+        rate: check-in rate of a round.
+        local_epsilon: epsilon of one report, in nats.
+        noise_multiplier: noise over clip, for Gaussian reports.
+        rounds: number of rounds.
+        delta: the claim's.
+    """
+    if name in _COLUMNS:
+        place, cell = _COLUMNS[name]
+        cell = (local_epsilon or cell[0], rate or cell[1])
+        fixed = {
+            "population": (population, 10_000),
+            "rounds": (rounds, 100),
+            "delta": (delta, 1e-4),
+        }
+        for key, (given, printed) in fixed.items():
+            if given not in (None, printed):
+                raise InvalidParameter(key, given, f"{printed:g}: the table is about that")
+        if cell not in TABLE_2:
+            allowed = "a cell of the table: local epsilon 2 or 8, rate 0.01 or 0.001"
+            raise InvalidParameter("rate", cell, allowed)
+        plan = ShuffledCheckIn(10_000, cell[1], 100, DaryResponse(cell[0], 3))
+        return Claimed(name, plan, TABLE_2[cell][place], 1e-4)
+    found = [entry for entry in _refuted() if _slug(entry) == name]
+    if not found:
+        raise InvalidParameter("claim", name, ", ".join(claim_names()))
+    people, times, d = population or 100, rounds or 1, delta or 1e-2
+    noise = None if local_epsilon is not None else (noise_multiplier or 1.0)
+    share = 0.1 if rate is None else rate
+    protocol = found[0].protocols[0]
+    setting = Setting(
+        protocol, people, times, d, rate=share, local_epsilon=local_epsilon,
+        noise_multiplier=noise,
+    )  # fmt: skip
+    value = found[0].evaluate(setting)
+    if value.epsilon is None:
+        raise OutsideTheorem(f"{name} {value.reason}")
+    randomizer = DaryResponse(local_epsilon, 3) if local_epsilon else Gaussian(noise or 1.0)
+    made: Plan = FullShuffle(people, times, randomizer)
+    if protocol != "shuffle":
+        made = ShuffledCheckIn(people, share, times, randomizer)
+    return Claimed(name, made, value.epsilon, d)
+
+
+def claimed(request: Request) -> Claimed:
+    """The published figure that a request attacks."""
+    assert request.claim is not None
+    request.refuse("--claim", "protocol", "slots")
+    noise = None
+    if request.randomizer is not None:
+        made = plans.randomizer_named(request.randomizer, request.local_epsilon)
+        if not isinstance(made, Gaussian):
+            raise InvalidParameter("randomizer", request.randomizer, "gaussian:SIGMA, for a claim")
+        noise = made.noise_multiplier
+    return claim_named(
+        request.claim, population=request.population, rate=request.rate, rounds=request.rounds,
+        local_epsilon=request.local_epsilon, noise_multiplier=noise, delta=request.delta,
+    )  # fmt: skip
+
+
+def check_claim(request: Request) -> Check:
+    """The check that puts the claimed figure to the test."""
+    if request.attack != "released":
+        raise InvalidParameter("attack", request.attack, "released, for a claim")
+    request.refuse("--attack released", "arrival")
+    made = claimed(request)
+    return plans.check_plan(
+        made.plan, made.delta, request.confidence, epsilon=made.epsilon, turns=True,
+        fast=request.fast_coins,
+    )  # fmt: skip
+
+
+def _refuted() -> list[PublishedBound]:
+    known = ("shuffled-check-in", "shuffle")
+    return [
+        entry
+        for entry in catalogue()
+        if entry.kind is Kind.REFUTED and entry.compute and entry.protocols[0] in known
+    ]
+
+
+def _slug(entry: PublishedBound) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", entry.name.lower()).strip("-")
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Pairs of runs after which a false claim falls, or None when this attack never refutes it."""
+
+    pairs: int | None
+    seconds: float | None
+    unit: str = "pairs of runs"
+
+    def __str__(self) -> str:
+        if self.pairs is None:
+            return "No number of runs of this attack refutes the claim: the exact loss is smaller."
+        assert self.seconds is not None
+        minutes = self.seconds / 60
+        time = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
+        return (
+            f"Refuting it takes about {self.pairs:,} {self.unit}, {time} at the pace of this "
+            f"audit: begin anew with --budget {self.pairs} or more, since a short pilot bets on "
+            "another event than a long one."
+        )
+
+
+def forecast(plan: Plan, finding: Finding) -> Forecast:
+    """How many pairs it takes on average to refute the claim of this finding.
+
+    The excess P(S) - e^ε Q(S) - δ of the best event is known exactly from the accountant's own
+    lower bound; its variance from pair to pair is what was seen.
+
+    Args:
+        plan: what the claim is about.
+        finding: an audit that refuted nothing.
+    """
+    excess = exact_delta(plan, finding.claimed, finding.delta) - finding.delta
+    if excess <= 0.0:
+        return Forecast(None, None)
+    variance = finding.counts.variance(finding.claimed)
+    needed = 2 * needed_capital(finding.confidence) * variance / excess**2 / (1 - PILOT)
+    pairs = max(math.ceil(needed), 1)
+    pace = (finding.pairs + finding.pilot_pairs) / max(finding.seconds, 1e-9)
+    return Forecast(pairs, pairs / pace, finding.unit)

@@ -1,0 +1,215 @@
+"""The experiment beside the papers' utility theorems: a convex task that meets their conditions.
+
+A plan's cohorts and randomizers are played with a theorem's step sizes and the projection onto a
+ball. The theorems are in `papers.p2.utility` and `papers.p3.utility`. Nothing here is a privacy
+statement.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols.plan import Plan, generator_for
+from dpcheckin.protocols.shuffled import SubsampledShuffle
+from dpcheckin.randomizers import SeededSource, VectorRandomizer
+
+Vector = NDArray[np.float64]
+_DATA, _REPORTS = 51, 52
+
+
+@dataclass(frozen=True)
+class ConvexTask:
+    """L (√(|θ - d|² + s²) - s): convex, Lipschitz, smooth with L/s, least at the data's centre.
+
+    The ball of models has the given diameter, the centre lies a quarter of it from the middle, the
+    first model at its edge on the far side.
+
+    Args:
+        dimension: of a model.
+        lipschitz: largest length of a gradient, in the norm of the theorem.
+        diameter: of the ball.
+        smoothness: Lipschitz constant of the gradient, in l2.
+        norm: the p of the gradient's norm; for p = 1 the loss is divided by √d.
+    """
+
+    dimension: int
+    lipschitz: float = 1.0
+    diameter: float = 2.0
+    smoothness: float = 1.0
+    norm: float = 2
+
+    def __post_init__(self) -> None:
+        if self.dimension < 1:
+            raise InvalidParameter("dimension", self.dimension, "at least 1")
+        for name in ("lipschitz", "diameter", "smoothness"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise InvalidParameter(name, getattr(self, name), "a finite number above 0")
+
+    @property
+    def slope(self) -> float:
+        """Largest l2 norm of a gradient: an l1 norm is at most √d times that."""
+        return self.lipschitz / (math.sqrt(self.dimension) if self.norm == 1 else 1.0)
+
+    @property
+    def rounding(self) -> float:
+        """How far from a record its loss is round."""
+        return self.slope / self.smoothness
+
+    def records(self, draw: np.random.Generator, count: int) -> Vector:
+        """Independent records about the centre, in pairs that mirror each other if `count` is even.
+
+        Args:
+            draw: chance.
+            count: how many.
+        """
+        half = draw.standard_normal(((count + 1) // 2, self.dimension))
+        half *= self.diameter / (4 * math.sqrt(self.dimension))
+        return np.concatenate([self.centre + half, self.centre - half])[:count]
+
+    @property
+    def centre(self) -> Vector:
+        """The best model, by symmetry."""
+        found = np.zeros(self.dimension)
+        found[0] = self.diameter / 4
+        return found
+
+    @property
+    def start(self) -> Vector:
+        """The first model."""
+        found = np.zeros(self.dimension)
+        found[0] = -self.diameter / 2
+        return found
+
+    def gradients(self, model: Vector, records: Vector) -> Vector:
+        """One row for each record."""
+        away = model[None, :] - records
+        length = np.sqrt((away**2).sum(axis=1, keepdims=True) + self.rounding**2)
+        return np.asarray(self.slope * away / length)
+
+    def risk(self, model: Vector, records: Vector) -> float:
+        """Mean loss over records."""
+        squares = ((model[None, :] - records) ** 2).sum(axis=1)
+        return float(self.slope * (np.sqrt(squares + self.rounding**2) - self.rounding).mean())
+
+    def projected(self, model: Vector) -> Vector:
+        """The nearest model of the ball."""
+        length = float(np.linalg.norm(model))
+        radius = self.diameter / 2
+        return model if length <= radius else model * (radius / length)
+
+
+@dataclass(frozen=True)
+class UtilityCheck:
+    """A theorem's bound and what was measured.
+
+    Args:
+        theorem: its name.
+        bound: on the expected excess risk.
+        measured: mean excess risk of the runs.
+        deviation: standard error of that mean.
+        repeats: number of runs.
+        plan: the plan that was played.
+        details: further figures by name.
+    """
+
+    theorem: str
+    bound: float
+    measured: float
+    deviation: float
+    repeats: int
+    plan: Plan
+    details: dict[str, float]
+
+    @property
+    def holds(self) -> bool:
+        """Is the bound above what was measured, three standard errors allowed for?"""
+        return self.measured - 3 * self.deviation <= self.bound
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "theorem": self.theorem,
+            "bound": self.bound,
+            "measured": self.measured,
+            "standard_error": self.deviation,
+            "repeats": self.repeats,
+            "plan": self.plan.describe(),
+            "randomizer": self.plan.randomizer.describe(),
+            **self.details,
+        }
+
+
+Step = Callable[[int], float]
+
+
+def play(
+    task: ConvexTask, plan: Plan, step: Step, seed: tuple[int, int], weight: float = 1.0
+) -> tuple[float, float]:
+    """Excess risk of the last model and of the mean model of one run.
+
+    The clients' records come in mirrored pairs, so their risk, too, is least at the centre.
+
+    Args:
+        task: the loss.
+        plan: who reports when.
+        step: the size of each, counted from 1.
+        seed: of all runs, and the number of this one.
+        weight: that mends empty slots.
+    """
+    randomizer = plan.randomizer
+    assert isinstance(randomizer, VectorRandomizer)
+    if plan.population % 2:
+        raise InvalidParameter("population", plan.population, "an even number")
+    number = seed[0] * 100_003 + seed[1]
+    draw = generator_for(number, 0, _DATA)
+    records = draw.permutation(task.records(draw, plan.population))
+    model, total = task.start, np.zeros(task.dimension)
+    for round_index in range(plan.rounds):
+        cohort = plan.cohort(number, round_index)
+        rows = weight * task.gradients(model, records[cohort.clients])
+        rows = np.concatenate([rows, np.zeros((cohort.dummies, task.dimension))])
+        if len(rows):
+            mean = _reported(randomizer, rows, weight, (number, _REPORTS, round_index))
+            model = task.projected(model - step(round_index + 1) * mean)
+        total += model
+    fresh = task.records(generator_for(number, 1, _DATA), 4000)
+    judged = records if isinstance(plan, SubsampledShuffle) else fresh
+    best = task.risk(task.centre, judged)
+    return task.risk(model, judged) - best, task.risk(total / plan.rounds, judged) - best
+
+
+def _reported(
+    randomizer: VectorRandomizer, rows: Vector, weight: float, seed: tuple[int, ...]
+) -> Vector:
+    """Mean of the reports' estimates; weights that mend empty slots are applied to the report."""
+    source = SeededSource(seed)
+    estimates = randomizer.estimate(randomizer.randomize(rows / weight, source))
+    return np.asarray(weight * np.asarray(estimates).mean(axis=0), dtype=np.float64)
+
+
+def checked(
+    theorem: str, bound: float, excess: list[float], plan: Plan, details: dict[str, float]
+) -> UtilityCheck:
+    """The bound beside the excess risks of all runs.
+
+    Args:
+        theorem: its name.
+        bound: on the expected excess risk.
+        excess: what each run was measured at.
+        plan: that was played.
+        details: further figures.
+    """
+    if len(excess) < 2:
+        raise InvalidParameter("repeats", len(excess), "at least 2")
+    deviation = statistics.stdev(excess) / math.sqrt(len(excess))
+    return UtilityCheck(
+        theorem, bound, statistics.fmean(excess), deviation, len(excess), plan, details
+    )

@@ -1,0 +1,221 @@
+"""What an entry of the catalogue is: a published bound, its standing, and its value in a setting.
+
+The standing decides what may be done with a number: only a guarantee can be turned into a
+statement for a ledger; a lower bound, a conjecture or a refuted claim can be printed beside it and
+nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dpcheckin.accounting.renyi.conversion import RenyiCurve
+from dpcheckin.accounting.statements import Kind
+from dpcheckin.errors import (
+    InvalidParameter,
+    NotAGuarantee,
+    NumericalFailure,
+    OutsideTheorem,
+)
+
+PAPERS = {
+    "P0": "Liew, Hasegawa and Takahashi, Shuffled Check-in, appendix (arXiv 2206.03151v1)",
+    "P1": "Liew, Hasegawa and Takahashi, Privacy Amplification via Shuffled Check-Ins "
+    "(arXiv 2206.03151v2)",
+    "P2": "Balle, Kairouz, McMahan, Thakkar and Thakurta, Privacy Amplification via Random "
+    "Check-Ins (arXiv 2007.06605v2)",
+    "P3": "Girgis, Data and Diggavi, Rényi Differential Privacy of the Subsampled Shuffle Model, "
+    "supplement (arXiv 2107.08763v1)",
+    "P4": "Liew and Takahashi, Shuffle Gaussian Mechanism for Differential Privacy "
+    "(arXiv 2206.09569v1)",
+    "FMT": "Feldman, McMillan and Talwar, Hiding Among the Clones (arXiv 2012.12803v3)",
+    "KOV": "Kairouz, Oh and Viswanath, The Composition Theorem for DP (arXiv 1311.0776v4)",
+    "BBG": "Balle, Barthe and Gaboardi, Privacy Amplification by Subsampling (arXiv 1807.01647v2)",
+    "EFMRTT": "Erlingsson et al., Amplification by Shuffling (SODA 2019, arXiv 1811.12469v2)",
+}
+
+CHECK_IN = "shuffled-check-in"
+SUBSAMPLE = "subsampled-shuffle"
+SHUFFLE = "shuffle"
+DISTRIBUTED = "distributed-check-in"
+REMOVAL = "distributed-check-in-removal"
+FIXED = "random-check-in-fixed"
+AVERAGED = "random-check-in-averaged"
+SLIDING = "random-check-in-sliding"
+
+CONVERTED = (
+    "a lower bound on Rényi divergences put through the usual conversion, which gives upper bounds "
+    "on epsilon: neither a guarantee nor a lower bound on epsilon, but what the Rényi route cannot "
+    "undercut"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Everything a published bound may ask about a run; what it needs and lacks, it refuses."""
+
+    protocol: str
+    population: int
+    rounds: int
+    delta: float
+    rate: float | None = None
+    cohort: int | None = None
+    local_epsilon: float | None = None
+    local_delta: float = 0.0
+    noise_multiplier: float | None = None
+    slots: int | None = None
+    check_in_probability: float | None = None
+
+    def need_local_epsilon(self) -> float:
+        if self.local_epsilon is None:
+            raise OutsideTheorem("needs a pure local epsilon")
+        if self.local_delta > 0.0:
+            raise OutsideTheorem("is stated for pure local randomizers (local_delta = 0)")
+        return self.local_epsilon
+
+    def need_rate(self) -> float:
+        if self.rate is None:
+            raise OutsideTheorem("needs a check-in rate")
+        return self.rate
+
+    def need_cohort(self) -> int:
+        if self.cohort is None:
+            raise OutsideTheorem("needs a fixed cohort")
+        return self.cohort
+
+    def need_noise(self) -> float:
+        if self.noise_multiplier is None:
+            raise OutsideTheorem("needs Gaussian reports (a noise multiplier)")
+        return self.noise_multiplier
+
+    def need_slots(self) -> int:
+        if self.slots is None:
+            raise OutsideTheorem("needs a number of slots")
+        return self.slots
+
+    def need_reports(self) -> float:
+        """Their local epsilon, whatever their local delta."""
+        if self.local_epsilon is None:
+            raise OutsideTheorem("needs a local epsilon")
+        return self.local_epsilon
+
+    def pure_check_in(self) -> tuple[int, float, float, int, float]:
+        """Population, rate, local epsilon, rounds and delta of pure reports."""
+        return (
+            self.population, self.need_rate(), self.need_local_epsilon(), self.rounds, self.delta,
+        )  # fmt: skip
+
+    def pure_cohort(self) -> tuple[int, int, float]:
+        """Population, cohort and local epsilon of pure reports."""
+        return self.population, self.need_cohort(), self.need_local_epsilon()
+
+    def pure_shuffle(self) -> tuple[int, float, float]:
+        """Population, local epsilon and delta of one run of pure reports."""
+        self.need_one_round()
+        return self.population, self.need_local_epsilon(), self.delta
+
+    def gaussian_check_in(self) -> tuple[int, float, float, int, float]:
+        """Population, rate, noise multiplier, rounds and delta of Gaussian reports."""
+        return self.population, self.need_rate(), self.need_noise(), self.rounds, self.delta
+
+    def converted(self, one_round: RenyiCurve) -> float:
+        """Epsilon of the run, each round of which has this Rényi curve."""
+        return one_round.times(self.rounds).epsilon(self.delta).epsilon
+
+    def need_one_round(self) -> None:
+        if self.rounds != 1:
+            raise OutsideTheorem("is stated for one run; compose runs numerically")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedBound:
+    """One published bound: where it stands, what it says, and how to evaluate it."""
+
+    name: str
+    paper: str
+    theorem: str
+    statement: str
+    kind: Kind
+    protocols: tuple[str, ...]
+    compute: Callable[[Setting], float] | None = field(default=None, compare=False, repr=False)
+    erratum: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.paper not in PAPERS:
+            raise InvalidParameter("paper", self.paper, "one of " + ", ".join(PAPERS))
+
+    @property
+    def citation(self) -> str:
+        return PAPERS[self.paper]
+
+    def evaluate(self, setting: Setting) -> BoundValue:
+        """The bound's epsilon, or the reason why it does not apply here."""
+        if self.compute is None:
+            return BoundValue(self, None, "stated in the paper without a figure to evaluate")
+        if setting.protocol not in self.protocols:
+            return BoundValue(self, None, f"not about the protocol {setting.protocol}")
+        try:
+            value = self.compute(setting)
+        except (OutsideTheorem, NumericalFailure) as reason:
+            return BoundValue(self, None, str(reason))
+        if not value >= 0.0:
+            raise InvalidParameter("epsilon", value, "a non-negative number")
+        return BoundValue(self, value, None)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundValue:
+    """A published bound in one setting: a number with its standing, or a reason without one."""
+
+    bound: PublishedBound
+    epsilon: float | None
+    reason: str | None
+
+    @property
+    def name(self) -> str:
+        return self.bound.name
+
+    @property
+    def paper(self) -> str:
+        return self.bound.paper
+
+    @property
+    def theorem(self) -> str:
+        return self.bound.theorem
+
+    @property
+    def kind(self) -> Kind:
+        return self.bound.kind
+
+    @property
+    def erratum(self) -> str | None:
+        return self.bound.erratum
+
+    @property
+    def applies(self) -> bool:
+        return self.epsilon is not None
+
+    def guaranteed_epsilon(self) -> float:
+        """The number, if and only if it is a guarantee; the one door from here to a ledger."""
+        if self.kind is not Kind.GUARANTEE:
+            raise NotAGuarantee(
+                f"{self.paper} {self.theorem} is a {self.kind.value}, not a guarantee: "
+                f"{self.erratum or self.bound.statement}"
+            )
+        if self.epsilon is None:
+            raise OutsideTheorem(f"{self.paper} {self.theorem} {self.reason}")
+        return self.epsilon
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "paper": self.paper,
+            "citation": self.bound.citation,
+            "theorem": self.theorem,
+            "statement": self.bound.statement,
+            "kind": self.kind.value,
+            "epsilon": self.epsilon,
+            "reason": self.reason,
+            "erratum": self.erratum,
+        }

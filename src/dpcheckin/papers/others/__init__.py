@@ -1,0 +1,1 @@
+"""What the five papers build on: clones, sampling alone, composition of statements."""

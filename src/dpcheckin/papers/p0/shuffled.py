@@ -1,0 +1,197 @@
+"""Shuffled check-in in P0 (appendix of arXiv 2206.03151v1): Lemmas 4 and 5, Eq. 8 and 18, baseline.
+
+Lemmas 4 and 5 hold with the binomial weights that their displays omit, for f >= 0.  Equation 18,
+the upper bound, is refuted: it keeps the check-in rate where k/n belongs.  Equation 8, the lower
+bound on moments, holds; a shorter argument gives more.  The baseline's single round holds; here it
+is composed by Kairouz et al., since P0's own composition goes through a conversion that does not
+exist (P1 Lemma 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.parameters import count, open_probability, positive, probability
+from dpcheckin.accounting.renyi.conversion import RenyiCurve
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.papers.others import strong_composition
+from dpcheckin.papers.p3 import bounds as p3
+from dpcheckin.special import binomial
+
+
+def lemma_4(values: FloatArray, rate: float, kept: int) -> float:
+    """A bound on E[f(k); k >= 1], k ~ Bin(n, rate), for f >= 0 that never grows.
+
+    P0 prints the sum without the probabilities of k, which its proof has.
+
+    Args:
+        values: f(1), ..., f(n).
+        rate: Check-in rate.
+        kept: P0's (1 - Delta) n rate, a whole number between 0 and the mean.
+
+    >>> round(lemma_4(1.0 / np.arange(1.0, 101.0), 0.5, 30), 4)
+    0.0506
+    """
+    n, mean = _decreasing(values), values.size * rate
+    probability("rate", rate)
+    if not 0 <= kept <= mean:
+        raise InvalidParameter("kept", kept, f"between 0 and the mean {mean:g}")
+    return float(values[0]) * _few(mean, kept) + float(values[min(kept, n - 1)])
+
+
+def lemma_5(values: FloatArray, rate: float, summed: int) -> float:
+    """The same bound with the first ``summed`` terms exact, ``summed`` at least the mean.
+
+    >>> round(lemma_5(1.0 / np.arange(1.0, 101.0), 0.5, 80), 4)
+    0.0202
+    """
+    n, mean = _decreasing(values), values.size * rate
+    probability("rate", rate)
+    if not mean <= summed:
+        raise InvalidParameter("summed", summed, f"at least the mean {mean:g}")
+    upto = min(summed, n)
+    exact = float(np.dot(binomial.pmf(np.arange(1, upto + 1), n, rate), values[:upto]))
+    if summed >= n or mean == 0.0:
+        return exact
+    split = summed / mean - 1.0
+    return exact + float(values[summed]) * math.exp(-(split**2) * mean / (2.0 + split))
+
+
+def _decreasing(values: FloatArray) -> int:
+    if values.size == 0 or not np.all(values >= 0.0) or np.any(np.diff(values) > 0.0):
+        raise OutsideTheorem("P0 Lemmas 4 and 5 need non-negative values that never grow with k")
+    return int(values.size)
+
+
+def _few(mean: float, kept: int) -> float:
+    """exp(-Delta^2 mean / 2) for (1 - Delta) mean = kept."""
+    return math.exp(-((mean - kept) ** 2) / (2.0 * mean)) if mean > 0.0 else 1.0
+
+
+def equation_18(
+    population: int, rate: float, local_epsilon: float, kept: int, max_order: int
+) -> RenyiCurve:
+    """P0 Equation 18 (its Theorem 2) as printed, orders 2..``max_order``.  Refuted.
+
+    One 1, and Theorem 1's other terms at k = 1 (times the Chernoff tail) and at k = kept + 1, the
+    check-in rate in the place of k/n.
+
+    >>> curve = equation_18(1000, 1e-5, 1.0, 0, 2)
+    >>> f"{math.expm1(curve.epsilons[0]):.2e} {equation_8_sharp(1000, 1e-5, 1.0, 2):.2e}"
+    '1.97e-09 1.09e-08'
+    """
+    count("population", population)
+    mean = population * rate
+    if not 0 <= kept <= mean:
+        raise InvalidParameter("kept", kept, f"between 0 and the mean {mean:g}")
+    first = p3.printed_log_excess(rate, 1, local_epsilon, max_order)
+    second = p3.printed_log_excess(rate, kept + 1, local_epsilon, max_order)
+    log_excess = np.logaddexp(first - (mean - kept) ** 2 / (2.0 * mean), second)
+    orders = np.arange(2.0, max_order + 1.0)
+    log_moment = np.where(
+        log_excess < 0.0,
+        np.log1p(np.exp(np.minimum(log_excess, 0.0))),
+        np.logaddexp(0.0, log_excess),
+    )
+    return RenyiCurve(orders, log_moment / (orders - 1.0))
+
+
+def equation_18_epsilon(
+    population: int, rate: float, local_epsilon: float, rounds: int, delta: float
+) -> float:
+    """Epsilon by Equation 18 at the best splitting point, searched twice.  Refuted."""
+
+    def at(kept: int) -> float:
+        curve = equation_18(population, rate, local_epsilon, kept, 300)
+        return curve.times(rounds).epsilon(delta).epsilon
+
+    whole = math.floor(population * rate)
+    low, high = 0, whole
+    for _ in range(2):
+        points = np.unique(np.rint(np.linspace(low, high, 101)).astype(int))
+        best = min((int(point) for point in points), key=at)
+        width = max(1, (high - low) // 100)
+        low, high = max(0, best - width), min(whole, best + width)
+    return at(best)
+
+
+def equation_8(
+    population: int, rate: float, local_epsilon: float, order: int, split: float
+) -> float:
+    """P0 Equation 8 (its Theorem 3): a lower bound on the moment minus 1; ``split`` is Delta."""
+    if not split > 0.0:
+        raise InvalidParameter("split", split, "positive")
+    mean = population * rate
+    share = -math.expm1(-(split**2) * mean / (2.0 + split)) / (1.0 + split)
+    return share * equation_8_sharp(population, rate, local_epsilon, order)
+
+
+def equation_8_sharp(population: int, rate: float, local_epsilon: float, order: int) -> float:
+    """Moment minus 1 of binary response, everybody else on one value: at least this.
+
+    Given k check-ins the rate is k/n, so Lemma 8 gives C(order, 2) (k/n)^2 (e^eps0 - 1)^2 /
+    (k e^eps0), whose mean over k is exact: E[k] = n rate.  Equality at order 2.
+    """
+    probability("rate", rate)
+    positive("local_epsilon", local_epsilon)
+    pairs = order * (order - 1) / 2.0
+    spread = 4.0 * math.sinh(local_epsilon / 2.0) ** 2  # (e^eps0 - 1)^2 / e^eps0
+    return pairs * rate / population * spread
+
+
+def equation_8_epsilon(
+    population: int, rate: float, local_epsilon: float, rounds: int, delta: float
+) -> float:
+    """The sharpened Equation 8 converted to epsilon: neither a guarantee nor a lower bound on it.
+
+    It is what the Rényi route cannot undercut.
+    """
+    orders = np.arange(2, 301)
+    excess = [equation_8_sharp(population, rate, local_epsilon, int(a)) for a in orders]
+    curve = RenyiCurve(orders.astype(float), np.log1p(excess) / (orders - 1.0))
+    return curve.times(rounds).epsilon(delta).epsilon
+
+
+def baseline(
+    population: int,
+    rate: float,
+    local_epsilon: float,
+    rounds: int,
+    delta: float,
+    local_delta: float = 0.0,
+) -> float:
+    """P0 Appendix D's baseline: no gain from the shuffler, l check-ins at most, composed.
+
+    One round is (log(1 + (l/n)(e^eps0 - 1)), (l/n) delta_0 + delta')-DP when more than l clients
+    check in with probability at most delta'.  Half of delta pays for the rounds' deltas, half for
+    the composition theorem.
+
+    Args:
+        population: Number of clients.
+        rate: Check-in rate.
+        local_epsilon: Of one report, in nats.
+        rounds: Number of rounds.
+        delta: Of the whole run.
+        local_delta: Of one report.
+
+    >>> round(baseline(60_000, 0.1, 2.0, 6800, 1 / 60_000), 1)
+    1117.8
+    """
+    count("population", population)
+    probability("rate", rate)
+    positive("local_epsilon", local_epsilon)
+    open_probability("delta", delta)
+    budget = delta / (2.0 * rounds)
+    most = min(population, binomial.upper_quantile(budget / 2.0, population, rate) + 1)
+    fraction = most / population
+    spent = fraction * local_delta + float(binomial.sf(most, population, rate))
+    if spent > budget:
+        raise OutsideTheorem(
+            f"P0's baseline spends {spent:.3g} a round, above the {budget:.3g} there is; "
+            "local_delta must be smaller"
+        )
+    one = math.log1p(fraction * math.expm1(local_epsilon))
+    return strong_composition.closed_form(one, rounds, delta / 2.0)
