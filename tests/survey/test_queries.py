@@ -58,7 +58,7 @@ def test_reports_travel_as_bytes_of_one_length(query, mechanism, values):
     survey = Survey(query, 100, 2.0, mechanism, rounds=query.stages)
     encoded = query.encode(values)
     reports = survey.randomizer.randomize(query.asked(encoded, 0), SecureSource())
-    payloads = query.report_format(survey.randomizer).encode(reports)
+    payloads = survey.randomizer.report_format.encode(reports)
     assert {len(payload) for payload in payloads} == {survey.report_bytes}
     rows, dropped = query.decode(payloads, survey.plan)
     assert dropped == 0
@@ -69,7 +69,7 @@ def test_reports_travel_as_bytes_of_one_length(query, mechanism, values):
 def test_what_is_no_report_is_dropped_and_counted(query, mechanism, values):
     survey = Survey(query, 100, 2.0, mechanism, rounds=query.stages)
     reports = one_round(survey, query.encode(values), 0, 0)
-    payloads = query.report_format(survey.randomizer).encode(reports)
+    payloads = survey.randomizer.report_format.encode(reports)
     hostile = [b"", payloads[0] + b"x", b"\xff" * survey.report_bytes]
     rows, dropped = query.decode([*payloads, *hostile], survey.plan)
     assert len(rows) == len(payloads)
@@ -146,7 +146,7 @@ def test_the_expected_distribution_is_the_true_one(branching):
     for leaf in (0, 4, 8):
         seen = []
         for level, width in zip(tree.levels, tree.widths, strict=True):
-            reports = np.arange(level.limits[0])
+            reports = np.arange(level.report_format.limits[0])
             own = np.array([level.support(reports[i : i + 1])[leaf // width] for i in reports])
             weights = np.where(own > 0, np.exp(1.1), 1.0)
             seen.append(weights / weights.sum())

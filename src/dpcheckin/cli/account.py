@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpcheckin.cli.options import RANDOMIZERS
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
@@ -23,10 +24,7 @@ LocalEpsilon = Annotated[float | None, typer.Option(help="Epsilon of one report.
 LocalDelta = Annotated[float, typer.Option(help="Delta of one report, with --randomizer any.")]
 Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
 Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
-Randomizer = Annotated[
-    str,
-    typer.Option(help="any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace."),
-]
+Randomizer = Annotated[str, typer.Option(help=f"{RANDOMIZERS}.")]
 Protocol = Annotated[
     str,
     typer.Option(

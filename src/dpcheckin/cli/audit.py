@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dpcheckin.cli.options import AUDITED_RANDOMIZERS
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.waiting import waiting
 
@@ -47,11 +48,7 @@ def audit(
     ] = None,
     randomizer: Annotated[
         str | None,
-        typer.Option(
-            help="binary, dary:K, gaussian:SIGMA, laplace, hemisphere:DIM or privunit:DIM "
-            "(default dary:3).",
-            rich_help_panel=_SYSTEM,
-        ),
+        typer.Option(help=f"{AUDITED_RANDOMIZERS} (default dary:3).", rich_help_panel=_SYSTEM),
     ] = None,
     population: Annotated[
         int | None, typer.Option(help="Number of clients (1000).", rich_help_panel=_SYSTEM)

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpcheckin.cli.options import RANDOMIZERS
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import number
@@ -76,6 +77,9 @@ def compare(
         ),
     ] = None,
     dimension: Annotated[int | None, typer.Option(help="Dimension of the vectors.")] = None,
+    randomizer: Annotated[
+        str, typer.Option(help=f"What makes the reports: {RANDOMIZERS}.")
+    ] = "any",
     every: Annotated[
         bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")
     ] = False,
@@ -85,11 +89,11 @@ def compare(
 
     Green is proved, blue is a lower bound, red is refuted.
     """
-    from dpcheckin.accounting.published import Setting
-    from dpcheckin.notebook.comparisons import Comparison, checked
+    from dpcheckin.notebook.comparisons import Comparison, checked, setting_of
     from dpcheckin.report import compare as comparison
 
-    setting = Setting(
+    setting = setting_of(
+        randomizer,
         protocol=protocol,
         population=population,
         rounds=rounds,

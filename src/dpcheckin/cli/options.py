@@ -13,10 +13,43 @@ from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
-from dpcheckin.options import Option, changed, options_of
+from dpcheckin.options import Option, changed, listed, options_of
 
 Command = Callable[..., None]
+RANDOMIZERS, VECTOR_RANDOMIZERS, AUDITED_RANDOMIZERS = "{any}", "{vectors}", "{audited}"
+"""Stand in a help text for lists of randomizers: to load the registry takes what help must not."""
+
+
+class Listing(TyperCommand):
+    """A command whose help texts are filled with lists once they are shown."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, with their help texts filled.
+
+        Args:
+            ctx: of the parser.
+        """
+        found = super().get_params(ctx)
+        for one in found:
+            text = getattr(one, "help", None) or ""
+            for sign in (RANDOMIZERS, VECTOR_RANDOMIZERS, AUDITED_RANDOMIZERS):
+                if sign in text:
+                    one.help = text.replace(sign, listed(_randomizers(sign)))  # type: ignore[attr-defined]
+        return found
+
+
+def _randomizers(sign: str) -> tuple[str, ...]:
+    from dpcheckin.randomizers import Randomizer, VectorRandomizer
+    from dpcheckin.randomizers.registry import usages
+
+    if sign == VECTOR_RANDOMIZERS:
+        known = ("dimension", "noise_multiplier")
+        return usages(lambda kind: issubclass(kind, VectorRandomizer), *known)
+    if sign == AUDITED_RANDOMIZERS:
+        return usages(lambda kind: kind.log_ratio is not Randomizer.log_ratio)
+    return usages()
 
 
 def options_from(kind: type[Any], parameter: str = "options") -> Callable[[Command], Command]:

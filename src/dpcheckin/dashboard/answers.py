@@ -293,9 +293,9 @@ def _quick(form: Form, most: int) -> float:
             one = one.simpler(smallest)
         value = _kept(one, most, smallest).epsilon(form.windows, form.delta)
     else:
-        value = form.local_epsilon  # a client reports once
+        value = local = form.pair().local_epsilon  # a client reports once
         with contextlib.suppress(OutsideTheorem):
-            value = min(value, closed_form(form.local_epsilon, form.population, form.delta))
+            value = min(value, closed_form(local, form.population, form.delta))
     if math.isinf(value):
         raise Unreachable(
             f"delta = {form.delta:g} cannot be reached by any epsilon: raise delta or lower "

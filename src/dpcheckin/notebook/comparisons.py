@@ -12,6 +12,7 @@ from dpcheckin.accounting.statements import rounds_in_words
 from dpcheckin.display import Tabular, axes_for
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.randomizers import Gaussian, Randomizer, registry
 from dpcheckin.report.compare import Line
 from dpcheckin.report.compare import compare as compared
 
@@ -98,6 +99,7 @@ def compare(
     noise_multiplier: float | None = None,
     slots: int | None = None,
     check_in_probability: float | None = None,
+    randomizer: str | Randomizer = "any",
 ) -> Comparison:
     """Every published bound that speaks about a run, ours among them.
 
@@ -115,13 +117,30 @@ def compare(
         noise_multiplier: Gaussian noise per clipping norm, instead of an epsilon.
         slots: Of a window.
         check_in_probability: To check in to a window at all.
+        randomizer: By name, such as dary:10, or itself; without one, any of this local epsilon.
     """
-    setting = Setting(
-        protocol=protocol, population=population, rounds=rounds, delta=delta, rate=rate,
-        cohort=cohort, local_epsilon=local_epsilon, local_delta=local_delta,
-        noise_multiplier=noise_multiplier, slots=slots, check_in_probability=check_in_probability,
-    )  # fmt: skip
+    setting = setting_of(**locals())
     return Comparison(setting, tuple(compared(checked(setting))))
+
+
+def setting_of(randomizer: str | Randomizer, **run: Any) -> Setting:
+    """The run as published bounds know it, which only hear of a local epsilon or of noise.
+
+    Args:
+        randomizer: By name, or itself.
+        run: The other parameters of `compare`.
+    """
+    if randomizer == "any":
+        return Setting(**run)
+    local, local_delta = run.pop("local_epsilon"), run.pop("local_delta") or None
+    noise = run.pop("noise_multiplier")
+    made = registry.randomizer(
+        randomizer, local_epsilon=local, local_delta=local_delta, noise_multiplier=noise
+    )
+    if isinstance(made, Gaussian):
+        return Setting(**run, noise_multiplier=made.noise_multiplier)
+    pair = made.pair
+    return Setting(**run, local_epsilon=pair.local_epsilon if pair.pure else None, randomizer=made)
 
 
 def checked(setting: Setting) -> Setting:
@@ -131,6 +150,7 @@ def checked(setting: Setting) -> Setting:
     open_probability("delta", setting.delta)
     if setting.rate is not None and not 0.0 < setting.rate <= 1.0:
         raise InvalidParameter("rate", setting.rate, "above 0 and at most 1")
-    if setting.local_epsilon is None and setting.noise_multiplier is None:
+    known = (setting.local_epsilon, setting.noise_multiplier, setting.randomizer)
+    if known == (None, None, None):
         raise InvalidParameter("local_epsilon", None, "a local epsilon or a noise multiplier")
     return setting

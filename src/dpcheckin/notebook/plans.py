@@ -13,6 +13,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.randomizers import Randomizer, registry
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def plan(
     rate: float | None = None,
     local_epsilon: float | None = None,
     rounds: int | None = None,
-    randomizer: str = "any",
+    randomizer: str | Randomizer = "any",
     protocol: str = "shuffled-check-in",
     cohort: int | None = None,
     colluding: float = 0.0,
@@ -89,7 +90,7 @@ def plan(
         rate: Probability that a client checks in to a round.
         local_epsilon: Epsilon of one report; none for Gaussian noise.
         rounds: Number of rounds.
-        randomizer: any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace.
+        randomizer: By name, such as dary:10 (`dpcheckin epsilon --help` lists them), or itself.
         protocol: shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in.
         cohort: Size of a fixed cohort.
         colluding: Fraction of clients that work with the analyzer.
@@ -113,10 +114,7 @@ def plan(
     asked = ["population", "rounds"]
     if protocol == "shuffled-check-in":
         asked.append("rate")
-    if randomizer == "gaussian" or _name(solve_for) == "noise_multiplier":
-        asked.append("noise_multiplier")
-    elif noise_multiplier is None and not randomizer.startswith("gaussian"):
-        asked.append("local_epsilon")
+    asked += _unknown_noise(randomizer, noise_multiplier, _name(solve_for))
     free = _left_out({name: given[name] for name in asked}, solve_for)
 
     def run(value: float) -> RunQuestion:
@@ -131,6 +129,21 @@ def plan(
 
     value = solve(free, build, epsilon=epsilon, delta=delta)
     return PlannedRun(free, value, guarantee([build(value)], delta), run(value))
+
+
+def _unknown_noise(
+    randomizer: str | Randomizer, noise_multiplier: float | None, solve_for: str | None
+) -> list[str]:
+    """The field that says how noisy a report is, unless its text or a number beside it does."""
+    if solve_for == "noise_multiplier":
+        return [solve_for]
+    if not isinstance(randomizer, str) or (randomizer == "any" and noise_multiplier is not None):
+        return []
+    name, *words = randomizer.split(":")
+    kind = registry.kind_named(name)
+    behind = registry.needed_arguments(kind)
+    said = kind.noise_field in behind and len(words) == len(behind)
+    return [] if said else [kind.noise_field]
 
 
 def _name(solve_for: str | None) -> str | None:

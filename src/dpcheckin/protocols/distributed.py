@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dpcheckin.accounting import DiscreteGaussianRound, DistributedRound, SkellamRound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Reveals, RoundPlan, distinct_clients, generator_for
-from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, SkellamVector
+from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, IntegerVector, SkellamVector
 from dpcheckin.randomizers.base import at_least
 
 _COIN = 31
@@ -26,7 +26,7 @@ class DistributedCheckIn(RoundPlan):
     population: int
     rate: float
     rounds: int
-    randomizer: Gaussian | SkellamVector | DiscreteGaussianVector
+    randomizer: Gaussian | IntegerVector
 
     reveals = Reveals.SUM
 

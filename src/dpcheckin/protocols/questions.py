@@ -12,69 +12,10 @@ from dpcheckin.accounting.parameters import keep_count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.comparators import local_only_guarantee
-from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RANDOMIZER_OF, RANDOMIZERS
+from dpcheckin.protocols.distributed import DistributedCheckIn
+from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS
 from dpcheckin.protocols.random_check_ins import LOAD_SHARE, averaged_guarantee
-
-
-def pair_named(text: str, local_epsilon: float | None, local_delta: float = 0.0) -> LocalPair:
-    """The local pair of a randomizer.
-
-    Args:
-        text: Its name, with its argument: `any`, `dary:10`, `privunit:784`, `gaussian:2`, …
-        local_epsilon: Of one report; none for Gaussian noise.
-        local_delta: Of one report; only with `any`.
-    """
-    name, _, argument = text.partition(":")
-    kind = RANDOMIZER_OF.get(name, name)
-    allowed = "any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace"
-    if kind not in (*_MAKERS, "gaussian"):
-        raise InvalidParameter("randomizer", text, allowed)
-    if argument and RANDOMIZERS[kind].argument is None:
-        raise InvalidParameter("randomizer", text, f"{name}, and {argument} as --local-epsilon")
-    try:
-        number = float(argument) if argument else None
-    except ValueError:
-        raise InvalidParameter("randomizer", text, allowed) from None
-    if kind == "gaussian":
-        return _gaussian(text, number, local_epsilon)
-    if local_epsilon is None:
-        raise InvalidParameter("local-epsilon", None, "a number, for every randomizer but gaussian")
-    if local_delta:
-        if kind != "any":
-            raise InvalidParameter("local-delta", local_delta, "0 unless --randomizer any")
-        return a.approximate(local_epsilon, local_delta)
-    maker = _MAKERS.get(kind)
-    whole = number is not None and number.is_integer()
-    if maker is not None and whole == (RANDOMIZERS[kind].argument is not None):
-        made: LocalPair = getattr(a, maker)(
-            local_epsilon, *([] if number is None else [int(number)])
-        )
-        return made
-    raise InvalidParameter("randomizer", text, allowed)
-
-
-_MAKERS = {
-    "any": "any_pure",
-    "binary": "binary_response",
-    "dary": "dary_response",
-    "hemisphere": "hemisphere",
-    "laplace": "laplace",
-    "privunit": "privunit",
-}
-
-
-def _gaussian(text: str, sigma: float | None, local_epsilon: float | None) -> LocalPair:
-    if sigma is None:
-        raise InvalidParameter(
-            "randomizer",
-            text,
-            "gaussian:SIGMA, SIGMA the noise multiplier (or --noise-multiplier beside it)",
-        )
-    if local_epsilon is not None:
-        raise InvalidParameter(
-            "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
-        )
-    return a.gaussian(sigma)
+from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer, registry
 
 
 @dataclass(frozen=True)
@@ -85,7 +26,7 @@ class RunQuestion:
         protocol: Any spelling of its name.
         population: Number of clients.
         rounds: Rounds, or windows.
-        randomizer: As `pair_named` takes it.
+        randomizer: As `randomizers.registry` reads it, such as `dary:10`; or the thing itself.
         rate: Probability that a client checks in to a round.
         cohort: Size of a fixed cohort.
         local_epsilon: Of one report.
@@ -101,7 +42,7 @@ class RunQuestion:
     protocol: str
     population: int
     rounds: int = 1
-    randomizer: str = "any"
+    randomizer: str | Randomizer = "any"
     local_epsilon: float | None = None
     local_delta: float = 0.0
     noise_multiplier: float | None = None
@@ -128,17 +69,21 @@ class RunQuestion:
         if self.protocol == "random-check-in-sliding" and self.rounds > 1:
             raise OutsideTheorem("a sliding window is proved for one run: rounds = 1")
 
+    def reports(self) -> Randomizer:
+        """What makes one report."""
+        named, noise = self.randomizer, self.noise_multiplier
+        if noise is not None and named == "any":
+            named = "gaussian"
+        return registry.randomizer(
+            named,
+            local_epsilon=self.local_epsilon,
+            local_delta=self.local_delta or None,
+            noise_multiplier=noise,
+        )
+
     def pair(self) -> LocalPair:
         """What one report gives away."""
-        if self.noise_multiplier is None:
-            return pair_named(self.randomizer, self.local_epsilon, self.local_delta)
-        if self.randomizer not in ("any", "gaussian"):
-            raise InvalidParameter(
-                "noise-multiplier",
-                self.noise_multiplier,
-                f"left out with --randomizer {self.randomizer}",
-            )
-        return pair_named(f"gaussian:{self.noise_multiplier!r}", self.local_epsilon)
+        return self.reports().pair
 
     def round(self, delta: float) -> Round:
         """One round as accounting describes it; delta matters to averaged windows only."""
@@ -165,6 +110,8 @@ class RunQuestion:
     @property
     def has_lower_bound(self) -> bool:
         """Is a lower bound asked for at all? Comparators have none."""
+        if self.protocol == "distributed-check-in":
+            return not isinstance(self.reports(), IntegerVector)
         return self.protocol not in ("local-only", "central")
 
     def lower_bound(self, delta: float) -> LowerBound:
@@ -240,18 +187,54 @@ def _shuffle(q: RunQuestion) -> Round:
     return a.ShuffleRound(q.population, q.pair(), q.colluding)
 
 
-def _noise(q: RunQuestion) -> float:
-    pair = q.pair()
-    if not isinstance(pair, a.GaussianPair):
-        raise InvalidParameter("randomizer", pair.label, f"gaussian:SIGMA with {q.protocol}")
-    return pair.noise_multiplier
+def _distributed(q: RunQuestion) -> Round:
+    made = q.reports()
+    if not isinstance(made, Gaussian | IntegerVector):
+        raise InvalidParameter("randomizer", made.describe(), f"gaussian:SIGMA with {q.protocol}")
+    return DistributedCheckIn(q.population, q.needed_rate(), 1, made).accounting_round()
+
+
+def _central(q: RunQuestion) -> Round:
+    made = q.reports()
+    if not isinstance(made, Gaussian):
+        raise InvalidParameter("randomizer", made.describe(), f"gaussian:SIGMA with {q.protocol}")
+    return a.SampledGaussianRound(q.needed_rate(), made.noise_multiplier)
 
 
 _ROUNDS: dict[str, Callable[[RunQuestion], Round]] = {
     "shuffled-check-in": _check_in,
     "subsampled-shuffle": _subsample,
     "shuffle": _shuffle,
-    "distributed-check-in": lambda q: a.DistributedRound(q.population, q.needed_rate(), _noise(q)),
+    "distributed-check-in": _distributed,
     "local-only": lambda q: a.LocalRound(q.pair()),
-    "central": lambda q: a.SampledGaussianRound(q.needed_rate(), _noise(q)),
+    "central": _central,
 }
+
+
+def fits(protocol: str, kind: type[Randomizer]) -> bool:
+    """Whether a protocol has a theorem about a randomizer.
+
+    Args:
+        protocol: its one name.
+        kind: of the registry.
+    """
+    if protocol == "central":
+        return issubclass(kind, Gaussian)
+    if protocol == "distributed-check-in":
+        return issubclass(kind, Gaussian | IntegerVector)
+    try:
+        pair = registry.usual(kind).pair
+    except OutsideTheorem:  # priced in sums only
+        return False
+    if protocol == "shuffle":
+        return pair.full_shuffle_proved
+    return pair.pure or protocol != "random-check-in-averaged"
+
+
+def randomizers_of(protocol: str) -> tuple[str, ...]:
+    """The names of all randomizers that fit a protocol.
+
+    Args:
+        protocol: its one name.
+    """
+    return tuple(name for name, kind in registry.kinds().items() if fits(protocol, kind))

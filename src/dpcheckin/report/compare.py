@@ -66,6 +66,8 @@ def compare(
     """
     setting = replace(setting, protocol=protocol_name(setting.protocol, PROTOCOLS))
     on_bound("published bounds")
+    if setting.randomizer is not None:  # published lower bounds are about the worst randomizer
+        kinds = kinds - {Kind.LOWER_BOUND}
     lines = [
         Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
         for v in evaluate(setting, kinds)
@@ -125,6 +127,9 @@ def along(
 def _changed(setting: Setting, parameter: str, value: float) -> Setting:
     whole = parameter in ("rounds", "population", "slots")
     change: dict[str, Any] = {parameter: int(value) if whole else float(value)}
+    made = setting.randomizer
+    if made is not None and parameter == made.noise_field:
+        change["randomizer"] = replace(made, **change)
     return replace(setting, **change)
 
 
@@ -134,7 +139,8 @@ _THEOREM = tuple(name for name in PLANNED if name.split("-")[-1] != "averaged" a
 
 def question_of(s: Setting) -> RunQuestion | None:
     """The setting as a question about the empty-seat theorem; None where it says nothing."""
-    if s.protocol not in _THEOREM or (s.noise_multiplier is None and s.local_epsilon is None):
+    nothing = (s.randomizer, s.noise_multiplier, s.local_epsilon) == (None, None, None)
+    if s.protocol not in _THEOREM or nothing:
         return None
     if s.protocol == "random-check-in-sliding":
         s.need_one_round()
@@ -149,6 +155,7 @@ def question_of(s: Setting) -> RunQuestion | None:
         s.protocol,
         s.population,
         s.rounds,
+        "any" if s.randomizer is None else s.randomizer,
         rate=s.rate if s.protocol == "shuffled-check-in" else None,
         cohort=s.cohort if s.protocol == "subsampled-shuffle" else None,
         local_epsilon=None if gaussian else s.local_epsilon,
@@ -177,7 +184,8 @@ def _ours(s: Setting) -> list[Line]:
     pure = one.pair is not None and one.pair.pure
     if pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
         low = question.lower_bound(s.delta)
-        note = "no guarantee for all pure randomizers can be smaller" if pure else None
+        any_pure = pure and s.randomizer is None
+        note = "no guarantee for all pure randomizers can be smaller" if any_pure else None
         about = "exact for one pair of datasets"
         out.append(Line(low.basis[0], about, Kind.LOWER_BOUND, low.epsilon.lower, note))
     return out

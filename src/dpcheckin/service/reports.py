@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import (
     CategoryRandomizer,
+    IntegerVector,
     Randomizer,
     SecureSource,
-    SkellamVector,
     VectorRandomizer,
 )
-from dpcheckin.randomizers.formats import format_of
 from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.wire.documents import OCTETS, SYMBOL, PlanDocument
 from dpcheckin.service.wire.envelope import seal
@@ -30,9 +29,6 @@ from dpcheckin.service.wire.payloads import (
     vector_payload,
 )
 from dpcheckin.service.wire.shares import make_shares
-
-_CARRY = 64
-_CACHE_LINE = 64
 
 
 def make_envelope(
@@ -65,8 +61,8 @@ def make_envelope(
         rows = randomizer.randomize(value, source)
         if len(rows) != 1:
             raise InvalidParameter("value", f"{len(rows):,} rows", "one")
-        payload = octets_payload(format_of(randomizer).encode(rows)[0])
-    elif isinstance(randomizer, SkellamVector):
+        payload = octets_payload(randomizer.report_format.encode(rows)[0])
+    elif isinstance(randomizer, IntegerVector):
         seed, share = make_shares(randomizer, np.asarray(value, np.float64), source)
         payload = seed_payload(seed, plan.dimension)
     elif isinstance(randomizer, CategoryRandomizer):

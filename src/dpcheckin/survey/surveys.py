@@ -89,7 +89,7 @@ class Survey:
     @property
     def report_bytes(self) -> int:
         """Bytes of one report before it is sealed."""
-        return self.query.report_format(self.randomizer).size
+        return self.randomizer.report_format.size
 
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement: with an honest shuffler, and with one that colludes."""

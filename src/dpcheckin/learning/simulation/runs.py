@@ -42,40 +42,35 @@ from dpcheckin.protocols import (
     SubsampledShuffle,
     Window,
 )
-from dpcheckin.protocols.names import protocol_name, spelling
+from dpcheckin.protocols.names import protocol_name
 from dpcheckin.randomizers import (
-    DiscreteGaussianVector,
     Gaussian,
-    L1Bit,
-    LdpSgd,
-    LInfinityBit,
-    PrivUnit,
-    SkellamVector,
+    IntegerVector,
     SummableRandomizer,
     VectorRandomizer,
+    registry,
 )
 
-_ON_INTEGERS: Mapping[str, type[SkellamVector | DiscreteGaussianVector]] = {
-    "skellam": SkellamVector,
-    "discrete-gaussian": DiscreteGaussianVector,
-}
 _MakePlan = Callable[[RunOptions, int, VectorRandomizer], Plan]
 
 
 def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
-    """The randomizer by name, for a model with so many parameters (`dimension`)."""
-    if options.randomizer == "gaussian":
-        return Gaussian(options.noise_multiplier, options.clip)
-    if options.randomizer in _ON_INTEGERS:
-        integers = _ON_INTEGERS[options.randomizer]
-        return integers(options.noise_multiplier, dimension, options.clip)
-    kinds: dict[str, type[PrivUnit | LdpSgd | L1Bit | LInfinityBit]] = {
-        "privunit": PrivUnit,
-        "hemisphere": LdpSgd,
-        "l1-bit": L1Bit,
-        "linf-bit": LInfinityBit,
+    """The randomizer of a run.
+
+    Args:
+        options: of the run; one that was made already stands for itself.
+        dimension: parameters of the model.
+    """
+    known = {
+        "local_epsilon": options.local_epsilon,
+        "noise_multiplier": options.noise_multiplier,
+        "clip": options.clip,
+        "dimension": dimension,
     }
-    return kinds[spelling(options.randomizer)](options.local_epsilon, dimension, options.clip)
+    made = registry.randomizer(options.randomizer, known)
+    if not isinstance(made, VectorRandomizer):
+        raise InvalidParameter("randomizer", made.describe(), "one that randomizes vectors")
+    return made
 
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
@@ -125,7 +120,7 @@ def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomiz
 
 
 def _distributed(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    if not isinstance(randomizer, Gaussian | SkellamVector | DiscreteGaussianVector):
+    if not isinstance(randomizer, Gaussian | IntegerVector):
         allowed = "gaussian, skellam or discrete-gaussian with this protocol"
         raise InvalidParameter("randomizer", options.randomizer, allowed)
     return DistributedCheckIn(population, options.rate, options.rounds, randomizer)
@@ -153,7 +148,7 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
     if spread and options.protocol != "shuffled-check-in":
         raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
     name = protocol_name(options.protocol)
-    if options.randomizer in _ON_INTEGERS and name != "distributed-check-in":
+    if isinstance(randomizer, IntegerVector) and name != "distributed-check-in":
         raise InvalidParameter("randomizer", options.randomizer, "used with distributed-check-in")
     slotted = options.check_in_probability != 1 or options.repetitions != 1
     if slotted and not name.startswith("random-check-in"):
