@@ -1,13 +1,14 @@
 """Queries: documents, values, unbiased estimates, bytes, and what colluding clients can do."""
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy import optimize
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import SecureSource
+from dpcheckin.randomizers import DaryResponse, SecureSource, registry
 from dpcheckin.survey import (
     Count,
     Distribution,
@@ -126,6 +127,26 @@ def test_the_expected_histogram_is_the_true_one(mechanism):
             weights = np.where(own > 0, np.exp(1.3), 1.0)
             law = weights / weights.sum()
         assert law @ each == pytest.approx(2 * np.eye(4)[symbol], abs=1e-12)
+
+
+def test_somebody_elses_randomizer_answers_a_question(monkeypatch):
+    """Once it is registered the planner tries it, and it is asked for by name."""
+    monkeypatch.setattr(registry, "_registered", {})
+
+    @registry.register
+    @dataclass(frozen=True)
+    class Loud(DaryResponse):
+        name, label, aliases = "loud", "loud response", ()
+
+    query = Histogram(4)
+    assert list(query.mechanisms())[-1] == "loud"
+    survey = Survey(query, 500, 3.0, "loud")
+    assert survey.randomizer == Loud(3.0, 4)
+    values = np.repeat(np.arange(4), [200, 150, 100, 50])
+    reports = survey.randomizer.randomize(query.encode(values), _seeded())
+    assert np.abs(survey.estimate([reports]).values - [200, 150, 100, 50]).max() < 60
+    with pytest.raises(InvalidParameter, match="mechanism"):
+        Survey(query, 500, 3.0, "levels:4")
 
 
 def _seeded():
