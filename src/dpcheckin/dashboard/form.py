@@ -138,14 +138,10 @@ class Form:
 
     def question(self) -> RunQuestion:
         """The run in plain names and numbers; what the protocol does not take is left out."""
-        shown = self.about.fields
         taken = ("rate", "cohort", "slots", "check_in_probability", "colluding", "dropout")
-        return RunQuestion(
-            self.protocol,
-            self.population,
-            self.windows,
-            self.reports,
-            **{name: getattr(self, name) for name in taken if name in shown},
+        offered = {name: getattr(self, name) for name in taken}
+        return RunQuestion.of(
+            self.protocol, self.population, self.windows, randomizer=self.reports, **offered
         )
 
     def pair(self) -> LocalPair:
@@ -160,20 +156,11 @@ class Form:
 
     def setting(self) -> Setting:
         """The run as the published bounds know it: without colluders and dropouts."""
-        shown = self.about.fields
-        return Setting(
-            protocol=self.protocol,
-            population=self.population,
-            rounds=self.windows,
-            delta=self.delta,
-            rate=self.rate if "rate" in shown else None,
-            cohort=self.cohort if "cohort" in shown else None,
-            **{self.local: self.noise},
-            slots=self.slots if "slots" in shown else None,
-            check_in_probability=self.check_in_probability
-            if "check_in_probability" in shown
-            else None,
-        )
+        run = self.question()
+        names = ("rate", "cohort", "slots", "check_in_probability")
+        known: dict[str, Any] = {name: getattr(run, name) for name in names}
+        known[self.local] = self.noise
+        return Setting(run.protocol, run.population, run.rounds, self.delta, **known)
 
     def axis(self, over: str) -> str:
         """The field a plot runs along; `local` stands for the one that fits the randomizer."""

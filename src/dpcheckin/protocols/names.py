@@ -11,8 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import listed, option
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
     "local-only": Protocol(
         "Named reports",
         "Reports are seen with their senders; only the local randomizer protects.",
-        ("population", "rounds"),
+        ("population", "rate", "rounds"),
         bounded=False,
         trusted="Always",
         betrayed="Always",
@@ -139,3 +141,26 @@ def protocol_name(text: str, allowed: tuple[str, ...] = tuple(PROTOCOLS)) -> str
     if name not in allowed:
         raise InvalidParameter("protocol", text, "one of " + ", ".join(allowed))
     return name
+
+
+@dataclass(frozen=True)
+class RunFields:
+    """A run in plain names and numbers: what it is told, and what each of them means.
+
+    `questions.RunQuestion` is one that can be priced; commands take their options from here.
+    """
+
+    protocol: str = option("shuffled-check-in", f"{listed(tuple(PROTOCOLS))}.")
+    population: int = option(None, "Number of clients.")  # type: ignore[assignment]
+    rounds: int = option(1, "Number of rounds, or windows.")
+    randomizer: Any = option("any", "{any}.")
+    local_epsilon: float | None = option(None, "Epsilon of one report.")
+    local_delta: float = option(0.0, "Delta of one report, with --randomizer any.")
+    noise_multiplier: float | None = option(None, "Noise per clipping norm, for Gaussian reports.")
+    rate: float | None = option(None, "Probability that a client checks in.")
+    lowest_rate: float | None = option(None, "Rates lie between this and --rate.")
+    dropout: float = option(0.0, "Largest probability that a check-in gets lost.")
+    colluding: float = option(0.0, "Fraction of clients working with the analyzer.")
+    cohort: int | None = option(None, "Size of a fixed cohort, for subsampled-shuffle.")
+    slots: int | None = option(None, "Slots of a random check-in window.")
+    check_in_probability: float | None = option(None, "Probability to check in to a window.")

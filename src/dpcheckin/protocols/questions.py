@@ -2,62 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from dpcheckin import accounting as a
 from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
-from dpcheckin.accounting.parameters import keep_count, open_probability
+from dpcheckin.accounting.parameters import count, keep_count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.protocols.comparators import local_only_guarantee
+from dpcheckin.protocols.comparators import CentralDpSgd, LocalOnly
 from dpcheckin.protocols.distributed import DistributedCheckIn
-from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS
-from dpcheckin.protocols.random_check_ins import LOAD_SHARE, averaged_guarantee
+from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RunFields, protocol_name
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.protocols.random_check_ins import RandomCheckIns, Window
+from dpcheckin.protocols.shuffled import FullShuffle, ShuffledCheckIn, SubsampledShuffle
 from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer, registry
 
 
 @dataclass(frozen=True)
-class RunQuestion:
+class RunQuestion(RunFields):
     """A run in plain names and numbers, as it is typed; what a protocol does not take is refused.
 
-    Args:
-        protocol: Any spelling of its name.
-        population: Number of clients.
-        rounds: Rounds, or windows.
-        randomizer: As `randomizers.registry` reads it, such as `dary:10`; or the thing itself.
-        rate: Probability that a client checks in to a round.
-        cohort: Size of a fixed cohort.
-        local_epsilon: Of one report.
-        local_delta: Of one report.
-        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer.
-        slots: Of a window.
-        check_in_probability: With which a client chooses a slot at all.
-        colluding: Fraction of clients that work with the analyzer.
-        dropout: Largest probability that a check-in gets lost.
-        lowest_rate: Rates lie between this and `rate`.
+    Its fields are those of `RunFields`. `randomizer` is a text as `randomizers.registry` reads it,
+    such as `dary:10`, or the thing itself; `rounds` are windows where there are such.
     """
-
-    protocol: str
-    population: int
-    rounds: int = 1
-    randomizer: str | Randomizer = "any"
-    local_epsilon: float | None = None
-    local_delta: float = 0.0
-    noise_multiplier: float | None = None
-    rate: float | None = None
-    lowest_rate: float | None = None
-    dropout: float = 0.0
-    colluding: float = 0.0
-    cohort: int | None = None
-    slots: int | None = None
-    check_in_probability: float | None = None
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOL_OF:
             raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PROTOCOLS))
         object.__setattr__(self, "protocol", PROTOCOL_OF[self.protocol])
+        if self.population is None:
+            raise InvalidParameter("population", None, "a whole number (it is required)")
         keep_count(self, "population")
         keep_count(self, "rounds", 0, MOST_ROUNDS)
         taken = (*PROTOCOLS[self.protocol].fields, *_ALSO_TAKEN.get(self.protocol, ()))
@@ -68,6 +43,21 @@ class RunQuestion:
                 raise InvalidParameter(option, value, f"left out: not used with {self.protocol}")
         if self.protocol == "random-check-in-sliding" and self.rounds > 1:
             raise OutsideTheorem("a sliding window is proved for one run: rounds = 1")
+
+    @staticmethod
+    def of(protocol: str, population: int, rounds: int, **offered: Any) -> RunQuestion:
+        """The question that leaves out what its protocol does not take.
+
+        Args:
+            protocol: Any spelling of its name.
+            population: Number of clients.
+            rounds: Rounds, or windows.
+            offered: By field.
+        """
+        fields = PROTOCOLS[protocol_name(protocol)].fields
+        beside = [name for name in _MAY_BE_LEFT_OUT if name not in fields]
+        taken = {name: value for name, value in offered.items() if name not in beside}
+        return RunQuestion(protocol, population, rounds, **taken)
 
     def reports(self) -> Randomizer:
         """What makes one report."""
@@ -85,22 +75,22 @@ class RunQuestion:
         """What one report gives away."""
         return self.reports().pair
 
+    def plan(self, minibatch: int = 1) -> Plan:
+        """The run as it is priced, played and deployed; of no rounds at all, one of them.
+
+        Args:
+            minibatch: Slots to a gradient step, in windows.
+        """
+        return _PLANS[self.protocol](self, minibatch)
+
     def round(self, delta: float) -> Round:
         """One round as accounting describes it; delta matters to averaged windows only."""
-        if self.protocol in _WINDOWS:
-            return self._window(delta)
-        return _ROUNDS[self.protocol](self)
+        return self.plan().parts(delta)[0]
 
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement about the whole run, with its reasons."""
         open_probability("delta", delta)
-        if self.protocol == "random-check-in-averaged":
-            if self.slots is None:
-                raise InvalidParameter("slots", self.slots, "the number of slots of a window")
-            return averaged_guarantee(self.population, self.slots, self.pair(), self.rounds, delta)
-        if self.protocol == "local-only":
-            return local_only_guarantee(self.pair(), self.rounds, delta)
-        return a.guarantee([(self.round(delta), self.rounds)], delta)
+        return self.plan().guarantee(delta, None if self.rounds else 0)
 
     @property
     def stated_by_rounds(self) -> bool:
@@ -109,37 +99,31 @@ class RunQuestion:
 
     @property
     def has_lower_bound(self) -> bool:
-        """Is a lower bound asked for at all? Comparators have none."""
+        """Is a lower bound asked for at all? Comparators have none, nor have noisy integers."""
         if self.protocol == "distributed-check-in":
             return not isinstance(self.reports(), IntegerVector)
         return self.protocol not in ("local-only", "central")
 
     def lower_bound(self, delta: float) -> LowerBound:
         """What no guarantee about the run can be smaller than; zero if nothing is known."""
-        if self.protocol == "random-check-in-averaged":
-            return a.LowerBound(a.Bracket(0.0, math.inf), delta, a.Adjacency.REPLACE_ONE, ())
-        one = self.round(delta)
-        if self.protocol == "random-check-in-sliding" and isinstance(one, a.WindowRound):
-            # a sliding window's slots are open to as many clients as there are slots
-            one = replace(one, others=one.slots - 1)
-        return a.lower_bound([(one, self.rounds)], delta)
+        return self.plan().lower_bound(delta)
 
-    def _window(self, delta: float) -> Round:
-        if self.slots is None:
-            raise InvalidParameter("slots", self.slots, "the number of slots of a window")
-        if self.protocol == "random-check-in-averaged":
-            unlucky = LOAD_SHARE * delta / max(self.rounds, 1)
-            return a.averaged_window(self.population, self.slots, self.pair(), unlucky)
-        if self.protocol == "random-check-in-sliding":
-            return a.WindowRound(self.slots, self.pair())
-        p = 1.0 if self.check_in_probability is None else self.check_in_probability
-        return a.WindowRound(self.slots, self.pair(), p, others=self.population - 1)
+    def needed(self, name: str, allowed: str) -> Any:
+        """A number that the protocol cannot do without.
 
-    def needed_rate(self) -> float:
-        """The rate, for protocols that cannot do without."""
-        if self.rate is None:
-            raise InvalidParameter("rate", self.rate, f"a probability, for {self.protocol}")
-        return self.rate
+        Args:
+            name: Of the field.
+            allowed: What it must be.
+        """
+        value = getattr(self, name)
+        if value is None:
+            raise InvalidParameter(name, value, f"{allowed}, for {self.protocol}")
+        return value
+
+    @property
+    def counted(self) -> int:
+        """Rounds of the plan."""
+        return max(self.rounds, 1)
 
 
 _MAY_BE_LEFT_OUT = (
@@ -155,20 +139,18 @@ _ALSO_TAKEN = {
     "shuffled-check-in": ("lowest_rate", "cohort"),  # a cohort is refused with a better reason
     "subsampled-shuffle": ("rate",),  # instead of a cohort
     "shuffle": ("rate", "cohort"),  # everybody
-    "local-only": ("rate",),  # a client that reports every time is counted
 }
-_WINDOWS = ("random-check-in-fixed", "random-check-in-sliding", "random-check-in-averaged")
 
 
-def _check_in(q: RunQuestion) -> Round:
+def _check_in(q: RunQuestion, _: int) -> Plan:
     if q.cohort is not None:
         raise InvalidParameter("cohort", q.cohort, "left out: check-in has a rate, not a cohort")
-    return a.CheckInRound(
-        q.population, q.needed_rate(), q.pair(), q.colluding, q.dropout, q.lowest_rate
-    )
+    rate = q.needed("rate", "a probability")
+    adverse = (q.lowest_rate, q.dropout, q.colluding)
+    return ShuffledCheckIn(q.population, rate, q.counted, q.reports(), *adverse)
 
 
-def _subsample(q: RunQuestion) -> Round:
+def _subsample(q: RunQuestion, _: int) -> Plan:
     cohort = q.cohort
     if cohort is None and q.rate is not None:
         cohort = round(q.rate * q.population)
@@ -178,35 +160,56 @@ def _subsample(q: RunQuestion) -> Round:
         raise InvalidParameter("rate", q.rate, "left out when --cohort is given")
     if cohort is None:
         raise InvalidParameter("cohort", cohort, "a whole number, for subsampled-shuffle")
-    return a.SubsampleRound(q.population, cohort, q.pair(), q.colluding)
+    cohort = count("cohort", cohort, 0, q.population)
+    return SubsampledShuffle(q.population, cohort, q.counted, q.reports(), q.colluding)
 
 
-def _shuffle(q: RunQuestion) -> Round:
+def _shuffle(q: RunQuestion, _: int) -> Plan:
     if q.rate not in (None, 1.0) or q.cohort not in (None, q.population):
         raise InvalidParameter("rate", q.rate, "left out: everybody takes part in a full shuffle")
-    return a.ShuffleRound(q.population, q.pair(), q.colluding)
+    return FullShuffle(q.population, q.counted, q.reports(), q.colluding)
 
 
-def _distributed(q: RunQuestion) -> Round:
+def _distributed(q: RunQuestion, _: int) -> Plan:
     made = q.reports()
     if not isinstance(made, Gaussian | IntegerVector):
-        raise InvalidParameter("randomizer", made.describe(), f"gaussian:SIGMA with {q.protocol}")
-    return DistributedCheckIn(q.population, q.needed_rate(), 1, made).accounting_round()
+        allowed = f"gaussian, skellam or discrete-gaussian with {q.protocol}"
+        raise InvalidParameter("randomizer", made.describe(), allowed)
+    return DistributedCheckIn(q.population, q.needed("rate", "a probability"), q.counted, made)
 
 
-def _central(q: RunQuestion) -> Round:
+def _window(kind: Window) -> Callable[[RunQuestion, int], Plan]:
+    def window(q: RunQuestion, minibatch: int) -> Plan:
+        slots = count("slots", q.needed("slots", "the number of slots of a window"))
+        # who else there is does not matter to a sliding window
+        people = max(q.population, slots) if kind is Window.SLIDING else q.population
+        p = 1.0 if q.check_in_probability is None else q.check_in_probability
+        return RandomCheckIns(people, slots, q.reports(), kind, p, minibatch, q.counted)
+
+    return window
+
+
+def _local_only(q: RunQuestion, _: int) -> Plan:
+    return LocalOnly(q.population, 1.0 if q.rate is None else q.rate, q.counted, q.reports())
+
+
+def _central(q: RunQuestion, _: int) -> Plan:
     made = q.reports()
     if not isinstance(made, Gaussian):
         raise InvalidParameter("randomizer", made.describe(), f"gaussian:SIGMA with {q.protocol}")
-    return a.SampledGaussianRound(q.needed_rate(), made.noise_multiplier)
+    rate = q.needed("rate", "a probability")
+    return CentralDpSgd(q.population, rate, q.counted, made.noise_multiplier, made.clip)
 
 
-_ROUNDS: dict[str, Callable[[RunQuestion], Round]] = {
+_PLANS: dict[str, Callable[[RunQuestion, int], Plan]] = {
     "shuffled-check-in": _check_in,
     "subsampled-shuffle": _subsample,
     "shuffle": _shuffle,
     "distributed-check-in": _distributed,
-    "local-only": lambda q: a.LocalRound(q.pair()),
+    "random-check-in-fixed": _window(Window.FIXED),
+    "random-check-in-averaged": _window(Window.AVERAGED),
+    "random-check-in-sliding": _window(Window.SLIDING),
+    "local-only": _local_only,
     "central": _central,
 }
 

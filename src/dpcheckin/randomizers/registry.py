@@ -164,14 +164,16 @@ def randomizer(
     >>> randomizer("subset:20:3", local_epsilon=1.0).describe()
     'subsets of 3 of 20 symbols, local epsilon 1'
     """
+    said = {key: value for key, value in given.items() if value is not None}
     if isinstance(named, Randomizer):
+        for key, value in said.items():
+            raise InvalidParameter(key.replace("_", "-"), value, "left out: the randomizer has one")
         return named
     if not isinstance(named, str):
         return _from_table(named)
     name, *words = named.split(":")
     kind = kind_named(name)
     own = {one.name: one.default for one in _fields(kind)}
-    said = {key: value for key, value in given.items() if value is not None}
     numbers = {k: v for k, v in {**(offered or {}), **said}.items() if k in own and v is not None}
     typed_fields = [one.field for one in kind.arguments]
     places = [place for place in typed_fields if place not in numbers]

@@ -151,14 +151,14 @@ def question_of(s: Setting) -> RunQuestion | None:
     if s.protocol.startswith("random-"):
         s.need_slots()
     gaussian = s.noise_multiplier is not None
-    return RunQuestion(
+    return RunQuestion.of(
         s.protocol,
         s.population,
         s.rounds,
-        "any" if s.randomizer is None else s.randomizer,
-        rate=s.rate if s.protocol == "shuffled-check-in" else None,
-        cohort=s.cohort if s.protocol == "subsampled-shuffle" else None,
-        local_epsilon=None if gaussian else s.local_epsilon,
+        randomizer="any" if s.randomizer is None else s.randomizer,
+        rate=s.rate,
+        cohort=s.cohort,
+        local_epsilon=None if gaussian or s.randomizer else s.local_epsilon,
         local_delta=0.0 if gaussian else s.local_delta,
         noise_multiplier=s.noise_multiplier,
         slots=s.slots,

@@ -25,17 +25,15 @@ from dpcheckin.audit.systems.fast import fast_system
 from dpcheckin.audit.systems.simulated import Simulated
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import (
-    DistributedCheckIn,
     FullShuffle,
     Plan,
     RandomCheckIns,
     Reveals,
-    ShuffledCheckIn,
-    SubsampledShuffle,
     Window,
 )
 from dpcheckin.protocols.names import protocol_name
-from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer
+from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.randomizers import Randomizer
 
 PROTOCOLS = (
     "shuffled-check-in",
@@ -65,22 +63,17 @@ def plan_named(
         rounds: number of rounds.
         slots: of a random check-in window.
     """
-    protocol = protocol_name(protocol, PROTOCOLS)
-    if slots is not None and protocol != "random-check-in-fixed":
+    name = protocol_name(protocol, PROTOCOLS)
+    if slots is not None and name != "random-check-in-fixed":
         raise InvalidParameter("slots", slots, "left out but for random-check-in-fixed")
-    if protocol == "shuffle" or (protocol == "shuffled-check-in" and rate == 1):
-        return FullShuffle(population, rounds, randomizer)
-    if protocol == "shuffled-check-in":
-        return ShuffledCheckIn(population, rate, rounds, randomizer)
-    if protocol == "subsampled-shuffle":
-        return SubsampledShuffle(population, round(rate * population), rounds, randomizer)
-    if protocol == "distributed-check-in":
-        if not isinstance(randomizer, Gaussian | IntegerVector):
-            raise InvalidParameter("randomizer", randomizer.describe(), "gaussian:SIGMA for sums")
-        return DistributedCheckIn(population, rate, rounds, randomizer)
-    if rounds != 1:
+    if name == "random-check-in-fixed" and rounds != 1:
         raise InvalidParameter("rounds", rounds, "1: a window is one run of its slots")
-    return RandomCheckIns(population, slots or population, randomizer)
+    if name == "shuffled-check-in" and rate == 1:
+        name = "shuffle"
+    return RunQuestion.of(
+        name, population, rounds, randomizer=randomizer, rate=rate,
+        cohort=round(rate * population), slots=slots or population,
+    ).plan()  # fmt: skip
 
 
 def attack_on(plan: Plan) -> tuple[Neighbours, Sequence[Statistic]]:

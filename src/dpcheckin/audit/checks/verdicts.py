@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpcheckin.accounting import lower_bound
 from dpcheckin.audit.betting.evidence import needed_capital
 from dpcheckin.audit.examination import PILOT, Check
 from dpcheckin.audit.finding import Finding, Verdict
@@ -46,7 +45,7 @@ def exact_loss(plan: Plan, delta: float) -> float:
     if isinstance(plan.randomizer, IntegerVector):  # of its sums no exact figure is known
         return plan.guarantee(delta).epsilon.upper
     if isinstance(plan, RoundPlan):
-        return lower_bound([(plan.accounting_round(), plan.rounds)], delta).epsilon.lower
+        return plan.lower_bound(delta).epsilon.lower
     return plan.guarantee(delta).epsilon.lower
 
 
