@@ -206,11 +206,14 @@ def test_schedules():
 
 def test_every_protocol_and_randomizer_that_can_be_named_can_be_made(tiny):
     """The lists that options are checked against are those of what can be built."""
-    from dpcheckin.learning.simulation.runs import PLANS, make_randomizer
-    from dpcheckin.protocols.names import PROTOCOLS
+    from dpcheckin.learning.simulation.runs import make_plan, make_randomizer
+    from dpcheckin.protocols.names import PROTOCOL_OF
     from dpcheckin.randomizers import VectorRandomizer, registry
 
-    assert set(PROTOCOLS) == set(PLANS)
+    for name in PROTOCOL_OF:
+        options = tiny(protocol=name, randomizer="gaussian", rate=0.1, rounds=3)
+        plan = make_plan(options, 50, make_randomizer(options, 10))
+        assert plan.population == 50 and len(plan.cohort(0, 0).clients) <= 50
     kinds = [kind for kind in registry.kinds().values() if issubclass(kind, VectorRandomizer)]
     assert len(kinds) > 7
     for kind in kinds:
