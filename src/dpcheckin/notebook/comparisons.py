@@ -92,14 +92,7 @@ def compare(
     local_epsilon: float | None = None,
     rounds: int = 1,
     delta: float = DEFAULT_DELTA,
-    *,
-    protocol: str = "shuffled-check-in",
-    cohort: int | None = None,
-    local_delta: float = 0.0,
-    noise_multiplier: float | None = None,
-    slots: int | None = None,
-    check_in_probability: float | None = None,
-    randomizer: str | Randomizer = "any",
+    **run: Any,
 ) -> Comparison:
     """Every published bound that speaks about a run, ours among them.
 
@@ -109,21 +102,17 @@ def compare(
         local_epsilon: Epsilon of one report.
         rounds: Number of rounds, or windows.
         delta: Of the statements.
-        protocol: shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in,
-            distributed-check-in-removal, random-check-in-fixed, random-check-in-averaged or
-            random-check-in-sliding.
-        cohort: Size of a fixed cohort.
-        local_delta: Delta of one report.
-        noise_multiplier: Gaussian noise per clipping norm, instead of an epsilon.
-        slots: Of a window.
-        check_in_probability: To check in to a window at all.
-        randomizer: By name, such as dary:10, or itself; without one, any of this local epsilon.
+        run: What else `dp.epsilon` takes, without those who collude or drop out; `protocol` may be
+            distributed-check-in-removal too.
     """
-    setting = setting_of(**locals())
+    setting = setting_of(
+        population=population, rate=rate, local_epsilon=local_epsilon, rounds=rounds, delta=delta,
+        **{"protocol": "shuffled-check-in", **run},
+    )  # fmt: skip
     return Comparison(setting, tuple(compared(checked(setting))))
 
 
-def setting_of(randomizer: str | Randomizer, **run: Any) -> Setting:
+def setting_of(randomizer: str | Randomizer = "any", **run: Any) -> Setting:
     """The run as published bounds know it, which only hear of a local epsilon or of noise.
 
     Args:
@@ -132,10 +121,9 @@ def setting_of(randomizer: str | Randomizer, **run: Any) -> Setting:
     """
     if randomizer == "any":
         return Setting(**run)
-    local, local_delta = run.pop("local_epsilon"), run.pop("local_delta") or None
-    noise = run.pop("noise_multiplier")
+    numbers = {name: run.pop(name, None) for name in ("local_epsilon", "noise_multiplier")}
     made = registry.randomizer(
-        randomizer, local_epsilon=local, local_delta=local_delta, noise_multiplier=noise
+        randomizer, local_delta=run.pop("local_delta", None) or None, **numbers
     )
     if isinstance(made, Gaussian):
         return Setting(**run, noise_multiplier=made.noise_multiplier)
