@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from dpcheckin.protocols import ShuffledCheckIn as ShuffledCheckIn
     from dpcheckin.protocols import SubsampledShuffle as SubsampledShuffle
     from dpcheckin.protocols.questions import RunQuestion as RunQuestion
+    from dpcheckin.randomizers import register as register
     from dpcheckin.survey import Count as Count
     from dpcheckin.survey import Distribution as Distribution
     from dpcheckin.survey import HeavyHitters as HeavyHitters
@@ -107,6 +108,7 @@ _ROOMS = {
         "SubsampledShuffle"
     ),
     "protocols.questions": "RunQuestion",
+    "randomizers": "register",
     "survey": (
         "Count Distribution HeavyHitters Histogram Mean Quantiles Sum Survey VectorMean Wish "
         "plan_survey simulate"

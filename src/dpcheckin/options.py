@@ -68,6 +68,8 @@ class Option:
     @property
     def scalar(self) -> type[Any] | None:
         """The type that a text is read as, None for options that no text can give."""
+        if self.type is Any:  # a word, or what it stands for
+            return str
         kinds = get_args(self.type) if get_origin(self.type) is UnionType else (self.type,)
         given = [kind for kind in kinds if kind is not type(None)]
         return given[0] if len(given) == 1 and given[0] in _SCALARS else None

@@ -10,7 +10,7 @@ import pytest
 from dpcheckin.accounting import lower_bound
 from dpcheckin.audit import BlackBox, Budget, Check, Neighbours, check_plan, examine
 from dpcheckin.audit.attacks.statistics import Place, standard_statistics
-from dpcheckin.audit.checks.plans import plan_named, randomizer_named
+from dpcheckin.audit.checks.plans import plan_named
 from dpcheckin.audit.checks.verdicts import judged, needed_pairs
 from dpcheckin.audit.finding import ENOUGH, Verdict
 from dpcheckin.audit.tables.tightness import (
@@ -24,7 +24,7 @@ from dpcheckin.audit.tables.tightness import (
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.papers.claims import claim_named, claim_names, forecast
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
-from dpcheckin.randomizers import DaryResponse
+from dpcheckin.randomizers import DaryResponse, registry
 
 PLAN = ShuffledCheckIn(30, 0.2, 1, DaryResponse(3.0, 3))
 
@@ -204,7 +204,9 @@ def test_a_bound_of_nothing_is_inconclusive_whatever_is_claimed() -> None:
 def test_no_honest_protocol_is_flagged_and_something_is_seen_of_each(
     protocol: str, randomizer: str, epsilon: float | None, rounds: int
 ) -> None:
-    plan = plan_named(protocol, randomizer_named(randomizer, epsilon), 10, 0.3, rounds)
+    plan = plan_named(
+        protocol, registry.randomizer(randomizer, local_epsilon=epsilon), 10, 0.3, rounds
+    )
     found = examine(check_plan(plan, 0.02), Budget(pairs=1_500), seed=5)
     assert 0.0 < found.lower <= found.claimed
 

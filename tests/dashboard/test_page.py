@@ -16,6 +16,7 @@ from dpcheckin.accounting import CheckInRound, Kind, any_pure, compose, lower_bo
 from dpcheckin.accounting.solve import solve
 from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.protocols.names import PLANNED, PROTOCOLS
+from dpcheckin.protocols.questions import randomizers_of
 
 SMALL = "?population=2000&rate=0.05&local_epsilon=1&rounds=50"
 ONE = CheckInRound(2_000, 0.05, any_pure(1.0))
@@ -155,7 +156,7 @@ def test_every_protocol_has_its_fields_and_an_answer(desk: Desk, protocol: str) 
         )
     )
     wanted = set(PROTOCOLS[protocol].fields) | {"delta"}
-    noise = "noise_multiplier" if PROTOCOLS[protocol].randomizers == ("gaussian",) else None
+    noise = "noise_multiplier" if randomizers_of(protocol)[0] == "gaussian" else None
     assert visible == wanted | {noise or "local_epsilon"}
     expect(page.locator("#plot .line").first).to_be_visible()
 
@@ -163,17 +164,18 @@ def test_every_protocol_has_its_fields_and_an_answer(desk: Desk, protocol: str) 
 def test_every_randomizer_and_its_own_field(desk: Desk) -> None:
     page = desk.open(SMALL + "&noise_multiplier=5&dimension=20" + only_ours())
     seen = [certified(page)]
-    for name, field in {"binary": None, "dary": "symbols", "hemisphere": None,
-                        "privunit": "dimension", "laplace": None,
-                        "gaussian": "noise_multiplier"}.items():  # fmt: skip
+    for name, fields in {"binary": (), "dary": ("symbols",), "hemisphere": (),
+                         "privunit": ("dimension",), "laplace": (),
+                         "gaussian": ("noise_multiplier",),
+                         "subset": ("symbols", "chosen")}.items():  # fmt: skip
         page.select_option("#field-randomizer", name)
         seen.append(certified(page))
-        if field:
+        for field in fields:
             expect(page.locator(f"#field-{field}")).to_be_visible()
     # two types bound binary and hemisphere alike; a randomizer of which nothing is known is worse
     worst, binary, _, hemisphere, *_ = seen
     assert binary == hemisphere
-    assert len(set(seen)) == 6 and float(worst) == max(map(float, seen))
+    assert len(set(seen)) == 7 and float(worst) == max(map(float, seen))
 
 
 def test_the_plot_runs_along_every_parameter(desk: Desk) -> None:

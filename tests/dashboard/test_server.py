@@ -19,6 +19,7 @@ from dpcheckin.dashboard.form import Form
 from dpcheckin.dashboard.server import application
 from dpcheckin.dashboard.workers import Workers
 from dpcheckin.protocols.names import PLANNED, PROTOCOLS
+from dpcheckin.protocols.questions import randomizers_of
 
 STATIC = files("dpcheckin.dashboard") / "static"
 PATIENCE = 600  # seconds; a busy machine is no failure
@@ -175,7 +176,7 @@ def test_a_target_that_is_no_number_or_out_of_reach(server: str) -> None:
 def test_every_protocol_has_an_axis_and_every_axis_a_range() -> None:
     for name in PLANNED:
         protocol = PROTOCOLS[name]
-        form = Form(protocol=name, randomizer=protocol.randomizers[0])
+        form = Form(protocol=name, randomizer=randomizers_of(name)[0])
         form.check()
         for over in protocol.over:
             axis = form.axis(over)

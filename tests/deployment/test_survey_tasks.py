@@ -312,7 +312,7 @@ def test_rate_one_is_a_full_shuffle_and_needs_all_reports(tmp_path: Path) -> Non
         ({"task": {"kind": "count", "confidence": 2}}, "task.confidence"),
         ({"task": {"kind": "count", "simultaneous": 1}}, "task.simultaneous"),
         ({"randomizer": {"name": "dary", "local_epsilon": 1.0, "steps": 2}}, "steps"),
-        ({"randomizer": {"name": "rappor", "local_epsilon": 1.0}}, "mechanism"),
+        ({"randomizer": {"name": "rappor", "local_epsilon": 1.0}}, "randomizer"),
         ({"plan": {"rounds": None}}, "rounds"),
     ],
 )
@@ -373,7 +373,7 @@ def test_reports_are_decoded_many_at_a_time(
     monkeypatch.setattr(octets, "_AT_ONCE", 7)
     task, _ = survey_of(tmp_path, "mean")
     rows = simulated(task, values_of("mean", PEOPLE), 0)
-    form = task.survey.query.report_format(task.survey.randomizer)
+    form = task.survey.randomizer.report_format
     reader = octets.ReportRows(task.survey.randomizer)
     for payload in (*form.encode(rows), b"\xff\xff"):
         reader.take(payloads.octets_payload(payload))

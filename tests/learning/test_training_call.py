@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from dpcheckin.cli import main
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, GroupedByOwner, client_data, train
 from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.randomizers import Gaussian
+from dpcheckin.protocols import ShuffledCheckIn
+from dpcheckin.randomizers import DaryResponse, Gaussian, LdpSgd
 
 QUICK = {"rounds": 30, "rate": 0.3, "local_epsilon": 6.0, "progress": False, "threads": 1}
 
@@ -50,6 +52,22 @@ def test_any_module_is_trained_and_priced(blobs, tmp_path):
     assert facts["epsilon"] == outcome.guarantee.epsilon.upper > 0
     again = train(Scaled(), blobs, learning_rate=1.0, out=tmp_path / "run", **QUICK)
     assert again.score == outcome.score  # taken up where it ended
+
+
+def test_a_randomizer_of_ones_own_is_given_as_it_is(blobs):
+    """Without a name, and with its own clip: the run is priced by its pair."""
+
+    @dataclass(frozen=True)
+    class Half(LdpSgd):
+        def describe(self):
+            return "half a sphere of my own"
+
+    own = Half(6.0, 11, clip=0.5)
+    outcome = train(Scaled(), blobs, randomizer=own, **{**QUICK, "rounds": 2, "rate": 0.3})
+    plan = ShuffledCheckIn(240, 0.3, 2, own)
+    assert outcome.guarantee.epsilon == plan.guarantee(1e-5).epsilon
+    with pytest.raises(InvalidParameter, match="vectors"):
+        train(Scaled(), blobs, randomizer=DaryResponse(1.0, 3), **QUICK)
 
 
 def test_a_folder_of_other_data_is_not_taken_up(blobs, tmp_path):

@@ -137,12 +137,12 @@ def test_sliding_window_asks_only_clients_whose_window_covers_the_slot():
 @pytest.mark.parametrize(
     "make,name",
     [
-        (lambda: ShuffledCheckIn(1, 0.1, 5, RANDOMIZER), "population"),
-        (lambda: ShuffledCheckIn(10, 1.0, 5, RANDOMIZER), "rate"),
+        (lambda: ShuffledCheckIn(0, 0.1, 5, RANDOMIZER), "population"),
+        (lambda: ShuffledCheckIn(10, 1.1, 5, RANDOMIZER), "rate"),
         (lambda: ShuffledCheckIn(10, float("nan"), 5, RANDOMIZER), "rate"),
-        (lambda: ShuffledCheckIn(10, 0.1, 0, RANDOMIZER), "rounds"),
+        (lambda: ShuffledCheckIn(10, 0.1, -1, RANDOMIZER), "rounds"),
         (lambda: ShuffledCheckIn(10, 0.1, 5, RANDOMIZER, lowest_rate=0.2), "lowest_rate"),
-        (lambda: SubsampledShuffle(10, 10, 5, RANDOMIZER), "cohort_size"),
+        (lambda: SubsampledShuffle(10, 11, 5, RANDOMIZER), "cohort_size"),
         (lambda: DistributedCheckIn(10, 0.1, 5, RANDOMIZER), "randomizer"),
         (lambda: RandomCheckIns(100, 10, RANDOMIZER, minibatch=3), "minibatch"),
         (lambda: RandomCheckIns(9, 10, RANDOMIZER, Window.SLIDING), "slots"),

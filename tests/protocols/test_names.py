@@ -1,4 +1,4 @@
-"""The one table of names: every spelling resolves, every entry can be asked about."""
+"""The one table of protocols: every spelling resolves, every entry can be asked about."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dpcheckin.accounting import Guarantee, Kind, LowerBound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.names import (
     PLANNED,
+    PROTOCOL_OF,
     PROTOCOLS,
-    RANDOMIZERS,
     protocol_name,
-    spelling,
-    spellings,
 )
-from dpcheckin.protocols.questions import RunQuestion, pair_named
+from dpcheckin.protocols.questions import RunQuestion, randomizers_of
+from dpcheckin.randomizers import registry
 
-ARGUMENTS = {"dary": ":5", "privunit": ":50", "gaussian": ":3"}
 NUMBERS = {
     "rate": 0.1,
     "cohort": 10,
@@ -29,15 +27,16 @@ NUMBERS = {
 
 def _question(protocol: str, randomizer: str) -> RunQuestion:
     """A small run with every field that the table says the protocol takes."""
-    name = spelling(randomizer)
     given = {
         key: NUMBERS[key] for key in PROTOCOLS[protocol_name(protocol)].fields if key in NUMBERS
     }
-    local = None if name == "gaussian" else 1.0
+    kind = registry.kind_named(randomizer)
+    small = {one.field: 3.0 if one.field == kind.noise_field else 16 for one in kind.arguments}
+    small |= {"chosen": 3, "branching": 4} if kind.arguments[1:] else {}
+    own = registry.parameters(kind)
+    made = registry.usual(kind, **{name: value for name, value in small.items() if name in own})
     rounds = 1 if protocol.endswith("sliding") else 2
-    return RunQuestion(
-        protocol, 100, rounds, randomizer + ARGUMENTS.get(name, ""), local_epsilon=local, **given
-    )
+    return RunQuestion(protocol, 100, rounds, made, **given)
 
 
 def test_every_spelling_stands_for_one_name() -> None:
@@ -46,13 +45,7 @@ def test_every_spelling_stands_for_one_name() -> None:
         assert [protocol_name(alias) for alias in protocol.aliases] == [name] * len(
             protocol.aliases
         )
-    for name, randomizer in RANDOMIZERS.items():
-        assert spelling(name) == name
-        assert [spelling(alias) for alias in randomizer.aliases] == [name] * len(randomizer.aliases)
-    for table in (PROTOCOLS, RANDOMIZERS):
-        every = spellings(table)
-        assert len(set(every)) == len(every) > len(table)
-        assert every[: len(table)] == tuple(table)
+    assert len(PROTOCOL_OF) > len(PROTOCOLS)
 
 
 @pytest.mark.parametrize(
@@ -66,20 +59,11 @@ def test_every_spelling_stands_for_one_name() -> None:
     ],
 )
 def test_an_alias_asks_the_same_question(alias: str, name: str) -> None:
-    randomizer = PROTOCOLS[name].randomizers[0]
+    randomizer = randomizers_of(name)[0]
     assert _question(alias, randomizer) == _question(name, randomizer)
 
 
-@pytest.mark.parametrize(("alias", "name"), [("ldp-sgd", "hemisphere"), ("d-ary:7", "dary:7")])
-def test_an_alias_is_the_same_randomizer(alias: str, name: str) -> None:
-    assert pair_named(alias, 2.0) == pair_named(name, 2.0)
-
-
-OFFERED = [
-    (name, randomizer)
-    for name, protocol in PROTOCOLS.items()
-    for randomizer in protocol.randomizers
-]
+OFFERED = [(name, randomizer) for name in PROTOCOLS for randomizer in randomizers_of(name)]
 
 
 @pytest.mark.parametrize(("protocol", "randomizer"), OFFERED)
@@ -101,6 +85,3 @@ def test_unknown_names_are_refused_with_those_that_are_known() -> None:
         protocol_name("gossip")
     with pytest.raises(InvalidParameter, match="protocol = 'central'"):
         protocol_name("central", PLANNED)
-    for text in ("pigeon", "dary", "dary:2.5", "dary:x", "any:3", "hemisphere:2", "skellam"):
-        with pytest.raises(InvalidParameter, match="randomizer"):
-            pair_named(text, 1.0)

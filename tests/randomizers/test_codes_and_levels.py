@@ -99,7 +99,9 @@ def test_a_tree_names_the_node_above_the_leaf():
     for level, node in ((0, 0), (1, 2), (2, 8)):
         found = reports[reports[:, 0] == level, 1]
         assert 120 < len(found) < 280
-        if one.levels[level].limits == (one.sizes[level],):  # d-ary response: all but surely true
+        if one.levels[level].report_format.limits == (
+            one.sizes[level],
+        ):  # d-ary response: all but surely true
             assert (found == node).all()
 
 
@@ -110,7 +112,7 @@ def test_the_pair_of_a_tree_is_the_worst_of_its_exact_law():
     for leaf in (0, 5):  # differ on every level
         parts = []
         for level, width in zip(one.levels, one.widths, strict=True):
-            reports = np.arange(level.limits[0])
+            reports = np.arange(level.report_format.limits[0])
             own = np.array([level.support(reports[i : i + 1])[leaf // width] for i in reports])
             weights = np.where(own > 0, math.e, 1.0)
             parts.append(weights / weights.sum() / levels)

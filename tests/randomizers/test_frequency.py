@@ -15,7 +15,7 @@ from dpcheckin.randomizers import (
     SubsetSelection,
     UnaryEncoding,
 )
-from dpcheckin.randomizers.frequency import bit_rows
+from dpcheckin.randomizers.response import bit_rows
 from randomizers.checks import assert_frequencies, assert_mean
 
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import Gaussian, SeededSource, SkellamVector, VectorRandomizer
+from dpcheckin.randomizers import (
+    DiscreteGaussianVector,
+    Gaussian,
+    IntegerVector,
+    SeededSource,
+    SkellamVector,
+    VectorRandomizer,
+)
 from dpcheckin.service.analyzer.batches import _VectorSum
 from dpcheckin.service.influence import influence
 from dpcheckin.service.pricing import randomizer_of
@@ -19,25 +26,26 @@ FIFTY = {"name": "skellam", "noise_multiplier": 4.0, "steps": 1024, "dimension":
 FIFTY |= {"clip": 1.0, "encoding": 3}
 
 
-def honest_sum(noise: SkellamVector, reports: int, seed: int) -> np.ndarray:
+def honest_sum(noise: IntegerVector, reports: int, seed: int) -> np.ndarray:
     """Integers of a sum in which every client sends the same vector at its bound."""
     values = np.zeros((reports, noise.dimension))
     values[:, 0] = noise.clip
     return noise.randomize(values, SeededSource(seed)).sum(axis=0)
 
 
-def total_of(noise: SkellamVector, reports: int, integers: np.ndarray) -> np.ndarray:
+def total_of(noise: IntegerVector, reports: int, integers: np.ndarray) -> np.ndarray:
     """What the analyzer makes of it: here all of the sum is the shuffler's part."""
     shares = SumOfShares(noise, (integers % 2**32).astype("<u4").tobytes())
     shares._reports = reports
     return shares.total()
 
 
+@pytest.mark.parametrize("kind", [SkellamVector, DiscreteGaussianVector])
 @pytest.mark.parametrize(("noise_multiplier", "reports"), [(4.0, 20), (1.0, 5), (0.2, 40)])
 def test_honest_sums_are_not_mistaken_even_when_all_clients_agree(
-    noise_multiplier: float, reports: int
+    noise_multiplier: float, reports: int, kind: type[IntegerVector]
 ) -> None:
-    noise = SkellamVector(noise_multiplier, 50, 1.0, 256)
+    noise = kind(noise_multiplier, 50, 1.0, 256)
     longest = longest_sum(noise, reports)
     lengths = [
         np.linalg.norm(total_of(noise, reports, honest_sum(noise, reports, seed)))

@@ -1,13 +1,14 @@
 """Queries: documents, values, unbiased estimates, bytes, and what colluding clients can do."""
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy import optimize
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import SecureSource
+from dpcheckin.randomizers import DaryResponse, SecureSource, registry
 from dpcheckin.survey import (
     Count,
     Distribution,
@@ -58,7 +59,7 @@ def test_reports_travel_as_bytes_of_one_length(query, mechanism, values):
     survey = Survey(query, 100, 2.0, mechanism, rounds=query.stages)
     encoded = query.encode(values)
     reports = survey.randomizer.randomize(query.asked(encoded, 0), SecureSource())
-    payloads = query.report_format(survey.randomizer).encode(reports)
+    payloads = survey.randomizer.report_format.encode(reports)
     assert {len(payload) for payload in payloads} == {survey.report_bytes}
     rows, dropped = query.decode(payloads, survey.plan)
     assert dropped == 0
@@ -69,7 +70,7 @@ def test_reports_travel_as_bytes_of_one_length(query, mechanism, values):
 def test_what_is_no_report_is_dropped_and_counted(query, mechanism, values):
     survey = Survey(query, 100, 2.0, mechanism, rounds=query.stages)
     reports = one_round(survey, query.encode(values), 0, 0)
-    payloads = query.report_format(survey.randomizer).encode(reports)
+    payloads = survey.randomizer.report_format.encode(reports)
     hostile = [b"", payloads[0] + b"x", b"\xff" * survey.report_bytes]
     rows, dropped = query.decode([*payloads, *hostile], survey.plan)
     assert len(rows) == len(payloads)
@@ -128,6 +129,26 @@ def test_the_expected_histogram_is_the_true_one(mechanism):
         assert law @ each == pytest.approx(2 * np.eye(4)[symbol], abs=1e-12)
 
 
+def test_somebody_elses_randomizer_answers_a_question(monkeypatch):
+    """Once it is registered the planner tries it, and it is asked for by name."""
+    monkeypatch.setattr(registry, "_registered", {})
+
+    @registry.register
+    @dataclass(frozen=True)
+    class Loud(DaryResponse):
+        name, label, aliases = "loud", "loud response", ()
+
+    query = Histogram(4)
+    assert list(query.mechanisms())[-1] == "loud"
+    survey = Survey(query, 500, 3.0, "loud")
+    assert survey.randomizer == Loud(3.0, 4)
+    values = np.repeat(np.arange(4), [200, 150, 100, 50])
+    reports = survey.randomizer.randomize(query.encode(values), _seeded())
+    assert np.abs(survey.estimate([reports]).values - [200, 150, 100, 50]).max() < 60
+    with pytest.raises(InvalidParameter, match="mechanism"):
+        Survey(query, 500, 3.0, "levels:4")
+
+
 def _seeded():
     from dpcheckin.randomizers import SeededSource
 
@@ -146,7 +167,7 @@ def test_the_expected_distribution_is_the_true_one(branching):
     for leaf in (0, 4, 8):
         seen = []
         for level, width in zip(tree.levels, tree.widths, strict=True):
-            reports = np.arange(level.limits[0])
+            reports = np.arange(level.report_format.limits[0])
             own = np.array([level.support(reports[i : i + 1])[leaf // width] for i in reports])
             weights = np.where(own > 0, np.exp(1.1), 1.0)
             seen.append(weights / weights.sum())

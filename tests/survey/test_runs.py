@@ -203,7 +203,7 @@ def test_the_plan_command_prints_both_trust_figures():
         (["plan", "vector-mean", "--population", "100"], "dimension"),
         (["plan", "count", "--population", "100", "--epsilon", "-1"], "epsilon"),
         (["plan", "count", "--population", "100", "--epsilon", "1", "--error", "2"], "epsilon"),
-        (["plan", "count", "--population", "100", "--randomizer", "magic"], "mechanism"),
+        (["plan", "count", "--population", "100", "--randomizer", "magic"], "randomizer"),
         (["plan", "quantiles", "--population", "9", "--low", "0", "--high", "1",
           "--quantiles", "half"], "quantiles"),
         (["plan", "histogram", "--population", "100", "--categories", "@nowhere"], "categories"),

@@ -7,7 +7,7 @@ the system under audit really does. See docs/audit.md.
 
 from dpcheckin.audit.betting.evidence import Counts, Stakes, clopper_pearson_epsilon, lower_epsilon
 from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.checks.plans import check_plan, check_report, plan_named, randomizer_named
+from dpcheckin.audit.checks.plans import check_plan, check_report, plan_named
 from dpcheckin.audit.examination import Check, examine
 from dpcheckin.audit.finding import Finding
 from dpcheckin.audit.systems.base import BlackBox, OneReport, System
@@ -35,5 +35,4 @@ __all__ = [
     "gathered",
     "lower_epsilon",
     "plan_named",
-    "randomizer_named",
 ]

@@ -15,6 +15,7 @@ import typer.main
 from dpcheckin import __version__
 from dpcheckin.cli.complaints import what_to_say
 from dpcheckin.cli.numbers import reading_numbers
+from dpcheckin.cli.options import Listing
 
 # command name -> (module, function), in the order of the help; modules import what they need when
 # they run. A name of two words is a command of a group, such as `analyzer serve`.
@@ -115,7 +116,7 @@ def application() -> typer.Typer:
         place = groups[group] if group else app
         panel = None if group else _panel(own)
         command = reading_numbers(getattr(import_module(module), function))
-        place.command(own, rich_help_panel=panel)(command)
+        place.command(own, cls=Listing, rich_help_panel=panel)(command)
     return app
 
 

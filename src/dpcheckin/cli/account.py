@@ -2,105 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import json as json_format
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.cli.options import takes_run
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.waiting import waiting
 
-if TYPE_CHECKING:
-    from dpcheckin.protocols.questions import RunQuestion
-
-Population = Annotated[int | None, typer.Option(help="Number of clients.")]
-Rate = Annotated[float | None, typer.Option(help="Probability that a client checks in.")]
-LocalEpsilon = Annotated[float | None, typer.Option(help="Epsilon of one report.")]
-LocalDelta = Annotated[float, typer.Option(help="Delta of one report, with --randomizer any.")]
-Rounds = Annotated[int | None, typer.Option(help="Number of rounds.")]
 Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
-Randomizer = Annotated[
-    str,
-    typer.Option(help="any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace."),
-]
-Protocol = Annotated[
-    str,
-    typer.Option(
-        help="shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in, "
-        "random-check-in-fixed, random-check-in-averaged, random-check-in-sliding, local-only or "
-        "central."
-    ),
-]
-Cohort = Annotated[int | None, typer.Option(help="Size of a fixed cohort, for subsampled-shuffle.")]
-Colluding = Annotated[float, typer.Option(help="Fraction of clients working with the analyzer.")]
-Dropout = Annotated[float, typer.Option(help="Largest probability that a check-in gets lost.")]
-LowestRate = Annotated[float | None, typer.Option(help="Rates lie between this and --rate.")]
-Noise = Annotated[float | None, typer.Option(help="Noise per clipping norm, for Gaussian reports.")]
-Slots = Annotated[int | None, typer.Option(help="Slots of a random check-in window.")]
-PlannedProtocol = Annotated[
-    str,
-    typer.Option(help="shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in."),
-]
-CheckIn = Annotated[float | None, typer.Option(help="Probability to check in to a window.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_WINDOWS = ("slots", "check_in_probability")
 
 
-# the options of a run, with what they are when they are left out
-_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "population": (Population, None),
-    "rate": (Rate, None),
-    "local_epsilon": (LocalEpsilon, None),
-    "rounds": (Rounds, 1),
-    "delta": (Delta, DEFAULT_DELTA),
-    "randomizer": (Randomizer, "any"),
-    "protocol": (Protocol, "shuffled-check-in"),
-    "cohort": (Cohort, None),
-    "colluding": (Colluding, 0.0),
-    "dropout": (Dropout, 0.0),
-    "lowest_rate": (LowestRate, None),
-    "local_delta": (LocalDelta, 0.0),
-    "noise_multiplier": (Noise, None),
-    "slots": (Slots, None),
-    "check_in_probability": (CheckIn, None),
-}
-Command = Callable[..., None]
-
-
-def _takes(*names: str, **defaults: Any) -> Callable[[Command], Command]:
-    """Let a command take these options of the table, after its own first and before its last."""
-
-    def decorate(command: Command) -> Command:
-        signature = inspect.signature(command, eval_str=True)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        shared = []
-        for name in names:
-            annotation, default = _OPTIONS[name]
-            default = defaults.get(name, default)
-            kind = inspect.Parameter.KEYWORD_ONLY
-            shared.append(inspect.Parameter(name, kind, default=default, annotation=annotation))
-        first = [p for p in own if p.default is p.empty]
-        last = [p for p in own if p.default is not p.empty]
-        parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*first, *shared, *last)]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in parameters}
-        return command
-
-    return decorate
-
-
-def _question(given: dict[str, Any]) -> RunQuestion:
-    from dpcheckin.protocols.questions import RunQuestion
-
-    people, rounds = needed("population", given["population"]), needed("rounds", given["rounds"])
-    return RunQuestion(**{**given, "population": people, "rounds": rounds})
-
-
-@_takes(*_OPTIONS)
+@takes_run()
 def epsilon(
+    delta: Delta = DEFAULT_DELTA,
     lower_bound: Annotated[
         bool, typer.Option(help="Compute the proven lower bound too, which takes longer.")
     ] = True,
@@ -108,8 +27,9 @@ def epsilon(
     **given: Any,
 ) -> None:
     """Certified epsilon of a run at the given delta."""
-    delta = given.pop("delta")
-    question = _question(given)
+    from dpcheckin.protocols.questions import RunQuestion
+
+    question = RunQuestion(**given)
     with waiting("epsilon") as say:
         stated = question.guarantee(delta)
         say("the lower bound")
@@ -121,7 +41,7 @@ def epsilon(
     _show(data, str(stated), json)
 
 
-@_takes(*(name for name in _OPTIONS if name not in ("delta", "slots", "check_in_probability")))
+@takes_run(*_WINDOWS)
 def delta_(
     epsilon: Annotated[float, typer.Option(help="Epsilon of the statement.")],
     json: Json = False,
@@ -130,8 +50,9 @@ def delta_(
     """Certified delta of a run at the given epsilon."""
     from dpcheckin.accounting.account import guarantee_at
     from dpcheckin.notebook.runs import round_and_run
+    from dpcheckin.protocols.questions import RunQuestion
 
-    question = _question(given)
+    question = RunQuestion(**given)
     with waiting("delta"):
         _, run = round_and_run(question)
         stated, found = guarantee_at(run, epsilon)
@@ -143,17 +64,19 @@ def delta_(
 delta = delta_
 
 
-@_takes(
-    *("delta", "population", "rate", "local_epsilon", "rounds", "randomizer"),
-    *("cohort", "colluding", "dropout", "lowest_rate", "local_delta", "noise_multiplier"),
-    rounds=None,
-)
+@takes_run("protocol", *_WINDOWS, rounds=None)
 def plan(
     epsilon: Annotated[float, typer.Option(help="Target epsilon.")],
     solve: Annotated[
         str | None, typer.Option(help="What to solve for: the one parameter left out.")
     ] = None,
-    protocol: PlannedProtocol = "shuffled-check-in",
+    protocol: Annotated[
+        str,
+        typer.Option(
+            help="shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in."
+        ),
+    ] = "shuffled-check-in",
+    delta: Delta = DEFAULT_DELTA,
     json: Json = False,
     **given: Any,
 ) -> None:
@@ -162,18 +85,16 @@ def plan(
 
     with waiting("plan") as say:
         found = planned(
-            epsilon=epsilon, solve_for=solve, protocol=protocol, on_question=say, **given
+            epsilon=epsilon,
+            delta=delta,
+            solve_for=solve,
+            protocol=protocol,
+            on_question=say,
+            **given,
         )
     data = found.guarantee.to_json()
     data["solved"] = {"parameter": found.parameter.replace("_", "-"), "value": found.value}
     _show(data, str(found), json)
-
-
-def needed(name: str, value: int | None) -> int:
-    """The value of an option that has no default."""
-    if value is None:
-        raise InvalidParameter(name, None, "a whole number (the option is required)")
-    return value
 
 
 def _show(data: dict[str, Any], sentence: str, json: bool) -> None:

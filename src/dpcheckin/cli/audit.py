@@ -11,13 +11,15 @@ import json as json_format
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dpcheckin.cli.options import AUDITED_RANDOMIZERS, options_from
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import option
 from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
@@ -28,160 +30,101 @@ if TYPE_CHECKING:
 _SYSTEM, _COST, _TABLES = "What is audited", "Budget and output", "Tables for the documentation"
 
 
-def audit(
-    attack: Annotated[
-        str,
-        typer.Option(
-            help="released (batches), report (one report), training, one-run, service, "
-            "data-dependent-failure (a client whose task fails) or influence (lying clients in a "
-            "survey).",
-            rich_help_panel=_SYSTEM,
-        ),
-    ] = "released",
-    protocol: Annotated[
-        str | None,
-        typer.Option(
-            help="shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in or "
-            "random-check-in-fixed.",
-            rich_help_panel=_SYSTEM,
-        ),
-    ] = None,
-    randomizer: Annotated[
-        str | None,
-        typer.Option(
-            help="binary, dary:K, gaussian:SIGMA, laplace, hemisphere:DIM or privunit:DIM "
-            "(default dary:3).",
-            rich_help_panel=_SYSTEM,
-        ),
-    ] = None,
-    population: Annotated[
-        int | None, typer.Option(help="Number of clients (1000).", rich_help_panel=_SYSTEM)
-    ] = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(help="Probability of checking in (0.1).", rich_help_panel=_SYSTEM),
-    ] = None,
-    local_epsilon: Annotated[
-        float | None,
-        typer.Option(help="Epsilon of one report (4; none for gaussian).", rich_help_panel=_SYSTEM),
-    ] = None,
-    rounds: Annotated[
-        int | None, typer.Option(help="Number of rounds (8).", rich_help_panel=_SYSTEM)
-    ] = None,
-    slots: Annotated[
-        int | None, typer.Option(help="Slots of a random check-in window.", rich_help_panel=_SYSTEM)
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(help="Delta of claim and audit (0.001).", rich_help_panel=_SYSTEM),
-    ] = None,
-    claim: Annotated[
-        str | None,
-        typer.Option(
-            help="A published figure: p1-table2-approach2, … ('list' lists them).",
-            rich_help_panel=_SYSTEM,
-        ),
-    ] = None,
-    arrival: Annotated[
-        str | None,
-        typer.Option(
-            help="With service or data-dependent-failure: the target's report arrives first "
-            "(default), last or anywhere.",
-            rich_help_panel=_SYSTEM,
-        ),
-    ] = None,
-    question: Annotated[
-        str | None,
-        typer.Option(
-            help="With influence: histogram, mean, … (all kinds).", rich_help_panel=_SYSTEM
-        ),
-    ] = None,
-    colluding_clients: Annotated[
-        int | None,
-        typer.Option(help="With influence: how many lie (20).", rich_help_panel=_SYSTEM),
-    ] = None,
-    fast_coins: Annotated[
-        bool,
-        typer.Option(
-            "--fast-coins",
-            help="Draw cohorts and orders in batches of the audit's own, not by the shipped code.",
-            rich_help_panel=_SYSTEM,
-        ),
-    ] = False,
-    budget: Annotated[
-        str,
-        typer.Option(
-            help="Time (30s, 10m, 2h), processor time (20m-cpu) or pairs of runs.",
-            rich_help_panel=_COST,
-        ),
-    ] = "30s",
-    confidence: Annotated[
-        float, typer.Option(help="Confidence of the lower bound.", rich_help_panel=_COST)
-    ] = 0.99,
-    seed: Annotated[
-        int | None, typer.Option(help="Repeat an audit exactly.", rich_help_panel=_COST)
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Worker processes (default: up to 2).", rich_help_panel=_COST)
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for report, picture and state.", rich_help_panel=_COST),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on with the audit in --out.", rich_help_panel=_COST),
-    ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=_COST)
-    ] = False,
-    mutants: Annotated[
-        bool,
-        typer.Option("--mutants", help="Audit broken systems.", rich_help_panel=_TABLES),
-    ] = False,
-    repetitions: Annotated[
-        int, typer.Option(help="Audits of each mutant.", rich_help_panel=_TABLES)
-    ] = 1,
-    tightness: Annotated[
-        bool,
-        typer.Option(
-            "--tightness",
-            help="Audited against certified, each cell within the budget.",
-            rich_help_panel=_TABLES,
-        ),
-    ] = False,
-) -> None:
+@dataclass(frozen=True)
+class AuditOptions:
+    """What can be said to an audit; None is what each attack has for itself."""
+
+    attack: str = option(
+        "released",
+        "released (batches), report (one report), training, one-run, service, "
+        "data-dependent-failure (a client whose task fails) or influence (lying clients in a "
+        "survey).",
+        section=_SYSTEM,
+    )
+    protocol: str | None = option(
+        None,
+        "shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in or "
+        "random-check-in-fixed.",
+        section=_SYSTEM,
+    )
+    randomizer: str | None = option(
+        None, f"{AUDITED_RANDOMIZERS} (default dary:3).", section=_SYSTEM
+    )
+    population: int | None = option(None, "Number of clients (1000).", section=_SYSTEM)
+    rate: float | None = option(None, "Probability of checking in (0.1).", section=_SYSTEM)
+    local_epsilon: float | None = option(
+        None, "Epsilon of one report (4; none for gaussian).", section=_SYSTEM
+    )
+    rounds: int | None = option(None, "Number of rounds (8).", section=_SYSTEM)
+    slots: int | None = option(None, "Slots of a random check-in window.", section=_SYSTEM)
+    delta: float | None = option(None, "Delta of claim and audit (0.001).", section=_SYSTEM)
+    claim: str | None = option(
+        None, "A published figure: p1-table2-approach2, … ('list' lists them).", section=_SYSTEM
+    )
+    arrival: str | None = option(
+        None,
+        "With service or data-dependent-failure: the target's report arrives first "
+        "(default), last or anywhere.",
+        section=_SYSTEM,
+    )
+    question: str | None = option(
+        None, "With influence: histogram, mean, … (all kinds).", section=_SYSTEM
+    )
+    colluding_clients: int | None = option(
+        None, "With influence: how many lie (20).", section=_SYSTEM
+    )
+    fast_coins: bool = option(
+        False,
+        "Draw cohorts and orders in batches of the audit's own, not by the shipped code.",
+        section=_SYSTEM,
+    )
+    budget: str = option(
+        "30s", "Time (30s, 10m, 2h), processor time (20m-cpu) or pairs of runs.", section=_COST
+    )
+    confidence: float = option(0.99, "Confidence of the lower bound.", section=_COST)
+    seed: int | None = option(None, "Repeat an audit exactly.", section=_COST)
+    workers: int | None = option(None, "Worker processes (default: up to 2).", section=_COST)
+    out: Path | None = option(None, "Folder for report, picture and state.", section=_COST)
+    resume: bool = option(False, "Go on with the audit in --out.", section=_COST)
+    json: bool = option(False, "Print one JSON object.", section=_COST)
+    mutants: bool = option(False, "Audit broken systems.", section=_TABLES)
+    repetitions: int = option(1, "Audits of each mutant.", section=_TABLES)
+    tightness: bool = option(
+        False, "Audited against certified, each cell within the budget.", section=_TABLES
+    )
+
+
+@options_from(AuditOptions)
+def audit(options: AuditOptions) -> None:
     """Attack the implementation; without arguments, eight rounds of check-ins in half a minute."""
-    _check_folder(out, resume)
+    o = options
+    _check_folder(o.out, o.resume)
     from dpcheckin.audit.checks.requests import Request
 
-    if mutants and tightness:
+    if o.mutants and o.tightness:
         raise InvalidParameter("tightness", True, "left out with --mutants")
-    if mutants:
-        _mutants(repetitions, out, json)
+    if o.mutants:
+        _mutants(o.repetitions, o.out, o.json)
         return
-    if tightness:
-        _tightness(budget, confidence, workers, out, json)
+    if o.tightness:
+        _tightness(o.budget, o.confidence, o.workers, o.out, o.json)
         return
-    if claim == "list":
+    if o.claim == "list":
         from dpcheckin.papers.claims import claim_names
 
         typer.echo("\n".join(claim_names()))
         return
-    request = Request(
-        attack, protocol, randomizer, population, rate, local_epsilon, rounds, slots, delta,
-        confidence, claim, arrival, fast_coins,
-    )  # fmt: skip
-    if attack == "one-run":
-        _one_run(request, seed, out, json)
+    request = Request(**{one.name: getattr(o, one.name) for one in fields(Request)})
+    if o.attack == "one-run":
+        _one_run(request, o.seed, o.out, o.json)
         return
-    if attack == "influence":
-        _influence(request, question, colluding_clients, seed, out, json)
+    if o.attack == "influence":
+        _influence(request, o.question, o.colluding_clients, o.seed, o.out, o.json)
         return
-    for name, given in (("question", question), ("colluding-clients", colluding_clients)):
+    for name, given in (("question", o.question), ("colluding-clients", o.colluding_clients)):
         if given is not None:
             raise InvalidParameter(name, given, "left out without --attack influence")
-    _examined(request, budget, seed, _workers(budget, workers), out, resume, json)
+    _examined(request, o.budget, o.seed, _workers(o.budget, o.workers), o.out, o.resume, o.json)
 
 
 def _check_folder(out: Path | None, resume: bool) -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from dpcheckin.cli.options import takes_run
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import number
@@ -34,10 +35,8 @@ _COLOURS = {
 }
 
 
+@takes_run("protocol", "colluding", "dropout", "lowest_rate")
 def compare(
-    population: Annotated[int, typer.Option(help="Number of clients.")],
-    rounds: Annotated[int, typer.Option(help="Number of rounds (or windows).")] = 1,
-    delta: Annotated[float, typer.Option(help="Delta of the statements.")] = DEFAULT_DELTA,
     protocol: Annotated[
         str,
         typer.Option(
@@ -46,17 +45,7 @@ def compare(
             "random-check-in-sliding."
         ),
     ] = "shuffled-check-in",
-    rate: Annotated[float | None, typer.Option(help="Check-in rate.")] = None,
-    cohort: Annotated[int | None, typer.Option(help="Fixed cohort size.")] = None,
-    local_epsilon: Annotated[float | None, typer.Option(help="Epsilon of one report.")] = None,
-    local_delta: Annotated[float, typer.Option(help="Delta of one report.")] = 0.0,
-    noise_multiplier: Annotated[
-        float | None, typer.Option(help="Gaussian noise per clipping norm, instead of an epsilon.")
-    ] = None,
-    slots: Annotated[int | None, typer.Option(help="Slots of a window.")] = None,
-    check_in_probability: Annotated[
-        float | None, typer.Option(help="Probability of checking in to a window at all.")
-    ] = None,
+    delta: Annotated[float, typer.Option(help="Delta of the statements.")] = DEFAULT_DELTA,
     over: Annotated[
         str | None,
         typer.Option(
@@ -80,28 +69,16 @@ def compare(
         bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    **run: Any,
 ) -> None:
     """Compare every published bound, and ours, for one run.
 
     Green is proved, blue is a lower bound, red is refuted.
     """
-    from dpcheckin.notebook.comparisons import Comparison, checked
-    from dpcheckin.papers.entry import Setting
+    from dpcheckin.notebook.comparisons import Comparison, checked, setting_of
     from dpcheckin.report import compare as comparison
 
-    setting = Setting(
-        protocol=protocol,
-        population=population,
-        rounds=rounds,
-        delta=delta,
-        rate=rate,
-        cohort=cohort,
-        local_epsilon=local_epsilon,
-        local_delta=local_delta,
-        noise_multiplier=noise_multiplier,
-        slots=slots,
-        check_in_probability=check_in_probability,
-    )
+    setting = setting_of(**run, protocol=protocol, delta=delta)
     if variance is not None:
         _advise(setting, variance, dimension, json)
         return

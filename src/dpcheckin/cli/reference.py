@@ -13,6 +13,7 @@ from typing import Any
 import typer.main
 
 from dpcheckin.cli import application
+from dpcheckin.cli.options import fill_lists
 
 _HEAD = """# Command line
 
@@ -46,6 +47,7 @@ def _sections(command: Any, name: str, parent: Any) -> Iterator[str]:
 def _panels(command: Any, context: Any) -> dict[str, list[str]]:
     """Arguments and options under the headings that the help gives them; --help goes without."""
     found: dict[str, list[str]] = {}
+    fill_lists(command)
     every = command.get_params(context)
     for one in sorted(every, key=lambda one: str(one.param_type_name)):  # arguments first
         record = one.get_help_record(context)

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.account import (
-    Colluding,
-    Delta,
-    Json,
-    LocalEpsilon,
-    Population,
-    Randomizer,
-    Rate,
-    Rounds,
-    needed,
-)
+from dpcheckin.cli.account import Delta, Json
+from dpcheckin.cli.options import takes_run
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.waiting import waiting
 
@@ -26,34 +17,25 @@ if TYPE_CHECKING:
     from dpcheckin.protocols.coalitions import Coalition
 
 
+@takes_run(
+    *("protocol", "local_delta", "noise_multiplier", "lowest_rate", "dropout", "cohort"),
+    *("slots", "check_in_probability"),
+)
 def trust(
-    population: Population = None,
-    rate: Rate = None,
-    local_epsilon: LocalEpsilon = None,
-    rounds: Rounds = 1,
     delta: Delta = DEFAULT_DELTA,
     minimum_batch: Annotated[int, typer.Option(help="Fewest reports of a round that is used.")] = 0,
-    randomizer: Randomizer = "any",
-    colluding: Colluding = 0.0,
     issuer: Annotated[
         bool, typer.Option("--issuer/--no-issuer", help="Do reports carry tokens of an issuer?")
     ] = True,
     json: Json = False,
+    **given: Any,
 ) -> None:
     """Epsilon left against each coalition of shuffler, analyzer and issuer (shuffled check-in)."""
     from dpcheckin.accounting import CheckInRound
     from dpcheckin.protocols.coalitions import coalitions
     from dpcheckin.protocols.questions import RunQuestion
 
-    question = RunQuestion(
-        "shuffled-check-in",
-        population=needed("population", population),
-        rate=rate,
-        local_epsilon=local_epsilon,
-        rounds=needed("rounds", rounds),
-        randomizer=randomizer,
-        colluding=colluding,
-    )
+    question = RunQuestion(**given)
     one = question.round(delta)
     assert isinstance(one, CheckInRound)
     with waiting("trust"):

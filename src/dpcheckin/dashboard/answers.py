@@ -8,7 +8,6 @@ sent with the text that may be shown, rounded by its kind, so that the browser n
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -107,6 +106,7 @@ def statement(form: Form) -> Answer:
         "untrusted": colluding,
         "basis": list(stated.basis),
         "assumptions": list(stated.assumptions),
+        "guarantee": data,
         "texts": texts(form, data),
     }
 
@@ -127,9 +127,10 @@ def with_least(form: Form, stated: Answer, bound: Answer) -> Answer:
     """The statement with its lower bound, in its JSON too, and how far apart the two are."""
     if "problem" in stated or bound.get("lower") is None:
         return {"lower": None, **stated}
-    data = {**json.loads(stated["texts"]["json"])["guarantee"], "lower_bound": bound["lower_bound"]}
+    data = {**stated["guarantee"], "lower_bound": bound["lower_bound"]}
     return {
         **stated,
+        "guarantee": data,
         "lower": bound["lower"],
         "below": below(bound["lower"]["value"], stated["epsilon"]["value"]),
         "texts": texts(form, data),
@@ -294,9 +295,9 @@ def _quick(form: Form, most: int) -> float:
             one = one.simpler(smallest)
         value = _kept(one, most, smallest).epsilon(form.windows, form.delta)
     else:
-        value = form.local_epsilon  # a client reports once
+        value = local = form.pair().local_epsilon  # a client reports once
         with contextlib.suppress(OutsideTheorem):
-            value = min(value, closed_form(form.local_epsilon, form.population, form.delta))
+            value = min(value, closed_form(local, form.population, form.delta))
     if math.isinf(value):
         raise Unreachable(
             f"delta = {form.delta:g} cannot be reached by any epsilon: raise delta or lower "

@@ -1,8 +1,8 @@
 """What the page lets one choose, and the plan that a set of choices stands for.
 
-The table of `protocols.names` decides which fields matter, which randomizers fit, along which
-parameters a plot can run and which questions can be turned round. The page asks for it; it has no
-copy of its own.
+The table of `protocols.names` decides which fields matter, along which parameters a plot can run
+and which questions can be turned round; the registry of randomizers, which of them fit and what
+they want to know. The page asks for both; it has no copy of its own.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import number, typed, whole
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.entry import Setting
-from dpcheckin.protocols.names import PLANNED, PROTOCOLS, RANDOMIZERS, Protocol
-from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.protocols.names import PLANNED, PROTOCOLS, Protocol
+from dpcheckin.protocols.questions import RunQuestion, randomizers_of
+from dpcheckin.randomizers import AnyRandomizer, Randomizer, registry
 
 MOST_ROUNDS = 10**7
-WHOLE = ("population", "cohort", "slots", "symbols", "dimension", "rounds")
+WHOLE = ("population", "cohort", "slots", "rounds")
 # Along a parameter the plot runs over these: ends allowed at all, and decades below and above.
 RANGES: dict[str, tuple[float, float]] = {
     "rounds": (1, MOST_ROUNDS),
@@ -37,7 +38,11 @@ RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Form:
-    """The choices on the page. Fields that do not matter for a protocol are carried along."""
+    """The choices on the page. Fields that do not matter for a protocol are carried along.
+
+    `arguments` are what the randomizer wants to know besides its noise, by field; what is left out
+    takes its usual value.
+    """
 
     protocol: str = "shuffled-check-in"
     population: int = 60_000
@@ -45,9 +50,8 @@ class Form:
     cohort: int = 2_000
     slots: int = 1_000
     check_in_probability: float = 1.0
-    randomizer: str = "any"
-    symbols: int = 10
-    dimension: int = 1_000
+    randomizer: str = AnyRandomizer.name
+    arguments: tuple[tuple[str, float], ...] = ()
     local_epsilon: float = 2.0
     noise_multiplier: float = 1.0
     rounds: int = 6_000
@@ -61,20 +65,23 @@ class Form:
         values: dict[str, Any] = {}
         for field in fields(Form):
             text: Any = given.get(field.name)
-            if text is None:
+            if text is None or field.name == "arguments":
                 continue
             if field.type != "str":
                 text = read_number(field.name, text, field.name in WHOLE)
             values[field.name] = text
         form = Form(**values)
         form.check()
-        return form
+        named = form.kind_arguments.items()
+        texts = [(name, given[name], whole) for name, whole in named if name in given]
+        read = tuple((name, read_number(name, text, whole)) for name, text, whole in texts)
+        return replace(form, arguments=read)
 
     def check(self) -> None:
         """Refuse names that do not exist, nobody, and more rounds than a page should compute."""
         if self.protocol not in PLANNED:
             raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PLANNED))
-        allowed = self.about.randomizers
+        allowed = randomizers_of(self.protocol)
         if self.randomizer not in allowed:
             raise InvalidParameter("randomizer", self.randomizer, "one of " + ", ".join(allowed))
         count("population", self.population)
@@ -87,13 +94,30 @@ class Form:
         return PROTOCOLS[self.protocol]
 
     @property
-    def is_gaussian(self) -> bool:
-        return self.randomizer == "gaussian"
+    def kind(self) -> type[Randomizer]:
+        """The randomizer's class."""
+        return registry.kind_named(self.randomizer)
 
     @property
     def local(self) -> str:
         """The name of the field that says how noisy a report is."""
-        return "noise_multiplier" if self.is_gaussian else "local_epsilon"
+        return self.kind.noise_field
+
+    @property
+    def kind_arguments(self) -> dict[str, bool]:
+        """What the randomizer wants to know besides its noise; whether only whole numbers do."""
+        asked = _asked(self.kind)
+        return {name: registry.is_whole(self.kind, name) for name in asked}
+
+    @property
+    def reports(self) -> Randomizer:
+        """What makes one report."""
+        return registry.usual(self.kind, **dict(self.arguments), **{self.local: self.noise})
+
+    @property
+    def noise(self) -> float:
+        """How noisy a report is, by the randomizer's own measure."""
+        return float(getattr(self, self.local))
 
     @property
     def windows(self) -> int:
@@ -104,33 +128,25 @@ class Form:
     def relevant(self) -> dict[str, Any]:
         """The choices that matter, in the order of the page."""
         names = ["protocol", *self.about.fields, "randomizer", self.local, "delta"]
-        names += {"dary": ["symbols"], "privunit": ["dimension"]}.get(self.randomizer, [])
-        everything = asdict(self)
-        return {name: everything[name] for name in everything if name in names}
-
-    def randomizer_text(self) -> str:
-        """The randomizer as `--randomizer` takes it."""
-        if self.is_gaussian:
-            return f"gaussian:{self.noise_multiplier!r}"
-        argument = {"dary": self.symbols, "privunit": self.dimension}.get(self.randomizer)
-        return self.randomizer if argument is None else f"{self.randomizer}:{argument}"
+        shown: dict[str, Any] = {}
+        for name, value in asdict(self).items():
+            if name == "arguments":
+                shown |= {one: getattr(self.reports, one) for one in self.kind_arguments}
+            elif name in names:
+                shown[name] = value
+        return shown
 
     def question(self) -> RunQuestion:
         """The run in plain names and numbers; what the protocol does not take is left out."""
-        shown = self.about.fields
         taken = ("rate", "cohort", "slots", "check_in_probability", "colluding", "dropout")
-        return RunQuestion(
-            self.protocol,
-            self.population,
-            self.windows,
-            self.randomizer_text(),
-            local_epsilon=None if self.is_gaussian else self.local_epsilon,
-            **{name: getattr(self, name) for name in taken if name in shown},
+        offered = {name: getattr(self, name) for name in taken}
+        return RunQuestion.of(
+            self.protocol, self.population, self.windows, randomizer=self.reports, **offered
         )
 
     def pair(self) -> LocalPair:
         """The local pair of one report."""
-        return self.question().pair()
+        return self.reports.pair
 
     def one_round(self) -> Round | None:
         """One round with a single curve; None for averaged windows, which have many steps."""
@@ -140,21 +156,11 @@ class Form:
 
     def setting(self) -> Setting:
         """The run as the published bounds know it: without colluders and dropouts."""
-        shown = self.about.fields
-        return Setting(
-            protocol=self.protocol,
-            population=self.population,
-            rounds=self.windows,
-            delta=self.delta,
-            rate=self.rate if "rate" in shown else None,
-            cohort=self.cohort if "cohort" in shown else None,
-            local_epsilon=None if self.is_gaussian else self.local_epsilon,
-            noise_multiplier=self.noise_multiplier if self.is_gaussian else None,
-            slots=self.slots if "slots" in shown else None,
-            check_in_probability=self.check_in_probability
-            if "check_in_probability" in shown
-            else None,
-        )
+        run = self.question()
+        names = ("rate", "cohort", "slots", "check_in_probability")
+        known: dict[str, Any] = {name: getattr(run, name) for name in names}
+        known[self.local] = self.noise
+        return Setting(run.protocol, run.population, run.rounds, self.delta, **known)
 
     def axis(self, over: str) -> str:
         """The field a plot runs along; `local` stands for the one that fits the randomizer."""
@@ -207,14 +213,34 @@ def read_number(name: str, text: str, is_whole: bool) -> float | int:
     return value
 
 
+def _asked(kind: type[Randomizer]) -> list[str]:
+    """Fields behind a randomizer's name, without its noise and those that need not be said."""
+    known = registry.needed_arguments(kind)
+    return [name for name in known if name != kind.noise_field]
+
+
 def describe() -> dict[str, Any]:
     """The tables, for the page."""
+    kinds = registry.kinds()
+    usual = {one.field: one.usual for kind in kinds.values() for one in kind.arguments}
+    defaults = {**asdict(Form()), **usual}
+    asked = {name: _asked(kind) for name, kind in kinds.items()}
+    about = {one: registry.parameters(kinds[name])[one] for name in asked for one in asked[name]}
+    whole = {one for name in asked for one in asked[name] if registry.is_whole(kinds[name], one)}
     return {
         "defaults": {
             name: value if isinstance(value, str) else typed(value)
-            for name, value in asdict(Form()).items()
+            for name, value in defaults.items()
+            if name != "arguments"
         },
-        "protocols": {name: asdict(PROTOCOLS[name]) for name in PLANNED},
-        "randomizers": {name: randomizer.label for name, randomizer in RANDOMIZERS.items()},
-        "whole": list(WHOLE),
+        "protocols": {
+            name: {**asdict(PROTOCOLS[name]), "randomizers": randomizers_of(name)}
+            for name in PLANNED
+        },
+        "randomizers": {
+            name: {"label": kind.label or name, "noise": kind.noise_field, "arguments": asked[name]}
+            for name, kind in kinds.items()
+        },
+        "arguments": about,
+        "whole": [*WHOLE, *sorted(whole)],
     }

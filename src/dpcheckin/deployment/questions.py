@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle
-from dpcheckin.randomizers.described import described
+from dpcheckin.randomizers import described
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.wire.canonical import canonical, parse

@@ -14,7 +14,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import names
 from dpcheckin.learning.settings import MACHINE, Settings
 from dpcheckin.options import DEFAULT_DELTA, check_choices, listed, option
-from dpcheckin.protocols.names import PROTOCOLS
+from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS
 
 _RUN, _PRIVACY, _TABLE = "The run", "Privacy", "Your own table"
 
@@ -55,9 +55,9 @@ class RunOptions:
         f"{', '.join(names.DATASETS)}, or a path: .csv, .parquet, .npz, a folder of tables.",
     )
     protocol: str = option(
-        "shuffled-check-in", f"{listed(tuple(PROTOCOLS))}.", choices=names.PROTOCOLS
+        "shuffled-check-in", f"{listed(tuple(PROTOCOLS))}.", choices=tuple(PROTOCOL_OF)
     )
-    randomizer: str = option("privunit", choices=names.RANDOMIZERS)
+    randomizer: str = option("privunit", "{vectors}.")
 
     model: str = option("auto", section=_RUN, choices=names.MODELS)
     features: str = option(
@@ -139,6 +139,11 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         check_choices(self)
+        if isinstance(self.randomizer, str):  # a program may give the randomizer itself
+            from dpcheckin.randomizers import VectorRandomizer, registry
+
+            if not issubclass(registry.kind_named(self.randomizer.split(":")[0]), VectorRandomizer):
+                raise InvalidParameter("randomizer", self.randomizer, "one that takes vectors")
         if self.components is not None and self.features == "none":
             raise InvalidParameter("components", self.components, "left out without --features")
         if self.whitening and self.features == "none":

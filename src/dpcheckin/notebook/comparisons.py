@@ -12,6 +12,7 @@ from dpcheckin.display import Tabular, axes_for
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.entry import Setting
+from dpcheckin.randomizers import Gaussian, Randomizer, registry
 from dpcheckin.report.compare import Line
 from dpcheckin.report.compare import compare as compared
 
@@ -91,13 +92,7 @@ def compare(
     local_epsilon: float | None = None,
     rounds: int = 1,
     delta: float = DEFAULT_DELTA,
-    *,
-    protocol: str = "shuffled-check-in",
-    cohort: int | None = None,
-    local_delta: float = 0.0,
-    noise_multiplier: float | None = None,
-    slots: int | None = None,
-    check_in_probability: float | None = None,
+    **run: Any,
 ) -> Comparison:
     """Every published bound that speaks about a run, ours among them.
 
@@ -107,21 +102,33 @@ def compare(
         local_epsilon: Epsilon of one report.
         rounds: Number of rounds, or windows.
         delta: Of the statements.
-        protocol: shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in,
-            distributed-check-in-removal, random-check-in-fixed, random-check-in-averaged or
-            random-check-in-sliding.
-        cohort: Size of a fixed cohort.
-        local_delta: Delta of one report.
-        noise_multiplier: Gaussian noise per clipping norm, instead of an epsilon.
-        slots: Of a window.
-        check_in_probability: To check in to a window at all.
+        run: What else `dp.epsilon` takes, without those who collude or drop out; `protocol` may be
+            distributed-check-in-removal too.
     """
-    setting = Setting(
-        protocol=protocol, population=population, rounds=rounds, delta=delta, rate=rate,
-        cohort=cohort, local_epsilon=local_epsilon, local_delta=local_delta,
-        noise_multiplier=noise_multiplier, slots=slots, check_in_probability=check_in_probability,
+    setting = setting_of(
+        population=population, rate=rate, local_epsilon=local_epsilon, rounds=rounds, delta=delta,
+        **{"protocol": "shuffled-check-in", **run},
     )  # fmt: skip
     return Comparison(setting, tuple(compared(checked(setting))))
+
+
+def setting_of(randomizer: str | Randomizer = "any", **run: Any) -> Setting:
+    """The run as published bounds know it, which only hear of a local epsilon or of noise.
+
+    Args:
+        randomizer: By name, or itself.
+        run: The other parameters of `compare`.
+    """
+    if randomizer == "any":
+        return Setting(**run)
+    numbers = {name: run.pop(name, None) for name in ("local_epsilon", "noise_multiplier")}
+    made = registry.randomizer(
+        randomizer, local_delta=run.pop("local_delta", None) or None, **numbers
+    )
+    if isinstance(made, Gaussian):
+        return Setting(**run, noise_multiplier=made.noise_multiplier)
+    pair = made.pair
+    return Setting(**run, local_epsilon=pair.local_epsilon if pair.pure else None, randomizer=made)
 
 
 def checked(setting: Setting) -> Setting:
@@ -131,6 +138,7 @@ def checked(setting: Setting) -> Setting:
     open_probability("delta", setting.delta)
     if setting.rate is not None and not 0.0 < setting.rate <= 1.0:
         raise InvalidParameter("rate", setting.rate, "above 0 and at most 1")
-    if setting.local_epsilon is None and setting.noise_multiplier is None:
+    known = (setting.local_epsilon, setting.noise_multiplier, setting.randomizer)
+    if known == (None, None, None):
         raise InvalidParameter("local_epsilon", None, "a local epsilon or a noise multiplier")
     return setting

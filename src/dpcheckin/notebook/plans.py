@@ -13,6 +13,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.randomizers import Randomizer, registry
 
 
 @dataclass(frozen=True)
@@ -65,72 +66,59 @@ def plan(
     *,
     epsilon: float,
     delta: float = DEFAULT_DELTA,
-    population: int | None = None,
-    rate: float | None = None,
-    local_epsilon: float | None = None,
-    rounds: int | None = None,
-    randomizer: str = "any",
-    protocol: str = "shuffled-check-in",
-    cohort: int | None = None,
-    colluding: float = 0.0,
-    dropout: float = 0.0,
-    lowest_rate: float | None = None,
-    local_delta: float = 0.0,
-    noise_multiplier: float | None = None,
     solve_for: str | None = None,
     on_question: Callable[[str], None] = lambda _: None,
+    **run: Any,
 ) -> PlannedRun:
     """Solve for the one parameter left out, so that the run meets the target epsilon.
 
     Args:
         epsilon: The target.
         delta: Of the statement.
-        population: Number of clients.
-        rate: Probability that a client checks in to a round.
-        local_epsilon: Epsilon of one report; none for Gaussian noise.
-        rounds: Number of rounds.
-        randomizer: any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace.
-        protocol: shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in.
-        cohort: Size of a fixed cohort.
-        colluding: Fraction of clients that work with the analyzer.
-        dropout: Largest probability that a check-in gets lost.
-        lowest_rate: Rates lie between this and `rate`.
-        local_delta: Delta of one report.
-        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer. It is solved
-            for with randomizer="gaussian" if it is left out.
-        solve_for: The parameter left out, if one wants to say so.
+        solve_for: The parameter left out, if one wants to say so. A noise multiplier is solved for
+            with randomizer="gaussian".
         on_question: Told which value is tried.
+        run: What `dp.epsilon` takes, but for windows, by name; rounds have no default.
 
     >>> plan(epsilon=0.07, delta=1e-4, population=10_000, rate=0.01, local_epsilon=2.0).value
     101
     """
-    given = {
-        "population": population, "rate": rate, "local_epsilon": local_epsilon, "rounds": rounds,
-        "randomizer": randomizer, "protocol": protocol, "cohort": cohort, "colluding": colluding,
-        "dropout": dropout, "lowest_rate": lowest_rate, "local_delta": local_delta,
-        "noise_multiplier": noise_multiplier,
-    }  # fmt: skip
+    free_ones = ("population", "rate", "local_epsilon", "noise_multiplier", "rounds")
+    given: dict[str, Any] = {"protocol": "shuffled-check-in", "randomizer": "any"}
+    given |= {**dict.fromkeys(free_ones), **run}
     asked = ["population", "rounds"]
-    if protocol == "shuffled-check-in":
+    if given["protocol"] == "shuffled-check-in":
         asked.append("rate")
-    if randomizer == "gaussian" or _name(solve_for) == "noise_multiplier":
-        asked.append("noise_multiplier")
-    elif noise_multiplier is None and not randomizer.startswith("gaussian"):
-        asked.append("local_epsilon")
+    asked += _unknown_noise(given["randomizer"], given["noise_multiplier"], _name(solve_for))
     free = _left_out({name: given[name] for name in asked}, solve_for)
 
-    def run(value: float) -> RunQuestion:
+    def asked_of(value: float) -> RunQuestion:
         chosen: dict[str, Any] = {**given, free: value}
         whole = {name: int(chosen[name] or 0) for name in ("population", "rounds")}
         return RunQuestion(**{**chosen, **whole})
 
     def build(value: float) -> tuple[Round, int]:
         on_question(f"trying {free.replace('_', ' ')} = {written(value)}")
-        question = run(value)
+        question = asked_of(value)
         return question.round(delta), question.rounds
 
     value = solve(free, build, epsilon=epsilon, delta=delta)
-    return PlannedRun(free, value, guarantee([build(value)], delta), run(value))
+    return PlannedRun(free, value, guarantee([build(value)], delta), asked_of(value))
+
+
+def _unknown_noise(
+    randomizer: str | Randomizer, noise_multiplier: float | None, solve_for: str | None
+) -> list[str]:
+    """The field that says how noisy a report is, unless its text or a number beside it does."""
+    if solve_for == "noise_multiplier":
+        return [solve_for]
+    if not isinstance(randomizer, str) or (randomizer == "any" and noise_multiplier is not None):
+        return []
+    name, *words = randomizer.split(":")
+    kind = registry.kind_named(name)
+    behind = registry.needed_arguments(kind)
+    said = kind.noise_field in behind and len(words) == len(behind)
+    return [] if said else [kind.noise_field]
 
 
 def _name(solve_for: str | None) -> str | None:

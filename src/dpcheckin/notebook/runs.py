@@ -24,6 +24,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.notebook.sweeps import Sweep
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.randomizers import Randomizer
 
 Whole = int | Sequence[int] | NDArray[Any]
 Real = float | Sequence[float] | NDArray[Any]
@@ -38,7 +39,7 @@ def epsilon(
     rounds: Whole = 1,
     delta: Real = DEFAULT_DELTA,
     *,
-    randomizer: str = "any",
+    randomizer: str | Randomizer = "any",
     protocol: str = "shuffled-check-in",
     cohort: Whole | None = None,
     colluding: Real = 0.0,
@@ -59,7 +60,7 @@ def epsilon(
         local_epsilon: Epsilon of one report; none for Gaussian noise.
         rounds: Number of rounds, or windows.
         delta: Of the statement, strictly between 0 and 1.
-        randomizer: any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace.
+        randomizer: By name, such as dary:10 (`dpcheckin epsilon --help` lists them), or itself.
         protocol: shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in,
             random-check-in-fixed, random-check-in-averaged, random-check-in-sliding, local-only
             or central.

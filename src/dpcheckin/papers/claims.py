@@ -23,7 +23,7 @@ from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import PublishedBound, Setting
 from dpcheckin.papers.p1.figures import TABLE_2
 from dpcheckin.protocols import FullShuffle, Plan, ShuffledCheckIn
-from dpcheckin.randomizers import DaryResponse, Gaussian
+from dpcheckin.randomizers import DaryResponse, Gaussian, registry
 
 # column of P1's Table 2 -> its place, and the cell that lies furthest below the truth
 _COLUMNS = {
@@ -112,7 +112,7 @@ def claimed(request: Request) -> Claimed:
     request.refuse("--claim", "protocol", "slots")
     noise = None
     if request.randomizer is not None:
-        made = plans.randomizer_named(request.randomizer, request.local_epsilon)
+        made = registry.randomizer(request.randomizer, local_epsilon=request.local_epsilon)
         if not isinstance(made, Gaussian):
             raise InvalidParameter("randomizer", request.randomizer, "gaussian:SIGMA, for a claim")
         noise = made.noise_multiplier

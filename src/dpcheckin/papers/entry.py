@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.statements import Kind
@@ -66,6 +67,8 @@ class Setting:
     noise_multiplier: float | None = None
     slots: int | None = None
     check_in_probability: float | None = None
+    randomizer: Any = None
+    """What makes the reports; None for any that keeps the local epsilon, or adds Gaussian noise."""
 
     def need_local_epsilon(self) -> float:
         if self.local_epsilon is None:

@@ -21,10 +21,12 @@ from dpcheckin.accounting import (
     Guarantee,
     LocalPair,
     LocalRound,
+    Round,
     SampledGaussianRound,
     ThreeAtoms,
     guarantee,
 )
+from dpcheckin.accounting.parameters import probability
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.plan import (
@@ -90,10 +92,9 @@ def local_only_guarantee(pair: LocalPair, reports: int, delta: float) -> Guarant
 
 
 def _check(population: int, rate: float, rounds: int) -> None:
-    at_least("population", population, 2)
-    at_least("rounds", rounds, 1)
-    if not 0 < rate <= 1:
-        raise InvalidParameter("rate", rate, "in (0, 1]")
+    at_least("population", population, 1)
+    at_least("rounds", rounds, 0)
+    probability("rate", rate)
 
 
 def _coins(plan: LocalOnly | CentralDpSgd, seed: int, round_index: int) -> Cohort:
@@ -118,6 +119,9 @@ class LocalOnly(Plan):
 
     def cohort(self, seed: int, round_index: int) -> Cohort:
         return _coins(self, seed, round_index)
+
+    def parts(self, delta: float) -> tuple[Round, int]:
+        return LocalRound(self.randomizer.pair), self.rounds
 
     def spent(self, delta: float, rounds: int) -> Bracket:
         return local_epsilon(self.randomizer.pair, rounds, delta)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpcheckin.accounting import DiscreteGaussianRound, DistributedRound, SkellamRound
+from dpcheckin.accounting.parameters import probability
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Reveals, RoundPlan, distinct_clients, generator_for
-from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, SkellamVector
+from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, IntegerVector, SkellamVector
 from dpcheckin.randomizers.base import at_least
 
 _COIN = 31
@@ -26,15 +27,14 @@ class DistributedCheckIn(RoundPlan):
     population: int
     rate: float
     rounds: int
-    randomizer: Gaussian | SkellamVector | DiscreteGaussianVector
+    randomizer: Gaussian | IntegerVector
 
     reveals = Reveals.SUM
 
     def __post_init__(self) -> None:
-        at_least("population", self.population, 2)
-        at_least("rounds", self.rounds, 1)
-        if not 0 < self.rate < 1:
-            raise InvalidParameter("rate", self.rate, "strictly between 0 and 1")
+        at_least("population", self.population, 1)
+        at_least("rounds", self.rounds, 0)
+        probability("rate", self.rate)
         if not isinstance(self.randomizer, Gaussian | SkellamVector | DiscreteGaussianVector):
             raise InvalidParameter(
                 "randomizer", self.randomizer, "Gaussian, SkellamVector or DiscreteGaussianVector"

@@ -1,8 +1,9 @@
-"""The one table of names: protocols and randomizers as people type them, and what they stand for.
+"""The one table of protocols as people type them, and what they stand for.
 
 The command line, the planner's form, plan documents, sweeps, audits and comparisons read it. Every
 name has one spelling and perhaps some aliases. Nothing is computed here, so that help texts need no
-mathematics; `protocols.questions` turns names and numbers into a round of accounting.
+mathematics; `protocols.questions` turns names and numbers into a round of accounting. Randomizers
+say their names themselves (`randomizers.registry`).
 """
 
 from __future__ import annotations
@@ -10,19 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-
-PURE = ("any", "binary", "dary", "hemisphere", "privunit", "laplace")
-
-
-@dataclass(frozen=True)
-class Randomizer:
-    """A randomizer's name, its aliases, what its argument is called, and its label."""
-
-    label: str
-    aliases: tuple[str, ...] = ()
-    argument: str | None = None
+from dpcheckin.options import listed, option
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,6 @@ class Protocol:
         label: Its name in headings.
         about: One sentence.
         fields: Parameters it takes, in the order in which they are asked for.
-        randomizers: Names of those that fit.
         over: Parameters along which a picture can run.
         solvable: Those for which an epsilon can be aimed at.
         bounded: Is there a lower bound for it?
@@ -46,7 +37,6 @@ class Protocol:
     label: str
     about: str
     fields: tuple[str, ...]
-    randomizers: tuple[str, ...]
     over: tuple[str, ...] = ()
     solvable: tuple[str, ...] = ()
     bounded: bool = True
@@ -56,16 +46,6 @@ class Protocol:
     betrayed: str = "If it works with the analyzer"
 
 
-RANDOMIZERS: Mapping[str, Randomizer] = {
-    "any": Randomizer("any pure randomizer"),
-    "binary": Randomizer("binary response"),
-    "dary": Randomizer("k-ary response", ("d-ary",), "K"),
-    "hemisphere": Randomizer("hemisphere (LDP-SGD)", ("ldp-sgd",)),
-    "privunit": Randomizer("PrivUnit", (), "DIM"),
-    "laplace": Randomizer("Laplace"),
-    "gaussian": Randomizer("Gaussian", (), "SIGMA"),
-    "skellam": Randomizer("Skellam"),
-}
 _InSlots = partial(
     Protocol,
     trusted="If the slots stay secret",
@@ -76,7 +56,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Shuffled check-in",
         "Every client flips its own coin in each round; reports pass a shuffler.",
         ("population", "rate", "rounds", "colluding", "dropout"),
-        (*PURE, "gaussian"),
         ("rounds", "rate", "population", "local"),
         ("rounds", "rate", "population", "local_epsilon"),
     ),
@@ -84,7 +63,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Subsampled shuffle",
         "A cohort of fixed size is drawn in secret in each round; reports pass a shuffler.",
         ("population", "cohort", "rounds", "colluding"),
-        (*PURE, "gaussian"),
         ("rounds", "cohort", "population", "local"),
         ("rounds", "population", "local_epsilon"),
     ),
@@ -92,7 +70,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Full shuffle",
         "Every client reports in every round; reports pass a shuffler.",
         ("population", "rounds", "colluding"),
-        ("any", "binary", "dary", "hemisphere", "privunit"),
         ("rounds", "population", "local"),
         ("rounds", "population", "local_epsilon"),
         aliases=("full-shuffle",),
@@ -101,7 +78,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Distributed check-in",
         "Every client flips its own coin; secure aggregation shows only the sum.",
         ("population", "rate", "rounds"),
-        ("gaussian",),
         ("rounds", "rate", "population", "local"),
         bounded=False,
         empty_seats=False,
@@ -112,7 +88,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Random check-ins, fixed window",
         "Every client picks one slot of a window and reports at most once in it.",
         ("population", "slots", "check_in_probability", "rounds"),
-        ("any", "gaussian"),
         ("rounds", "slots", "population", "local"),
         aliases=("random-check-ins-fixed",),
     ),
@@ -120,7 +95,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Random check-ins, sliding window",
         "A client's window begins when it arrives; it reports once, in a slot it chose.",
         ("slots",),
-        ("any", "gaussian"),
         ("slots", "local"),
         aliases=("random-check-ins-sliding",),
     ),
@@ -128,7 +102,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Random check-ins, averaged",
         "All clients that chose the same slot are averaged; one window.",
         ("population", "slots"),
-        ("any",),
         ("population", "slots", "local"),
         bounded=False,
         empty_seats=False,
@@ -137,8 +110,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
     "local-only": Protocol(
         "Named reports",
         "Reports are seen with their senders; only the local randomizer protects.",
-        ("population", "rounds"),
-        (*PURE, "gaussian"),
+        ("population", "rate", "rounds"),
         bounded=False,
         empty_seats=False,
         trusted="Always",
@@ -148,7 +120,6 @@ PROTOCOLS: Mapping[str, Protocol] = {
         "Central DP-SGD",
         "A trusted server samples, clips and adds noise.",
         ("population", "rate", "rounds"),
-        ("gaussian",),
         bounded=False,
         empty_seats=False,
         aliases=("central-dp-sgd",),
@@ -159,31 +130,43 @@ PROTOCOLS: Mapping[str, Protocol] = {
 PLANNED = tuple(name for name, protocol in PROTOCOLS.items() if protocol.over)
 
 
-Table = Mapping[str, Protocol] | Mapping[str, Randomizer]
-
-
-def spellings(table: Table, names: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """Every way to write these names: the names themselves first, then their aliases."""
-    chosen = tuple(table) if names is None else names
-    return chosen + tuple(alias for name in chosen for alias in table[name].aliases)
-
-
-def _canonical(table: Table) -> dict[str, str]:
-    return {alias: name for name, entry in table.items() for alias in (name, *entry.aliases)}
-
-
-PROTOCOL_OF, RANDOMIZER_OF = _canonical(PROTOCOLS), _canonical(RANDOMIZERS)
-"""The one name for every spelling."""
+PROTOCOL_OF = {
+    spelling: name for name, entry in PROTOCOLS.items() for spelling in (name, *entry.aliases)
+}
+"""The one name for every spelling: the names themselves first, then their aliases."""
 
 
 def protocol_name(text: str, allowed: tuple[str, ...] = tuple(PROTOCOLS)) -> str:
-    """The protocol's one name for any of its spellings."""
+    """The protocol's one name for any of its spellings.
+
+    Args:
+        text: as it was typed.
+        allowed: names that may be meant.
+    """
     name = PROTOCOL_OF.get(text, text)
     if name not in allowed:
         raise InvalidParameter("protocol", text, "one of " + ", ".join(allowed))
     return name
 
 
-def spelling(randomizer: str) -> str:
-    """The randomizer's one name for any of its spellings; an unknown name stays as it is."""
-    return RANDOMIZER_OF.get(randomizer, randomizer)
+@dataclass(frozen=True)
+class RunFields:
+    """A run in plain names and numbers: what it is told, and what each of them means.
+
+    `questions.RunQuestion` is one that can be priced; commands take their options from here.
+    """
+
+    protocol: str = option("shuffled-check-in", f"{listed(tuple(PROTOCOLS))}.")
+    population: int = option(None, "Number of clients.")  # type: ignore[assignment]
+    rounds: int = option(1, "Number of rounds, or windows.")
+    randomizer: Any = option("any", "{any}.")
+    local_epsilon: float | None = option(None, "Epsilon of one report.")
+    local_delta: float = option(0.0, "Delta of one report, with --randomizer any.")
+    noise_multiplier: float | None = option(None, "Noise per clipping norm, for Gaussian reports.")
+    rate: float | None = option(None, "Probability that a client checks in.")
+    lowest_rate: float | None = option(None, "Rates lie between this and --rate.")
+    dropout: float = option(0.0, "Largest probability that a check-in gets lost.")
+    colluding: float = option(0.0, "Fraction of clients working with the analyzer.")
+    cohort: int | None = option(None, "Size of a fixed cohort, for subsampled-shuffle.")
+    slots: int | None = option(None, "Slots of a random check-in window.")
+    check_in_probability: float | None = option(None, "Probability to check in to a window.")

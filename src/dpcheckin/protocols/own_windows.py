@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin import accounting
-from dpcheckin.accounting import Bracket, Guarantee, WindowRound, compose
+from dpcheckin.accounting import Bracket, Guarantee, Round, WindowRound, compose
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
 from dpcheckin.randomizers import Randomizer
@@ -147,6 +147,9 @@ class OwnWindows(Plan):
         shortest = self.windows.shortest
         passed = min(rounds * self.minibatch, shortest)
         return WindowRound(shortest, self.randomizer.pair, self.windows.highest_probability, passed)
+
+    def parts(self, delta: float) -> tuple[Round, int]:
+        return self.accounting_round(max(self.rounds, 1)), 1
 
     def spent(self, delta: float, rounds: int) -> Bracket:
         return compose([(self.accounting_round(rounds), 1)]).epsilon(delta)

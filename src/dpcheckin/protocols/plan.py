@@ -15,7 +15,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting import Bracket, Guarantee, Round, compose, guarantee
+from dpcheckin.accounting import (
+    Bracket,
+    Guarantee,
+    LowerBound,
+    Round,
+    compose,
+    guarantee,
+    lower_bound,
+)
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import Randomizer
 
@@ -63,6 +71,14 @@ class Plan(ABC):
         """What `rounds` rounds (default: the plan's) guarantee each client, with the reasons."""
 
     @abstractmethod
+    def parts(self, delta: float) -> tuple[Round, int]:
+        """The run as so many rounds of one kind; delta matters to averaged windows only."""
+
+    def lower_bound(self, delta: float) -> LowerBound:
+        """What no guarantee about the run can be smaller than; zero if nothing is known."""
+        return lower_bound([self.parts(delta)], delta)
+
+    @abstractmethod
     def describe(self) -> str:
         """A few words for logs and reports."""
 
@@ -102,6 +118,9 @@ class RoundPlan(Plan):
     @abstractmethod
     def accounting_round(self) -> Round:
         """One round as the accounting layer describes it."""
+
+    def parts(self, delta: float) -> tuple[Round, int]:
+        return self.accounting_round(), self.rounds
 
     def spent(self, delta: float, rounds: int) -> Bracket:
         return compose([(self.accounting_round(), rounds)]).epsilon(delta)

@@ -2,121 +2,37 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
-from dpcheckin import accounting as a
 from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
-from dpcheckin.accounting.parameters import keep_count, open_probability
+from dpcheckin.accounting.parameters import count, keep_count, open_probability
 from dpcheckin.accounting.rounds import MOST_ROUNDS
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.protocols.comparators import local_only_guarantee
-from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RANDOMIZER_OF, RANDOMIZERS
-from dpcheckin.protocols.random_check_ins import LOAD_SHARE, averaged_guarantee
-
-
-def pair_named(text: str, local_epsilon: float | None, local_delta: float = 0.0) -> LocalPair:
-    """The local pair of a randomizer.
-
-    Args:
-        text: Its name, with its argument: `any`, `dary:10`, `privunit:784`, `gaussian:2`, …
-        local_epsilon: Of one report; none for Gaussian noise.
-        local_delta: Of one report; only with `any`.
-    """
-    name, _, argument = text.partition(":")
-    kind = RANDOMIZER_OF.get(name, name)
-    allowed = "any, binary, dary:K, hemisphere, privunit:DIM, gaussian:SIGMA or laplace"
-    if kind not in (*_MAKERS, "gaussian"):
-        raise InvalidParameter("randomizer", text, allowed)
-    if argument and RANDOMIZERS[kind].argument is None:
-        raise InvalidParameter("randomizer", text, f"{name}, and {argument} as --local-epsilon")
-    try:
-        number = float(argument) if argument else None
-    except ValueError:
-        raise InvalidParameter("randomizer", text, allowed) from None
-    if kind == "gaussian":
-        return _gaussian(text, number, local_epsilon)
-    if local_epsilon is None:
-        raise InvalidParameter("local-epsilon", None, "a number, for every randomizer but gaussian")
-    if local_delta:
-        if kind != "any":
-            raise InvalidParameter("local-delta", local_delta, "0 unless --randomizer any")
-        return a.approximate(local_epsilon, local_delta)
-    maker = _MAKERS.get(kind)
-    whole = number is not None and number.is_integer()
-    if maker is not None and whole == (RANDOMIZERS[kind].argument is not None):
-        made: LocalPair = getattr(a, maker)(
-            local_epsilon, *([] if number is None else [int(number)])
-        )
-        return made
-    raise InvalidParameter("randomizer", text, allowed)
-
-
-_MAKERS = {
-    "any": "any_pure",
-    "binary": "binary_response",
-    "dary": "dary_response",
-    "hemisphere": "hemisphere",
-    "laplace": "laplace",
-    "privunit": "privunit",
-}
-
-
-def _gaussian(text: str, sigma: float | None, local_epsilon: float | None) -> LocalPair:
-    if sigma is None:
-        raise InvalidParameter(
-            "randomizer",
-            text,
-            "gaussian:SIGMA, SIGMA the noise multiplier (or --noise-multiplier beside it)",
-        )
-    if local_epsilon is not None:
-        raise InvalidParameter(
-            "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
-        )
-    return a.gaussian(sigma)
+from dpcheckin.protocols.comparators import CentralDpSgd, LocalOnly
+from dpcheckin.protocols.distributed import DistributedCheckIn
+from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RunFields, protocol_name
+from dpcheckin.protocols.plan import Plan
+from dpcheckin.protocols.random_check_ins import RandomCheckIns, Window
+from dpcheckin.protocols.shuffled import FullShuffle, ShuffledCheckIn, SubsampledShuffle
+from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer, registry
 
 
 @dataclass(frozen=True)
-class RunQuestion:
+class RunQuestion(RunFields):
     """A run in plain names and numbers, as it is typed; what a protocol does not take is refused.
 
-    Args:
-        protocol: Any spelling of its name.
-        population: Number of clients.
-        rounds: Rounds, or windows.
-        randomizer: As `pair_named` takes it.
-        rate: Probability that a client checks in to a round.
-        cohort: Size of a fixed cohort.
-        local_epsilon: Of one report.
-        local_delta: Of one report.
-        noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer.
-        slots: Of a window.
-        check_in_probability: With which a client chooses a slot at all.
-        colluding: Fraction of clients that work with the analyzer.
-        dropout: Largest probability that a check-in gets lost.
-        lowest_rate: Rates lie between this and `rate`.
+    Its fields are those of `RunFields`. `randomizer` is a text as `randomizers.registry` reads it,
+    such as `dary:10`, or the thing itself; `rounds` are windows where there are such.
     """
-
-    protocol: str
-    population: int
-    rounds: int = 1
-    randomizer: str = "any"
-    local_epsilon: float | None = None
-    local_delta: float = 0.0
-    noise_multiplier: float | None = None
-    rate: float | None = None
-    lowest_rate: float | None = None
-    dropout: float = 0.0
-    colluding: float = 0.0
-    cohort: int | None = None
-    slots: int | None = None
-    check_in_probability: float | None = None
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOL_OF:
             raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PROTOCOLS))
         object.__setattr__(self, "protocol", PROTOCOL_OF[self.protocol])
+        if self.population is None:
+            raise InvalidParameter("population", None, "a whole number (it is required)")
         keep_count(self, "population")
         keep_count(self, "rounds", 0, MOST_ROUNDS)
         taken = (*PROTOCOLS[self.protocol].fields, *_ALSO_TAKEN.get(self.protocol, ()))
@@ -128,34 +44,53 @@ class RunQuestion:
         if self.protocol == "random-check-in-sliding" and self.rounds > 1:
             raise OutsideTheorem("a sliding window is proved for one run: rounds = 1")
 
+    @staticmethod
+    def of(protocol: str, population: int, rounds: int, **offered: Any) -> RunQuestion:
+        """The question that leaves out what its protocol does not take.
+
+        Args:
+            protocol: Any spelling of its name.
+            population: Number of clients.
+            rounds: Rounds, or windows.
+            offered: By field.
+        """
+        fields = PROTOCOLS[protocol_name(protocol)].fields
+        beside = [name for name in _MAY_BE_LEFT_OUT if name not in fields]
+        taken = {name: value for name, value in offered.items() if name not in beside}
+        return RunQuestion(protocol, population, rounds, **taken)
+
+    def reports(self) -> Randomizer:
+        """What makes one report."""
+        named, noise = self.randomizer, self.noise_multiplier
+        if noise is not None and named == "any":
+            named = "gaussian"
+        return registry.randomizer(
+            named,
+            local_epsilon=self.local_epsilon,
+            local_delta=self.local_delta or None,
+            noise_multiplier=noise,
+        )
+
     def pair(self) -> LocalPair:
         """What one report gives away."""
-        if self.noise_multiplier is None:
-            return pair_named(self.randomizer, self.local_epsilon, self.local_delta)
-        if self.randomizer not in ("any", "gaussian"):
-            raise InvalidParameter(
-                "noise-multiplier",
-                self.noise_multiplier,
-                f"left out with --randomizer {self.randomizer}",
-            )
-        return pair_named(f"gaussian:{self.noise_multiplier!r}", self.local_epsilon)
+        return self.reports().pair
+
+    def plan(self, minibatch: int = 1) -> Plan:
+        """The run as it is priced, played and deployed; of no rounds at all, one of them.
+
+        Args:
+            minibatch: Slots to a gradient step, in windows.
+        """
+        return _PLANS[self.protocol](self, minibatch)
 
     def round(self, delta: float) -> Round:
         """One round as accounting describes it; delta matters to averaged windows only."""
-        if self.protocol in _WINDOWS:
-            return self._window(delta)
-        return _ROUNDS[self.protocol](self)
+        return self.plan().parts(delta)[0]
 
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement about the whole run, with its reasons."""
         open_probability("delta", delta)
-        if self.protocol == "random-check-in-averaged":
-            if self.slots is None:
-                raise InvalidParameter("slots", self.slots, "the number of slots of a window")
-            return averaged_guarantee(self.population, self.slots, self.pair(), self.rounds, delta)
-        if self.protocol == "local-only":
-            return local_only_guarantee(self.pair(), self.rounds, delta)
-        return a.guarantee([(self.round(delta), self.rounds)], delta)
+        return self.plan().guarantee(delta, None if self.rounds else 0)
 
     @property
     def stated_by_rounds(self) -> bool:
@@ -164,35 +99,31 @@ class RunQuestion:
 
     @property
     def has_lower_bound(self) -> bool:
-        """Is a lower bound asked for at all? Comparators have none."""
+        """Is a lower bound asked for at all? Comparators have none, nor have noisy integers."""
+        if self.protocol == "distributed-check-in":
+            return not isinstance(self.reports(), IntegerVector)
         return self.protocol not in ("local-only", "central")
 
     def lower_bound(self, delta: float) -> LowerBound:
         """What no guarantee about the run can be smaller than; zero if nothing is known."""
-        if self.protocol == "random-check-in-averaged":
-            return a.LowerBound(a.Bracket(0.0, math.inf), delta, a.Adjacency.REPLACE_ONE, ())
-        one = self.round(delta)
-        if self.protocol == "random-check-in-sliding" and isinstance(one, a.WindowRound):
-            # a sliding window's slots are open to as many clients as there are slots
-            one = replace(one, others=one.slots - 1)
-        return a.lower_bound([(one, self.rounds)], delta)
+        return self.plan().lower_bound(delta)
 
-    def _window(self, delta: float) -> Round:
-        if self.slots is None:
-            raise InvalidParameter("slots", self.slots, "the number of slots of a window")
-        if self.protocol == "random-check-in-averaged":
-            unlucky = LOAD_SHARE * delta / max(self.rounds, 1)
-            return a.averaged_window(self.population, self.slots, self.pair(), unlucky)
-        if self.protocol == "random-check-in-sliding":
-            return a.WindowRound(self.slots, self.pair())
-        p = 1.0 if self.check_in_probability is None else self.check_in_probability
-        return a.WindowRound(self.slots, self.pair(), p, others=self.population - 1)
+    def needed(self, name: str, allowed: str) -> Any:
+        """A number that the protocol cannot do without.
 
-    def needed_rate(self) -> float:
-        """The rate, for protocols that cannot do without."""
-        if self.rate is None:
-            raise InvalidParameter("rate", self.rate, f"a probability, for {self.protocol}")
-        return self.rate
+        Args:
+            name: Of the field.
+            allowed: What it must be.
+        """
+        value = getattr(self, name)
+        if value is None:
+            raise InvalidParameter(name, value, f"{allowed}, for {self.protocol}")
+        return value
+
+    @property
+    def counted(self) -> int:
+        """Rounds of the plan."""
+        return max(self.rounds, 1)
 
 
 _MAY_BE_LEFT_OUT = (
@@ -208,20 +139,18 @@ _ALSO_TAKEN = {
     "shuffled-check-in": ("lowest_rate", "cohort"),  # a cohort is refused with a better reason
     "subsampled-shuffle": ("rate",),  # instead of a cohort
     "shuffle": ("rate", "cohort"),  # everybody
-    "local-only": ("rate",),  # a client that reports every time is counted
 }
-_WINDOWS = ("random-check-in-fixed", "random-check-in-sliding", "random-check-in-averaged")
 
 
-def _check_in(q: RunQuestion) -> Round:
+def _check_in(q: RunQuestion, _: int) -> Plan:
     if q.cohort is not None:
         raise InvalidParameter("cohort", q.cohort, "left out: check-in has a rate, not a cohort")
-    return a.CheckInRound(
-        q.population, q.needed_rate(), q.pair(), q.colluding, q.dropout, q.lowest_rate
-    )
+    rate = q.needed("rate", "a probability")
+    adverse = (q.lowest_rate, q.dropout, q.colluding)
+    return ShuffledCheckIn(q.population, rate, q.counted, q.reports(), *adverse)
 
 
-def _subsample(q: RunQuestion) -> Round:
+def _subsample(q: RunQuestion, _: int) -> Plan:
     cohort = q.cohort
     if cohort is None and q.rate is not None:
         cohort = round(q.rate * q.population)
@@ -231,27 +160,84 @@ def _subsample(q: RunQuestion) -> Round:
         raise InvalidParameter("rate", q.rate, "left out when --cohort is given")
     if cohort is None:
         raise InvalidParameter("cohort", cohort, "a whole number, for subsampled-shuffle")
-    return a.SubsampleRound(q.population, cohort, q.pair(), q.colluding)
+    cohort = count("cohort", cohort, 0, q.population)
+    return SubsampledShuffle(q.population, cohort, q.counted, q.reports(), q.colluding)
 
 
-def _shuffle(q: RunQuestion) -> Round:
+def _shuffle(q: RunQuestion, _: int) -> Plan:
     if q.rate not in (None, 1.0) or q.cohort not in (None, q.population):
         raise InvalidParameter("rate", q.rate, "left out: everybody takes part in a full shuffle")
-    return a.ShuffleRound(q.population, q.pair(), q.colluding)
+    return FullShuffle(q.population, q.counted, q.reports(), q.colluding)
 
 
-def _noise(q: RunQuestion) -> float:
-    pair = q.pair()
-    if not isinstance(pair, a.GaussianPair):
-        raise InvalidParameter("randomizer", pair.label, f"gaussian:SIGMA with {q.protocol}")
-    return pair.noise_multiplier
+def _distributed(q: RunQuestion, _: int) -> Plan:
+    made = q.reports()
+    if not isinstance(made, Gaussian | IntegerVector):
+        allowed = f"gaussian, skellam or discrete-gaussian with {q.protocol}"
+        raise InvalidParameter("randomizer", made.describe(), allowed)
+    return DistributedCheckIn(q.population, q.needed("rate", "a probability"), q.counted, made)
 
 
-_ROUNDS: dict[str, Callable[[RunQuestion], Round]] = {
+def _window(kind: Window) -> Callable[[RunQuestion, int], Plan]:
+    def window(q: RunQuestion, minibatch: int) -> Plan:
+        slots = count("slots", q.needed("slots", "the number of slots of a window"))
+        # who else there is does not matter to a sliding window
+        people = max(q.population, slots) if kind is Window.SLIDING else q.population
+        p = 1.0 if q.check_in_probability is None else q.check_in_probability
+        return RandomCheckIns(people, slots, q.reports(), kind, p, minibatch, q.counted)
+
+    return window
+
+
+def _local_only(q: RunQuestion, _: int) -> Plan:
+    return LocalOnly(q.population, 1.0 if q.rate is None else q.rate, q.counted, q.reports())
+
+
+def _central(q: RunQuestion, _: int) -> Plan:
+    made = q.reports()
+    if not isinstance(made, Gaussian):
+        raise InvalidParameter("randomizer", made.describe(), f"gaussian:SIGMA with {q.protocol}")
+    rate = q.needed("rate", "a probability")
+    return CentralDpSgd(q.population, rate, q.counted, made.noise_multiplier, made.clip)
+
+
+_PLANS: dict[str, Callable[[RunQuestion, int], Plan]] = {
     "shuffled-check-in": _check_in,
     "subsampled-shuffle": _subsample,
     "shuffle": _shuffle,
-    "distributed-check-in": lambda q: a.DistributedRound(q.population, q.needed_rate(), _noise(q)),
-    "local-only": lambda q: a.LocalRound(q.pair()),
-    "central": lambda q: a.SampledGaussianRound(q.needed_rate(), _noise(q)),
+    "distributed-check-in": _distributed,
+    "random-check-in-fixed": _window(Window.FIXED),
+    "random-check-in-averaged": _window(Window.AVERAGED),
+    "random-check-in-sliding": _window(Window.SLIDING),
+    "local-only": _local_only,
+    "central": _central,
 }
+
+
+def fits(protocol: str, kind: type[Randomizer]) -> bool:
+    """Whether a protocol has a theorem about a randomizer.
+
+    Args:
+        protocol: its one name.
+        kind: of the registry.
+    """
+    if protocol == "central":
+        return issubclass(kind, Gaussian)
+    if protocol == "distributed-check-in":
+        return issubclass(kind, Gaussian | IntegerVector)
+    try:
+        pair = registry.usual(kind).pair
+    except OutsideTheorem:  # priced in sums only
+        return False
+    if protocol == "shuffle":
+        return pair.full_shuffle_proved
+    return pair.pure or protocol != "random-check-in-averaged"
+
+
+def randomizers_of(protocol: str) -> tuple[str, ...]:
+    """The names of all randomizers that fit a protocol.
+
+    Args:
+        protocol: its one name.
+    """
+    return tuple(name for name, kind in registry.kinds().items() if fits(protocol, kind))

@@ -9,6 +9,7 @@ used (section 4.2). A simulated round is one gradient step.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
@@ -18,9 +19,12 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.accounting import (
+    Adjacency,
     Bracket,
     Guarantee,
     LocalPair,
+    LowerBound,
+    Round,
     WindowRound,
     averaged_window,
     clones,
@@ -74,8 +78,8 @@ class RandomCheckIns(Plan):
     reveals = Reveals.NAMED
 
     def __post_init__(self) -> None:
-        at_least("population", self.population, 2)
-        at_least("slots", self.slots, 2)
+        at_least("population", self.population, 1)
+        at_least("slots", self.slots, 1)
         at_least("minibatch", self.minibatch, 1)
         at_least("repetitions", self.repetitions, 1)
         if self.window is Window.SLIDING and self.repetitions != 1:
@@ -160,11 +164,14 @@ class RandomCheckIns(Plan):
         parts = [(self._window(self.steps), whole)] if whole else []
         return [*parts, (self._window(begun), 1)] if begun else parts
 
-    def _window(self, rounds: int) -> WindowRound:
-        """The window as accounting describes it; some client's whole sliding window may be over."""
+    def _window(self, rounds: int | None) -> WindowRound:
+        """The window as accounting describes it, after so many steps; None for all of them.
+
+        Of a sliding window some client's may be over at any time.
+        """
         if self.window is Window.SLIDING:
             return WindowRound(self.slots, self.randomizer.pair)
-        passed = rounds * self.minibatch
+        passed = None if rounds in (None, self.steps) else rounds * self.minibatch
         return WindowRound(
             self.slots,
             self.randomizer.pair,
@@ -172,6 +179,21 @@ class RandomCheckIns(Plan):
             passed,
             others=self.population - 1,
         )
+
+    def parts(self, delta: float) -> tuple[Round, int]:
+        if self.window is not Window.AVERAGED:
+            return self._window(None), self.repetitions
+        unlucky = LOAD_SHARE * delta / self.repetitions
+        pair = self.randomizer.pair
+        return averaged_window(self.population, self.slots, pair, unlucky), self.repetitions
+
+    def lower_bound(self, delta: float) -> LowerBound:
+        if self.window is Window.AVERAGED:
+            return LowerBound(Bracket(0.0, math.inf), delta, Adjacency.REPLACE_ONE, ())
+        one = self._window(None)
+        if self.window is Window.SLIDING:  # open to as many clients as there are slots
+            one = replace(one, others=one.slots - 1)
+        return accounting.lower_bound([(one, self.repetitions)], delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dpcheckin import accounting
+from dpcheckin.accounting.parameters import fraction_below_one, probability
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, RoundPlan, distinct_clients, generator_for
 from dpcheckin.randomizers import Randomizer
@@ -23,16 +24,10 @@ if TYPE_CHECKING:
 _COIN, _DROP = 1, 2
 
 
-def _probability(name: str, value: float, *, closed: bool = True) -> None:
-    ok = 0.0 <= value <= 1.0 if closed else 0.0 < value < 1.0
-    if not ok:
-        raise InvalidParameter(name, value, "in [0, 1]" if closed else "strictly between 0 and 1")
-
-
 def _check_crowd(plan: ShuffledCheckIn | SubsampledShuffle | FullShuffle) -> None:
-    at_least("population", plan.population, 2)
-    at_least("rounds", plan.rounds, 1)
-    _probability("colluding", plan.colluding)
+    at_least("population", plan.population, 1)
+    at_least("rounds", plan.rounds, 0)
+    fraction_below_one("colluding", plan.colluding)
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,8 @@ class ShuffledCheckIn(RoundPlan):
 
     def __post_init__(self) -> None:
         _check_crowd(self)
-        _probability("rate", self.rate, closed=False)
-        _probability("dropout", self.dropout)
+        probability("rate", self.rate)
+        fraction_below_one("dropout", self.dropout)
         if self.lowest_rate is not None and not 0 < self.lowest_rate <= self.rate:
             raise InvalidParameter("lowest_rate", self.lowest_rate, f"in (0, {self.rate:g}]")
 
@@ -102,13 +97,10 @@ class SubsampledShuffle(RoundPlan):
 
     def __post_init__(self) -> None:
         _check_crowd(self)
-        at_least("cohort_size", self.cohort_size, 1)
-        if self.cohort_size >= self.population:
-            raise InvalidParameter(
-                "cohort_size",
-                self.cohort_size,
-                f"below the population {self.population:,} (use FullShuffle when all report)",
-            )
+        at_least("cohort_size", self.cohort_size, 0)
+        if self.cohort_size > self.population:
+            most = f"at most the population {self.population:,}"
+            raise InvalidParameter("cohort_size", self.cohort_size, most)
 
     def accounting_round(self) -> accounting.SubsampleRound:
         return accounting.SubsampleRound(

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.randomizers.base import (
+    Argument,
     SummableRandomizer,
     SummedReports,
+    Value,
     VectorRandomizer,
     check_pure,
     check_rows,
     clip_rows,
     positive,
 )
+from dpcheckin.randomizers.formats import FloatRows
 from dpcheckin.randomizers.source import Array, RandomSource
 
 if TYPE_CHECKING:
@@ -51,7 +54,8 @@ class Gaussian(SummableRandomizer):
     noise_multiplier: float
     clip: float = 1.0
 
-    sum_is_exact = True
+    name, label, noise_field = "gaussian", "Gaussian", "noise_multiplier"
+    arguments = (Argument("noise_multiplier", "SIGMA", 1.0),)
 
     def __post_init__(self) -> None:
         positive("noise_multiplier", self.noise_multiplier)
@@ -90,6 +94,14 @@ class Gaussian(SummableRandomizer):
         weights = self.clip / np.maximum(norms, self.clip)
         return SummedReports(weights, self.deviation * math.sqrt(norms.size))
 
+    @property
+    def neighbours(self) -> tuple[Value, Value, Value]:
+        return (-self.clip,), (self.clip,), (-self.clip,)
+
+    def log_ratio(self, reports: NDArray[Any], value: Value, others: Value) -> NDArray[np.float64]:
+        a, b = (clip_rows(np.array([x], float), self.clip)[0] for x in (value, others))
+        return np.asarray((reports @ (a - b) - (a @ a - b @ b) / 2) / self.deviation**2)
+
 
 @dataclass(frozen=True)
 class Laplace(VectorRandomizer):
@@ -107,6 +119,9 @@ class Laplace(VectorRandomizer):
     local_epsilon: float
     dimension: int = 1
     clip: float = 1.0
+
+    name, label = "laplace", "Laplace"
+    norm = 1
 
     def __post_init__(self) -> None:
         check_pure(self.local_epsilon, self.dimension, self.clip)
@@ -141,6 +156,14 @@ class Laplace(VectorRandomizer):
     def total_variance(self, values: Array) -> NDArray[np.float64]:
         return np.full(values.shape[0], values.shape[1] * 2 * self.scale**2)
 
+    @property
+    def report_format(self) -> FloatRows:
+        return FloatRows(self.dimension)
+
+    def log_ratio(self, reports: NDArray[Any], value: Value, others: Value) -> NDArray[np.float64]:
+        far = [np.abs(reports - np.asarray(x, float)).sum(axis=1) for x in (value, others)]
+        return np.asarray((far[1] - far[0]) / self.scale)
+
 
 @dataclass(frozen=True)
 class ClipOnly(SummableRandomizer):
@@ -153,8 +176,6 @@ class ClipOnly(SummableRandomizer):
     """
 
     clip: float = 1.0
-
-    sum_is_exact = True
 
     def __post_init__(self) -> None:
         positive("clip", self.clip)

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers.formats import ReportFormat
 from dpcheckin.randomizers.source import Array, RandomSource
 
 if TYPE_CHECKING:
@@ -51,8 +52,36 @@ def at_least(name: str, value: object, least: int) -> None:
         raise InvalidParameter(name, value, f"an integer of at least {least}")
 
 
+Value = int | tuple[float, ...]
+"""What a client holds: a symbol, or the coordinates of a vector."""
+
+
+class Argument(NamedTuple):
+    """A field that may be typed behind a randomizer's name, such as the 10 of `dary:10`."""
+
+    field: str
+    word: str
+    """What stands for it in help texts."""
+    usual: float
+
+
 class Randomizer(ABC):
-    """One client's value in, one report out, and the local pair that bounds what it shows."""
+    """One client's value in, one report out, and all that anybody must know of it.
+
+    Only the first three methods have to be written. The words of the class say how people type it
+    (`randomizers.registry`); the others let its reports travel (`report_format`) and be attacked
+    (`neighbours`, `log_ratio`).
+    """
+
+    name: ClassVar[str] = ""
+    """As it is typed; one without a name is used by programs alone."""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    label: ClassVar[str] = ""
+    """As lists and headings call it."""
+    noise_field: ClassVar[str] = "local_epsilon"
+    """The field that says how noisy a report is."""
+    arguments: ClassVar[tuple[Argument, ...]] = ()
+    """Fields that may be typed behind the name, in this order."""
 
     @property
     @abstractmethod
@@ -72,11 +101,76 @@ class Randomizer(ABC):
             source: where chance comes from; secure for reports that leave a device.
         """
 
+    @property
+    def report_format(self) -> ReportFormat:
+        """How one report travels as bytes."""
+        self._cannot("one whose reports travel one by one, in a fixed number of bytes")
+
+    def well_formed(self, reports: Array) -> NDArray[np.bool_]:
+        """Which reports could have been made by `randomize`; the rest must not be counted.
+
+        Args:
+            reports: in the shape of the format.
+        """
+        return self.report_format.possible(reports)
+
+    @property
+    def neighbours(self) -> tuple[Value, Value, Value]:
+        """Values hardest to hide: what all others hold, what the target does, and might instead."""
+        self._cannot("one that names the neighbours for an audit to play")
+
+    def log_ratio(self, reports: NDArray[Any], value: Value, others: Value) -> NDArray[np.float64]:
+        """log dR(value)/dR(others) at each report; a wrong one weakens audits, nothing else.
+
+        Args:
+            reports: one row (or entry) each.
+            value: what the target may hold.
+            others: what everybody else holds.
+        """
+        self._cannot("one that states the density of its reports for an audit")
+
+    def _cannot(self, allowed: str) -> NoReturn:
+        raise InvalidParameter("randomizer", self.describe(), allowed)
+
+
+@dataclass(frozen=True)
+class AnyRandomizer(Randomizer):
+    """Whatever keeps a local epsilon, and perhaps a delta: there is a price, and nothing to run.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        local_delta: delta of one report; 0 for pure randomizers.
+    """
+
+    local_epsilon: float
+    local_delta: float = 0.0
+
+    name, label = "any", "any pure randomizer"
+
+    @property
+    def pair(self) -> LocalPair:
+        from dpcheckin.accounting import any_pure, approximate
+
+        if not self.local_delta:
+            return any_pure(self.local_epsilon)
+        return approximate(self.local_epsilon, self.local_delta)
+
+    def describe(self) -> str:
+        return f"any randomizer of local epsilon {self.local_epsilon:g}"
+
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        self._cannot("one that makes reports: this stands for all of them")
+
 
 class CategoryRandomizer(Randomizer):
     """Randomizes one symbol out of `symbols`."""
 
     symbols: int
+
+    @property
+    def neighbours(self) -> tuple[Value, Value, Value]:
+        """A third symbol hides least, where there is one (docs/theory.md, lower bounds)."""
+        return (1 if self.symbols == 2 else 2), 0, 1
 
     @abstractmethod
     def randomize(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
@@ -121,8 +215,16 @@ class VectorRandomizer(Randomizer):
     """Randomizes a vector of norm at most `clip` (longer ones are scaled down first)."""
 
     clip: float
+    dimension: int
     norm: float = 2
     """Which lp norm it is that the clip bounds."""
+
+    @property
+    def neighbours(self) -> tuple[Value, Value, Value]:
+        """Two ends of the ball, along its first axis."""
+        rest = (0.0,) * (self.dimension - 1)
+        there, here = (-self.clip, *rest), (self.clip, *rest)
+        return there, here, there
 
     @abstractmethod
     def randomize(self, values: Array, source: RandomSource) -> Array:
@@ -143,9 +245,6 @@ class VectorRandomizer(Randomizer):
 
 class SummableRandomizer(VectorRandomizer):
     """A randomizer of l2-bounded vectors whose sum of reports can be drawn in one go."""
-
-    sum_is_exact: bool
-    """Whether `summed` has exactly the law of a sum of reports, or its normal limit."""
 
     @abstractmethod
     def summed(

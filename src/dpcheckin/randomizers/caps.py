@@ -19,21 +19,24 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
+    Argument,
     SummableRandomizer,
     SummedReports,
+    Value,
     check_pure,
     check_rows,
     row_dots,
     row_norms,
     squared_rows,
 )
+from dpcheckin.randomizers.formats import FloatRows
 from dpcheckin.randomizers.source import Array, RandomSource
 from dpcheckin.special import sphere
 from dpcheckin.special.gamma import log_beta
@@ -86,12 +89,14 @@ def best_cap(local_epsilon: float, dimension: int) -> float:
 
 
 @dataclass(frozen=True)
-class _CapRandomizer(SummableRandomizer):
+class CapRandomizer(SummableRandomizer):
+    """Reports are directions: unit vectors, of which a cap round the client's own is likelier."""
+
     local_epsilon: float
     dimension: int
     clip: float = 1.0
 
-    sum_is_exact = False
+    arguments = (Argument("dimension", "DIM", 1000),)
 
     def __post_init__(self) -> None:
         check_pure(self.local_epsilon, self.dimension, self.clip, least=2)
@@ -211,6 +216,19 @@ class _CapRandomizer(SummableRandomizer):
         weights = scale * signs * cosines / np.maximum(norms, 1e-300)
         return SummedReports(np.where(norms > 0, weights, 0.0), scale * math.sqrt(energy))
 
+    @property
+    def report_format(self) -> FloatRows:
+        return FloatRows(self.dimension)
+
+    def well_formed(self, reports: Array) -> NDArray[np.bool_]:
+        """Unit vectors; in single precision their length is off by little."""
+        norms = np.sqrt(squared_rows(np.asarray(reports, dtype=np.float64)))
+        return np.asarray(np.isfinite(norms) & (np.abs(norms - 1.0) < 1e-4))
+
+    def log_ratio(self, reports: NDArray[Any], value: Value, others: Value) -> NDArray[np.float64]:
+        near = [reports @ np.asarray(x, float) >= self.height for x in (value, others)]
+        return np.asarray(self.local_epsilon * (near[0].astype(np.float64) - near[1]))
+
     def _check_dimension(self, dimension: int) -> None:
         if dimension != self.dimension:
             raise InvalidParameter(
@@ -219,7 +237,7 @@ class _CapRandomizer(SummableRandomizer):
 
 
 @dataclass(frozen=True)
-class LdpSgd(_CapRandomizer):
+class LdpSgd(CapRandomizer):
     """Clip, sign by norm, random hemisphere: Duchi et al.'s l2 randomizer, used by LDP-SGD.
 
     Args:
@@ -230,6 +248,11 @@ class LdpSgd(_CapRandomizer):
     >>> round(LdpSgd(local_epsilon=2.0, dimension=1000).cap_probability, 4)
     0.8808
     """
+
+    dimension: int = 2  # what a report gives away is the same in all of them
+
+    name, label = "hemisphere", "hemisphere (LDP-SGD)"
+    aliases = ("ldp-sgd",)
 
     @cached_property
     def cap_measure(self) -> float:
@@ -246,7 +269,7 @@ class LdpSgd(_CapRandomizer):
 
 
 @dataclass(frozen=True)
-class PrivUnit(_CapRandomizer):
+class PrivUnit(CapRandomizer):
     """PrivUnit with the cap that makes the error smallest for this epsilon and dimension.
 
     Args:
@@ -258,6 +281,8 @@ class PrivUnit(_CapRandomizer):
     True
     """
 
+    name, label = "privunit", "PrivUnit"
+
     @cached_property
     def cap_measure(self) -> float:
         return best_cap(self.local_epsilon, self.dimension)
@@ -268,6 +293,13 @@ class PrivUnit(_CapRandomizer):
 
         # from the very cap that is sampled, so that the two cannot drift apart
         return cap_pair(self.local_epsilon, self.dimension, self.cap_measure)
+
+    @property
+    def neighbours(self) -> tuple[Value, Value, Value]:
+        # a small cap is seldom hit by chance: as with k-ary response a third value hides least
+        rest = (0.0,) * (self.dimension - 2)
+        c = self.clip
+        return (0.0, c, *rest), (c, 0.0, *rest), (-c, 0.0, *rest)
 
     def describe(self) -> str:
         return f"PrivUnit, local epsilon {self.local_epsilon:g}"

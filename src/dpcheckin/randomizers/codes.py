@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import Randomizer, at_least, positive
-from dpcheckin.randomizers.frequency import Counts, FrequencyRandomizer, Reports
-from dpcheckin.randomizers.response import DaryResponse
+from dpcheckin.randomizers.base import Argument, Randomizer, at_least, positive
+from dpcheckin.randomizers.formats import IntegerRows
+from dpcheckin.randomizers.response import Counts, DaryResponse, FrequencyRandomizer, Reports
 from dpcheckin.randomizers.source import RandomSource
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ class HadamardResponse(FrequencyRandomizer):
     local_epsilon: float
     symbols: int
 
+    name, label = "hadamard", "Hadamard response"
+    arguments = (Argument("symbols", "K", 10),)
+
     def __post_init__(self) -> None:
         positive("local_epsilon", self.local_epsilon)
         at_least("symbols", self.symbols, 2)
@@ -72,8 +75,8 @@ class HadamardResponse(FrequencyRandomizer):
         return hadamard_response(self.local_epsilon, self.symbols)
 
     @property
-    def limits(self) -> tuple[int, ...]:
-        return (self.order,)
+    def report_format(self) -> IntegerRows:
+        return IntegerRows((self.order,), in_rows=False)
 
     def describe(self) -> str:
         return (
@@ -87,6 +90,9 @@ class HadamardResponse(FrequencyRandomizer):
         # flipping one bit that the row has turns a column of one sign into one of the other
         wrong = (_parity(rows & columns) == 0) != own
         return np.asarray(np.where(wrong, columns ^ (rows & -rows), columns))
+
+    def supports(self, reports: Reports, symbol: int) -> NDArray[np.bool_]:
+        return np.asarray(_parity(np.asarray(reports) & (symbol + 1)) == 0)
 
     def support(self, reports: Reports) -> Counts:
         seen = np.bincount(np.asarray(reports), minlength=self.order).astype(np.float64)
@@ -133,6 +139,9 @@ class LocalHashing(Randomizer):
     functions: int = 1024
     salt: str = ""
 
+    name, label = "hash", "local hashing"
+    arguments = (Argument("buckets", "BUCKETS", 128),)
+
     def __post_init__(self) -> None:
         positive("local_epsilon", self.local_epsilon)
         at_least("functions", self.functions, 1)
@@ -160,9 +169,8 @@ class LocalHashing(Randomizer):
         return 1.0 / self.buckets
 
     @property
-    def limits(self) -> tuple[int, ...]:
-        """A report is a row of integers from 0 up to, and without, these."""
-        return (self.functions, self.buckets)
+    def report_format(self) -> IntegerRows:
+        return IntegerRows((self.functions, self.buckets))
 
     def describe(self) -> str:
         return f"local hashing to {self.buckets:,} buckets, local epsilon {self.local_epsilon:g}"
@@ -188,11 +196,6 @@ class LocalHashing(Randomizer):
         functions = source.integers(self.functions, len(values))
         buckets = self.hashed(values.astype(np.uint64), functions)
         return np.stack([functions, self.response.randomize(buckets, source)], axis=1)
-
-    def well_formed(self, reports: Reports) -> NDArray[np.bool_]:
-        """Which reports could have been made by `randomize`."""
-        reports = np.asarray(reports)
-        return np.asarray(((reports >= 0) & (reports < np.array(self.limits))).all(axis=1))
 
     def tables(self, reports: Reports) -> NDArray[np.int64]:
         """How many reports fell into each bucket of each function."""

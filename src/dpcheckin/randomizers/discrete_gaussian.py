@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.randomizers.skellam_table import TABLE_ERROR, Table, drawn_from, table_of
+from dpcheckin.randomizers.skellam import TABLE_ERROR, Table, drawn_from, table_of
 from dpcheckin.randomizers.skellam_vector import IntegerVector
 from dpcheckin.randomizers.source import RandomSource
 
@@ -82,6 +82,8 @@ class DiscreteGaussianVector(IntegerVector):
     >>> DiscreteGaussianVector(2.0, dimension=100).describe()
     'discrete Gaussian vector, noise multiplier 2 in 1,024 steps'
     """
+
+    name, label = "discrete-gaussian", "discrete Gaussian"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,13 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import Randomizer, VectorRandomizer
 
 Reports = NDArray[Any]
 
 
 class ReportFormat(ABC):
     """Rows of numbers and their bytes."""
+
+    width: int
+    """Numbers of one report."""
+    in_rows: bool = True
+    """Whether a report is a row; one of a single integer need not be."""
 
     @property
     @abstractmethod
@@ -36,6 +40,30 @@ class ReportFormat(ABC):
     @abstractmethod
     def rows(self, payload: bytes) -> Reports:
         """The reports in bytes of a right length, one after another; nothing is checked."""
+
+    @abstractmethod
+    def possible(self, reports: Reports) -> NDArray[np.bool_]:
+        """Which rows the format can hold."""
+
+    def shaped(self, reports: Reports) -> Reports:
+        """Reports as numbers in rows of the right length; others are refused.
+
+        Args:
+            reports: of many clients.
+        """
+        if reports.dtype.kind not in "iuf":
+            raise InvalidParameter("reports", str(reports.dtype), "numbers")
+        if reports.shape[1:] == self._row and reports.ndim:
+            return reports
+        if reports.size:
+            many = f"a row of {self.width} numbers a report"
+            allowed = many if self.in_rows else "one number a report"
+            raise InvalidParameter("reports", reports.shape, allowed)
+        return reports.reshape((0, *self._row))
+
+    @property
+    def _row(self) -> tuple[int, ...]:
+        return (self.width,) if self.in_rows else ()
 
     def decode(self, payloads: Sequence[bytes]) -> tuple[Reports, int]:
         """The reports of the right length, and how many had another.
@@ -59,13 +87,17 @@ class IntegerRows(ReportFormat):
         limits: one for every integer of a report.
         in_rows: whether a report is a row; one of a single integer need not be.
 
-    >>> form = IntegerRows((1024, 256), in_rows=True)
+    >>> form = IntegerRows((1024, 256))
     >>> form.size, form.encode(np.array([[1000, 7]]))
     (3, [b'\\xe8\\x03\\x07'])
     """
 
     limits: tuple[int, ...]
-    in_rows: bool
+    in_rows: bool = True
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return len(self.limits)
 
     @property
     def size(self) -> int:
@@ -89,55 +121,41 @@ class IntegerRows(ReportFormat):
         numbers = table.view("<i8")[:, :, 0]  # no -1 in a shape: of no reports it has no value
         return numbers if self.in_rows else numbers[:, 0]
 
+    def possible(self, reports: Reports) -> NDArray[np.bool_]:
+        reports = np.asarray(reports)
+        inside = (reports >= 0) & (reports < np.array(self.limits))
+        return np.asarray(inside.all(axis=1) if self.in_rows else inside)
+
+    def shaped(self, reports: Reports) -> Reports:
+        """As integers; rows with fractions are no reports and are left out."""
+        reports = super().shaped(reports)
+        if reports.dtype.kind != "f":
+            return reports
+        whole = (np.abs(reports) < 2.0**53) & (reports == np.floor(reports))
+        return np.asarray(reports[whole.all(axis=1) if self.in_rows else whole].astype(np.int64))
+
 
 @dataclass(frozen=True)
 class FloatRows(ReportFormat):
     """Vectors in single precision.
 
     Args:
-        dimension: entries of a vector.
+        width: entries of a vector.
     """
 
-    dimension: int
+    width: int
 
     @property
     def size(self) -> int:
-        return 4 * self.dimension
+        return 4 * self.width
 
     def encode(self, reports: Reports) -> list[bytes]:
-        table = np.asarray(reports, dtype="<f4").reshape(-1, self.dimension)
+        table = np.asarray(reports, dtype="<f4").reshape(-1, self.width)
         return [row.tobytes() for row in table]
 
     def rows(self, payload: bytes) -> Reports:
-        table = np.frombuffer(payload, dtype="<f4").reshape(-1, self.dimension)
+        table = np.frombuffer(payload, dtype="<f4").reshape(-1, self.width)
         return table.astype(np.float64)
 
-
-def format_of(randomizer: Randomizer) -> ReportFormat:
-    """How the reports of a randomizer travel.
-
-    Args:
-        randomizer: one that a query has named.
-    """
-    limits = getattr(randomizer, "limits", None)
-    if limits is not None:
-        return IntegerRows(tuple(limits), bool(getattr(randomizer, "in_rows", len(limits) > 1)))
-    if isinstance(randomizer, VectorRandomizer):
-        return FloatRows(int(getattr(randomizer, "dimension", 1)))
-    raise InvalidParameter("randomizer", randomizer.describe(), "one that a query has named")
-
-
-def accepted(randomizer: Randomizer, reports: Reports) -> NDArray[np.bool_]:
-    """Which reports could have been made by the randomizer; the rest must not be counted.
-
-    Args:
-        randomizer: of the survey.
-        reports: as they were decoded.
-    """
-    check = getattr(randomizer, "well_formed", None)
-    if check is not None:
-        return np.asarray(check(reports), dtype=np.bool_)
-    rows = np.asarray(reports, dtype=np.float64)
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    # reports of a direction are unit vectors; in single precision their length is off by little
-    return np.asarray(np.isfinite(norms) & (np.abs(norms - 1.0) < 1e-4))
+    def possible(self, reports: Reports) -> NDArray[np.bool_]:
+        return np.asarray(np.isfinite(reports).all(axis=1))

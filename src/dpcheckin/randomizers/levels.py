@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import Randomizer, at_least, positive
+from dpcheckin.randomizers.base import Argument, Randomizer, at_least, positive
+from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.response import DaryResponse
 from dpcheckin.randomizers.source import RandomSource
 
@@ -37,12 +38,15 @@ class DitheredLevels(Randomizer):
         local_epsilon: epsilon of one report, in nats.
         steps: of the interval [0, 1], 1 or more.
 
-    >>> DitheredLevels(local_epsilon=4.0, steps=10).limits
+    >>> DitheredLevels(local_epsilon=4.0, steps=10).report_format.limits
     (256, 11)
     """
 
     local_epsilon: float
     steps: int
+
+    name, label = "levels", "dithered levels"
+    arguments = (Argument("steps", "STEPS", 10),)
 
     def __post_init__(self) -> None:
         positive("local_epsilon", self.local_epsilon)
@@ -58,9 +62,8 @@ class DitheredLevels(Randomizer):
         return self.response.pair
 
     @property
-    def limits(self) -> tuple[int, ...]:
-        """A report is a row of integers from 0 up to, and without, these."""
-        return (DITHERS, self.steps + 1)
+    def report_format(self) -> IntegerRows:
+        return IntegerRows((DITHERS, self.steps + 1))
 
     def describe(self) -> str:
         return f"{self.steps + 1:,} dithered levels, local epsilon {self.local_epsilon:g}"
@@ -73,11 +76,6 @@ class DitheredLevels(Randomizer):
         shift = (dither + source.uniform(values.shape)) / DITHERS
         levels = np.floor(self.steps * values + shift).astype(np.int64).clip(0, self.steps)
         return np.stack([dither, self.response.randomize(levels, source)], axis=1)
-
-    def well_formed(self, reports: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which reports could have been made by `randomize`."""
-        reports = np.asarray(reports)
-        return np.asarray(((reports >= 0) & (reports < np.array(self.limits))).all(axis=1))
 
     def _offset(self) -> tuple[float, float]:
         """The gap of d-ary response, and what a level is on average when it is a lie."""

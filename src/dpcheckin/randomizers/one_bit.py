@@ -11,6 +11,7 @@ PrivUnit (`randomizers.caps`); `lp_randomizer` picks by p.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
+    Argument,
+    Value,
     VectorRandomizer,
     check_pure,
     check_rows,
@@ -37,6 +40,8 @@ class _OneBit(VectorRandomizer):
     dimension: int
     clip: float = 1.0
 
+    arguments = (Argument("dimension", "DIM", 1000),)
+
     def __post_init__(self) -> None:
         check_pure(self.local_epsilon, self.dimension, self.clip)
 
@@ -50,6 +55,16 @@ class _OneBit(VectorRandomizer):
     def amplification(self) -> float:
         """What undoes the shrinking by binary response: (e^ε₀ + 1)/(e^ε₀ - 1)."""
         return 1.0 / math.tanh(self.local_epsilon / 2)
+
+    @abstractmethod
+    def _picked(self, values: NDArray[np.float64], where: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the coordinates `where` of the values are, one a row."""
+
+    def log_ratio(self, reports: NDArray[Any], value: Value, others: Value) -> NDArray[np.float64]:
+        shrunk = 1.0 / (self.amplification * self.clip)
+        rows = (np.array([x], float) for x in (value, others))
+        both = [1 + reports[:, 1] * shrunk * self._picked(row, reports[:, 0]) for row in rows]
+        return np.asarray(np.log(both[0]) - np.log(both[1]))
 
     def _private_bits(
         self, picked: NDArray[np.float64], source: RandomSource
@@ -70,7 +85,7 @@ class LInfinityBit(_OneBit):
         clip: largest absolute value of an entry.
     """
 
-    norm = math.inf
+    name, label, norm = "linf-bit", "one coordinate, one bit (R_∞)", math.inf
 
     def describe(self) -> str:
         return f"R_∞ (one coordinate, one bit), local epsilon {self.local_epsilon:g}"
@@ -81,8 +96,17 @@ class LInfinityBit(_OneBit):
         if not np.isfinite(rows).all():
             raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
         where = source.integers(self.dimension, rows.shape[0])
-        picked = rows[np.arange(rows.shape[0]), where]
+        picked = self._picked(rows, where)
         return np.stack([where, self._private_bits(picked, source).astype(np.int64)], axis=1)
+
+    def _picked(self, values: NDArray[np.float64], where: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(values[np.arange(len(where)) if len(values) > 1 else 0, where])
+
+    @property
+    def neighbours(self) -> tuple[Value, Value, Value]:
+        """Opposite corners of the cube: every coordinate tells."""
+        there, here = (-self.clip,) * self.dimension, (self.clip,) * self.dimension
+        return there, here, there
 
     def estimate(self, reports: Array) -> Array:
         size = self.dimension * self.clip * self.amplification
@@ -106,7 +130,7 @@ class L1Bit(_OneBit):
         clip: largest l1 norm of a vector.
     """
 
-    norm = 1
+    name, label, norm = "l1-bit", "one Hadamard coordinate, one bit (R_1)", 1
 
     @property
     def order(self) -> int:
@@ -132,8 +156,11 @@ class L1Bit(_OneBit):
         check_rows(values, self.dimension)
         rows = self._clipped(values)
         where = source.integers(self.order, rows.shape[0])
-        picked = (self._hadamard_rows(where) * rows).sum(axis=1)
+        picked = self._picked(rows, where)
         return np.stack([where, self._private_bits(picked, source).astype(np.int64)], axis=1)
+
+    def _picked(self, values: NDArray[np.float64], where: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray((self._hadamard_rows(where) * values).sum(axis=1))
 
     def estimate(self, reports: Array) -> Array:
         size = self.clip * self.amplification

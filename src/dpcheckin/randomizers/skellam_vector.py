@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.randomizers.base import (
+    Argument,
     SummableRandomizer,
     SummedReports,
     at_least,
@@ -26,8 +27,12 @@ from dpcheckin.randomizers.base import (
     clip_rows,
     positive,
 )
-from dpcheckin.randomizers.skellam import stochastic_round
-from dpcheckin.randomizers.skellam_table import LARGEST_VARIANCE, TABLE_ERROR, skellam_noise
+from dpcheckin.randomizers.skellam import (
+    LARGEST_VARIANCE,
+    TABLE_ERROR,
+    skellam_noise,
+    stochastic_round,
+)
 from dpcheckin.randomizers.source import Array, RandomSource
 
 if TYPE_CHECKING:
@@ -51,7 +56,8 @@ class IntegerVector(SummableRandomizer):
     clip: float = 1.0
     steps: int = 1024
 
-    sum_is_exact = False
+    noise_field = "noise_multiplier"
+    arguments = (Argument("noise_multiplier", "SIGMA", 1.0), Argument("dimension", "DIM", 1000))
 
     def __post_init__(self) -> None:
         positive("noise_multiplier", self.noise_multiplier)
@@ -68,6 +74,11 @@ class IntegerVector(SummableRandomizer):
     def variance(self) -> float:
         """Variance of the noise in each integer of a report."""
         return float((self.noise_multiplier * self.steps) ** 2)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise in each coordinate of a vector."""
+        return self.noise_multiplier * self.clip
 
     @property
     def largest_square(self) -> int:
@@ -168,6 +179,8 @@ class SkellamVector(IntegerVector):
     >>> SkellamVector(2.0, dimension=100).describe()
     'Skellam vector, noise multiplier 2 in 1,024 steps'
     """
+
+    name, label = "skellam", "Skellam"
 
     @property
     def pair(self) -> LocalPair:

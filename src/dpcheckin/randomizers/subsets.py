@@ -16,14 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import at_least, positive
-from dpcheckin.randomizers.frequency import (
+from dpcheckin.randomizers.base import Argument, at_least, positive
+from dpcheckin.randomizers.formats import IntegerRows
+from dpcheckin.randomizers.response import (
     CHUNK,
     Counts,
     FrequencyRandomizer,
     Reports,
     bit_support,
     bits_well_formed,
+    has_bit,
     packed_rows,
 )
 from dpcheckin.randomizers.source import RandomSource
@@ -55,6 +57,9 @@ class SubsetSelection(FrequencyRandomizer):
     symbols: int
     chosen: int
 
+    name, label = "subset", "subset selection"
+    arguments = (Argument("symbols", "K", 10), Argument("chosen", "W", 2))
+
     def __post_init__(self) -> None:
         positive("local_epsilon", self.local_epsilon)
         at_least("symbols", self.symbols, 2)
@@ -84,10 +89,10 @@ class SubsetSelection(FrequencyRandomizer):
         return self.chosen * width > (self.symbols + 7) // 8
 
     @property
-    def limits(self) -> tuple[int, ...]:
+    def report_format(self) -> IntegerRows:
         if self.packed:
-            return (256,) * ((self.symbols + 7) // 8)
-        return (self.symbols,) * self.chosen
+            return IntegerRows((256,) * ((self.symbols + 7) // 8))
+        return IntegerRows((self.symbols,) * self.chosen, in_rows=self.chosen > 1)
 
     def describe(self) -> str:
         return (
@@ -100,11 +105,7 @@ class SubsetSelection(FrequencyRandomizer):
         width = self.chosen if self.chosen <= _FEW else self.symbols
         step = max(CHUNK // width, 1)
         parts = [self._sets(values[i : i + step], source) for i in range(0, len(values), step)]
-        return np.concatenate(parts) if parts else np.zeros((0, len(self.limits)), np.int64)
-
-    @property
-    def in_rows(self) -> bool:
-        return self.packed or self.chosen > 1
+        return np.concatenate(parts) if parts else np.zeros((0, self.report_format.width), np.int64)
 
     def _sets(self, values: NDArray[np.int64], source: RandomSource) -> Reports:
         """Others first, as if the own symbol did not exist; then it or one more of them."""
@@ -134,6 +135,11 @@ class SubsetSelection(FrequencyRandomizer):
             return bit_support(reports, self.symbols)
         seen = np.bincount(np.asarray(reports).ravel(), minlength=self.symbols)
         return seen.astype(np.float64)
+
+    def supports(self, reports: Reports, symbol: int) -> NDArray[np.bool_]:
+        if self.packed:
+            return has_bit(reports, symbol)
+        return np.asarray((np.asarray(reports).reshape(len(reports), -1) == symbol).any(axis=1))
 
 
 def _distinct(rows: int, symbols: int, chosen: int, source: RandomSource) -> NDArray[np.int64]:
@@ -172,6 +178,9 @@ class UnaryEncoding(FrequencyRandomizer):
     symbols: int
     truth: float = 0.5
 
+    name, label = "unary", "unary encoding"
+    arguments = (Argument("symbols", "K", 10),)
+
     def __post_init__(self) -> None:
         positive("local_epsilon", self.local_epsilon)
         at_least("symbols", self.symbols, 2)
@@ -194,12 +203,8 @@ class UnaryEncoding(FrequencyRandomizer):
         return unary_encoding(self.local_epsilon, self.symbols, self.truth)
 
     @property
-    def limits(self) -> tuple[int, ...]:
-        return (256,) * ((self.symbols + 7) // 8)
-
-    @property
-    def in_rows(self) -> bool:
-        return True
+    def report_format(self) -> IntegerRows:
+        return IntegerRows((256,) * ((self.symbols + 7) // 8))
 
     def describe(self) -> str:
         return f"unary encoding of {self.symbols:,} symbols, local epsilon {self.local_epsilon:g}"
@@ -215,10 +220,13 @@ class UnaryEncoding(FrequencyRandomizer):
             at = np.arange(len(some))
             bits[at, some] = draws[at, some] < self.own_support
             parts.append(packed_rows(bits))
-        return np.concatenate(parts) if parts else np.zeros((0, len(self.limits)), np.int64)
+        return np.concatenate(parts) if parts else np.zeros((0, self.report_format.width), np.int64)
 
     def well_formed(self, reports: Reports) -> NDArray[np.bool_]:
         return bits_well_formed(reports, self.symbols)
 
     def support(self, reports: Reports) -> Counts:
         return bit_support(reports, self.symbols)
+
+    def supports(self, reports: Reports, symbol: int) -> NDArray[np.bool_]:
+        return has_bit(reports, symbol)

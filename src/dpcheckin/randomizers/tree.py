@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import Randomizer, at_least, positive
+from dpcheckin.randomizers.base import Argument, Randomizer, at_least, positive
 from dpcheckin.randomizers.codes import HadamardResponse
-from dpcheckin.randomizers.frequency import FrequencyRandomizer
-from dpcheckin.randomizers.response import DaryResponse
+from dpcheckin.randomizers.formats import IntegerRows
+from dpcheckin.randomizers.response import DaryResponse, FrequencyRandomizer
 from dpcheckin.randomizers.source import RandomSource
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ class TreeResponse(Randomizer):
     local_epsilon: float
     leaves: int
     branching: int
+
+    name, label = "tree", "tree of levels"
+    arguments = (Argument("leaves", "N", 64), Argument("branching", "CHILDREN", 4))
 
     def __post_init__(self) -> None:
         positive("local_epsilon", self.local_epsilon)
@@ -78,10 +81,14 @@ class TreeResponse(Randomizer):
         name = f"tree of {self.leaves:,} leaves"
         return mixed([pair for pair in pairs if isinstance(pair, ThreeAtoms)], name)
 
+    @cached_property
+    def kinds(self) -> tuple[int, ...]:
+        """How many reports there can be of each level."""
+        return tuple(level.report_format.limits[0] for level in self.levels)
+
     @property
-    def limits(self) -> tuple[int, ...]:
-        """A report is a row of integers from 0 up to, and without, these."""
-        return (len(self.sizes), max(level.limits[0] for level in self.levels))
+    def report_format(self) -> IntegerRows:
+        return IntegerRows((len(self.sizes), max(self.kinds)))
 
     def describe(self) -> str:
         if len(self.sizes) == 1:
@@ -107,8 +114,7 @@ class TreeResponse(Randomizer):
         """Which reports could have been made by `randomize`."""
         reports = np.asarray(reports)
         inside = (reports[:, 0] >= 0) & (reports[:, 0] < len(self.sizes))
-        limits = np.array([level.limits[0] for level in self.levels])
-        most = limits[np.where(inside, reports[:, 0], 0)]
+        most = np.array(self.kinds)[np.where(inside, reports[:, 0], 0)]
         return np.asarray(inside & (reports[:, 1] >= 0) & (reports[:, 1] < most))
 
 

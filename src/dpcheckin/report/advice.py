@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcheckin.accounting import CheckInRound, compose
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit, VectorRandomizer
+from dpcheckin.randomizers import Gaussian, IntegerVector, VectorRandomizer, registry
 
 LARGEST_LOCAL_EPSILON = 30.0
 
@@ -58,16 +58,16 @@ def advise(
     if not dimension >= 2:
         raise InvalidParameter("dimension", dimension, "at least 2")
     out = []
-    families: tuple[tuple[str, Callable[[], VectorRandomizer | None]], ...] = (
-        ("Gaussian", lambda: Gaussian(math.sqrt(variance / dimension))),
-        ("LDP-SGD", lambda: _tuned(LdpSgd, variance, dimension)),
-        ("PrivUnit", lambda: _tuned(PrivUnit, variance, dimension)),
-    )
-    for name, tune in families:
-        on_randomizer(name)
-        chosen = tune()
+    for kind in registry.kinds().values():
+        if not issubclass(kind, VectorRandomizer) or kind.norm != 2:
+            continue
+        if issubclass(kind, IntegerVector):  # has a price in sums only
+            continue
+        on_randomizer(kind.label)
+        chosen = _tuned(kind, variance, dimension)
         if chosen is None:
-            out.append(Advice(name, None, "its error stays above this at every local epsilon"))
+            why = "its error stays above this at every local epsilon"
+            out.append(Advice(kind.label, None, why))
             continue
         try:
             one = CheckInRound(population, rate, chosen.pair)
@@ -79,14 +79,24 @@ def advise(
 
 
 def _tuned(
-    make: Callable[[float, int], VectorRandomizer], variance: float, dimension: int
+    kind: type[VectorRandomizer], variance: float, dimension: int
 ) -> VectorRandomizer | None:
-    """The least local epsilon whose error is at most the wanted one."""
+    """The least local epsilon whose error is at most the wanted one, or so much normal noise."""
+    if issubclass(kind, Gaussian):
+        return kind(math.sqrt(variance / dimension))
+
+    size = {"dimension": dimension} if "dimension" in registry.parameters(kind) else {}
+
+    def make(local_epsilon: float) -> VectorRandomizer:
+        made = registry.usual(kind, **size, **{kind.noise_field: local_epsilon})
+        assert isinstance(made, VectorRandomizer)
+        return made
+
     vector = np.zeros((1, dimension))
     vector[0, 0] = 1.0
 
     def error(local_epsilon: float) -> float:
-        return float(make(local_epsilon, dimension).total_variance(vector)[0])
+        return float(make(local_epsilon).total_variance(vector)[0])
 
     low, high = 1e-3, LARGEST_LOCAL_EPSILON
     if error(high) > variance:
@@ -94,4 +104,4 @@ def _tuned(
     for _ in range(50):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if error(middle) <= variance else (middle, high)
-    return make(high, dimension)
+    return make(high)

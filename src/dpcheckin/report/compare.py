@@ -68,6 +68,8 @@ def compare(
     """
     setting = replace(setting, protocol=protocol_name(setting.protocol, COMPARED))
     on_bound("published bounds")
+    if setting.randomizer is not None:  # published lower bounds are about the worst randomizer
+        kinds = kinds - {Kind.LOWER_BOUND}
     lines = [
         Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
         for v in evaluate(setting, kinds)
@@ -131,26 +133,31 @@ def along(
 def _changed(setting: Setting, parameter: str, value: float) -> Setting:
     whole = parameter in ("rounds", "population", "slots")
     change: dict[str, Any] = {parameter: int(value) if whole else float(value)}
+    made = setting.randomizer
+    if made is not None and parameter == made.noise_field:
+        change["randomizer"] = replace(made, **change)
     return replace(setting, **change)
 
 
 def question_of(s: Setting) -> RunQuestion | None:
     """The setting as a question about the empty-seat theorem; None where it says nothing."""
     protocol = PROTOCOLS.get(s.protocol)
-    if protocol is None or not protocol.empty_seats:
-        return None
-    if s.noise_multiplier is None and s.local_epsilon is None:
+    nothing = (s.randomizer, s.noise_multiplier, s.local_epsilon) == (None, None, None)
+    if protocol is None or not protocol.empty_seats or nothing:
         return None
     if "rounds" not in protocol.fields:
         s.need_one_round()
     needs = {"rate": s.need_rate, "cohort": s.need_cohort, "slots": s.need_slots}
     needed: dict[str, Any] = {n: get() for n, get in needs.items() if n in protocol.fields}
     if s.noise_multiplier is None:
-        needed |= {"local_epsilon": s.local_epsilon, "local_delta": s.local_delta}
-    return RunQuestion(
+        needed |= {"local_delta": s.local_delta}
+        if s.randomizer is None:
+            needed |= {"local_epsilon": s.local_epsilon}
+    return RunQuestion.of(
         s.protocol,
         s.population,
         s.rounds,
+        randomizer="any" if s.randomizer is None else s.randomizer,
         noise_multiplier=s.noise_multiplier,
         check_in_probability=s.check_in_probability,
         **needed,
@@ -175,7 +182,8 @@ def _ours(s: Setting) -> list[Line]:
     pure = one.pair is not None and one.pair.pure
     if pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
         low = question.lower_bound(s.delta)
-        note = "no guarantee for all pure randomizers can be smaller" if pure else None
+        any_pure = pure and s.randomizer is None
+        note = "no guarantee for all pure randomizers can be smaller" if any_pure else None
         about = "exact for one pair of datasets"
         out.append(Line(low.basis[0], about, Kind.LOWER_BOUND, low.epsilon.lower, note))
     return out

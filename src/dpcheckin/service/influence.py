@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import CategoryRandomizer, Gaussian, SkellamVector, VectorRandomizer
+from dpcheckin.randomizers import CategoryRandomizer, Gaussian, IntegerVector, VectorRandomizer
 from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.wire.documents import OCTETS, PlanDocument
 from dpcheckin.service.wire.shares import FALSE_ALARM, longest_sum
@@ -63,7 +63,7 @@ def influence(plan: PlanDocument, reports: int, hostile: int = 1) -> Influence:
     randomizer = randomizer_of(plan)
     clip = float(plan.randomizer["clip"])
     who = "one client that lies" if hostile == 1 else f"{hostile:,} clients that lie"
-    if isinstance(randomizer, SkellamVector):
+    if isinstance(randomizer, IntegerVector):
         moved = 2 * longest_sum(randomizer, reports)
         checked = (
             f"only the length of the sum is checked (false alarms: at most {FALSE_ALARM:.1e} "

@@ -23,6 +23,7 @@ from dpcheckin.accounting import (
     local_guarantee,
 )
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.options import listed
 from dpcheckin.protocols import (
     DistributedCheckIn,
     FullShuffle,
@@ -32,70 +33,74 @@ from dpcheckin.protocols import (
     Window,
 )
 from dpcheckin.protocols.coalitions import Coalition, coalitions
-from dpcheckin.protocols.names import spelling
 from dpcheckin.randomizers import (
     DaryResponse,
+    DiscreteGaussianVector,
     Gaussian,
+    IntegerVector,
     LdpSgd,
     PrivUnit,
     Randomizer,
     SkellamVector,
-    VectorRandomizer,
+    registry,
 )
-from dpcheckin.randomizers.described import DESCRIBED, from_description
-from dpcheckin.randomizers.formats import format_of
 from dpcheckin.service.wire.documents import OCTETS, SHARES, SYMBOL, VECTOR, PlanDocument
 
-_COMMON = {"name", "dimension", "clip", "encoding"}
 _LAYOUT = {"dimension", "encoding"}
+_ADDED_UP = (PrivUnit, LdpSgd, Gaussian, DaryResponse, SkellamVector, DiscreteGaussianVector)
+"""Reports that are checked one by one, or by their sum, as they are added up to an estimate."""
+
+
+def encoding_of(name: str) -> int:
+    """How the reports of a randomizer travel when a model is trained by adding them up.
+
+    Args:
+        name: any spelling; of one that is unknown, the commonest.
+    """
+    try:
+        kind = registry.kind_named(name)
+    except InvalidParameter:
+        return VECTOR
+    if issubclass(kind, IntegerVector):
+        return SHARES
+    return SYMBOL if issubclass(kind, DaryResponse) else VECTOR
 
 
 def randomizer_of(plan: PlanDocument) -> Randomizer:
     """The randomizer a plan names, with its parameters.
 
-    Names, or aliases of them (`protocols.names`): privunit, hemisphere (local_epsilon), gaussian
-    (noise_multiplier), dary (local_epsilon), skellam (noise_multiplier, steps). With encoding 4,
-    any of `randomizers.described` with all its parameters.
+    With encoding 4 any randomizer whose reports have a fixed size, which is then the plan's
+    `dimension`. Vectors, symbols and shares have entries, or kinds of symbols, there.
     """
-    if plan.encoding == OCTETS:
-        return _described(plan)
-    table = dict(plan.randomizer)
-    name, dimension, clip = table["name"], plan.dimension, float(table["clip"])
-    makers: dict[str, tuple[int, set[str], Any]] = {
-        "privunit": (VECTOR, {"local_epsilon"}, lambda e: PrivUnit(e, dimension, clip)),
-        "hemisphere": (VECTOR, {"local_epsilon"}, lambda e: LdpSgd(e, dimension, clip)),
-        "gaussian": (VECTOR, {"noise_multiplier"}, lambda s: Gaussian(s, clip)),
-        "dary": (SYMBOL, {"local_epsilon"}, lambda e: DaryResponse(e, dimension)),
-        "skellam": (
-            SHARES,
-            {"noise_multiplier", "steps"},
-            lambda s, t: SkellamVector(s, dimension, clip, t),
-        ),
-    }
-    known = spelling(name)
-    if known not in makers:
-        raise InvalidParameter("randomizer.name", name, ", ".join(makers))
-    encoding, wanted, make = makers[known]
-    if plan.encoding != encoding:
-        raise InvalidParameter("randomizer.encoding", plan.encoding, f"{encoding} with {name}")
-    if table.keys() - _COMMON != wanted:
-        odd = sorted((table.keys() - _COMMON) ^ wanted)
-        raise InvalidParameter("randomizer", odd, f"exactly {', '.join(sorted(wanted))}")
-    made: Randomizer = make(*(table[name] for name in sorted(wanted)))
-    return made
-
-
-def _described(plan: PlanDocument) -> Randomizer:
-    """The randomizer of a plan whose reports travel as it lays them out."""
     table = {name: plan.randomizer[name] for name in plan.randomizer.keys() - _LAYOUT}
-    kind = DESCRIBED.get(str(table["name"]))
-    if kind is None or not issubclass(kind, VectorRandomizer):
+    kind = _kind(table)
+    own = registry.parameters(kind)
+    if "clip" not in own:
         del table["clip"]  # every plan names one; only vectors are clipped
-    made = from_description(table)
-    size = format_of(made).size
-    if plan.dimension != size:
-        raise InvalidParameter("randomizer.dimension", plan.dimension, f"the {size:,} bytes sent")
-    return made
+    if plan.encoding == OCTETS:
+        made = registry.randomizer(table)
+        size = made.report_format.size
+        if plan.dimension != size:
+            allowed = f"the {size:,} bytes sent"
+            raise InvalidParameter("randomizer.dimension", plan.dimension, allowed)
+        return made
+    if not issubclass(kind, _ADDED_UP):
+        allowed = listed([one.name for one in _ADDED_UP])
+        raise InvalidParameter("randomizer.name", table["name"], allowed)
+    if plan.encoding != encoding_of(kind.name):
+        allowed = f"{encoding_of(kind.name)} with {kind.name}"
+        raise InvalidParameter("randomizer.encoding", plan.encoding, allowed)
+    sized = {"dimension": "entries", "symbols": "symbols"}
+    return registry.randomizer(
+        {**table, **{key: plan.dimension for name, key in sized.items() if name in own}}
+    )
+
+
+def _kind(table: dict[str, Any]) -> type[Randomizer]:
+    try:
+        return registry.kind_named(str(table["name"]))
+    except InvalidParameter as problem:
+        raise InvalidParameter("randomizer.name", table["name"], problem.allowed) from None
 
 
 def protocol_of(plan: PlanDocument) -> Plan:
@@ -116,7 +121,8 @@ def protocol_of(plan: PlanDocument) -> Plan:
     if plan.dropout:
         raise InvalidParameter("dropout", plan.dropout, f"0 with {plan.protocol}: no theorem")
     if plan.protocol == "distributed-check-in":
-        assert isinstance(randomizer, SkellamVector)
+        if plan.encoding != SHARES or not isinstance(randomizer, IntegerVector):
+            raise InvalidParameter("randomizer", plan.randomizer["name"], "shares of integers")
         if plan.population > randomizer.most_reports():
             raise InvalidParameter(
                 "population", plan.population, f"at most {randomizer.most_reports()}: sums wrap"

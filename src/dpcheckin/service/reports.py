@@ -16,14 +16,13 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import (
     CategoryRandomizer,
     DitheredLevels,
+    IntegerVector,
     LdpSgd,
     PrivUnit,
     Randomizer,
     SecureSource,
-    SkellamVector,
     VectorRandomizer,
 )
-from dpcheckin.randomizers.formats import format_of
 from dpcheckin.service.wire.documents import OCTETS, PlanDocument
 from dpcheckin.service.wire.envelope import seal
 from dpcheckin.service.wire.payloads import (
@@ -65,8 +64,8 @@ def make_envelope(
         rows = randomizer.randomize(value, source)
         if len(rows) != 1:
             raise InvalidParameter("value", f"{len(rows):,} rows", "one")
-        payload = octets_payload(format_of(randomizer).encode(rows)[0])
-    elif isinstance(randomizer, SkellamVector):
+        payload = octets_payload(randomizer.report_format.encode(rows)[0])
+    elif isinstance(randomizer, IntegerVector):
         seed, share = make_shares(randomizer, np.asarray(value, np.float64), source)
         payload = seed_payload(seed, plan.dimension)
     elif isinstance(randomizer, CategoryRandomizer):

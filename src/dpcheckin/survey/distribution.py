@@ -75,13 +75,12 @@ class Distribution(Query):
         return ["flat", *(trees if self.bins <= MOST_LEAVES_OF_A_TREE else [])]
 
     def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> TreeResponse:
-        name, branching = self.mechanism_or_first(mechanism)
-        if name == "flat" and branching is None:
+        if mechanism in (None, "flat"):
             return TreeResponse(local_epsilon, self.bins, self.bins)
-        if name != "tree" or not branching or self.bins > MOST_LEAVES_OF_A_TREE:
+        if self.bins > MOST_LEAVES_OF_A_TREE:
             allowed = f"flat, or tree:CHILDREN with at most {MOST_LEAVES_OF_A_TREE:,} bins"
             raise InvalidParameter("mechanism", mechanism, allowed)
-        return TreeResponse(local_epsilon, self.bins, branching)
+        return self.made(TreeResponse, mechanism, local_epsilon, leaves=self.bins)
 
     def answer(self, received: Received) -> Estimate:
         shares, deviation, parts = self._running(received)

@@ -111,10 +111,10 @@ class HeavyHitters(Query):
         return [f"hash:{k}" for k in range(18, 3, -1)]
 
     def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> LocalHashing:
-        name, k = self.mechanism_or_first(mechanism)
-        if name != "hash" or not k or not 1 <= k <= 24:
+        name, _, bits = (mechanism or self.mechanisms()[0]).partition(":")
+        if name != LocalHashing.name or not bits.isdecimal() or not 1 <= int(bits) <= 24:
             raise InvalidParameter("mechanism", mechanism, "hash:BITS, BITS from 1 to 24")
-        return LocalHashing(local_epsilon, 1 << k, FUNCTIONS, self.salt)
+        return LocalHashing(local_epsilon, 1 << int(bits), FUNCTIONS, self.salt)
 
     def answer(self, received: Received) -> Estimate:
         kept, plan = received.rounds, received.plan

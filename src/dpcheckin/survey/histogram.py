@@ -12,14 +12,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
-from dpcheckin.randomizers import (
-    DaryResponse,
-    FrequencyRandomizer,
-    HadamardResponse,
-    Randomizer,
-    SubsetSelection,
-    UnaryEncoding,
-)
+from dpcheckin.randomizers import FrequencyRandomizer, Randomizer, registry
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.query import (
     Query,
@@ -90,16 +83,12 @@ class Histogram(Query):
 
     def mechanisms(self) -> Sequence[str]:
         subsets = [f"subset:{w}" for w in _SUBSETS if w <= self.size // 2]
-        return ["dary", *(subsets if self.size > 2 else []), "unary", "hadamard"]
+        others = registry.usages(_counts_for_others, "symbols", "local_epsilon")
+        plain = [name for name in others if ":" not in name]
+        return ["dary", *(subsets if self.size > 2 else []), "unary", "hadamard", *plain]
 
     def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> FrequencyRandomizer:
-        name, argument = self.mechanism_or_first(mechanism)
-        if name == "subset" and argument is not None:
-            return SubsetSelection(local_epsilon, self.size, argument)
-        made = _PLAIN.get(name)
-        if made is None or argument is not None:
-            raise InvalidParameter("mechanism", mechanism, "dary, subset:W, unary or hadamard")
-        return made(local_epsilon, self.size)
+        return self.made(FrequencyRandomizer, mechanism, local_epsilon, symbols=self.size)
 
     def answer(self, received: Received) -> Estimate:
         randomizer, sample = _frequency(received.plan.randomizer), received.sample
@@ -250,8 +239,6 @@ def _frequency(randomizer: Randomizer) -> FrequencyRandomizer:
     return randomizer
 
 
-_PLAIN: dict[str, type[DaryResponse] | type[UnaryEncoding] | type[HadamardResponse]] = {
-    "dary": DaryResponse,
-    "unary": UnaryEncoding,
-    "hadamard": HadamardResponse,
-}
+def _counts_for_others(kind: type[Randomizer]) -> bool:
+    """Somebody else's randomizer that counts symbols."""
+    return issubclass(kind, FrequencyRandomizer) and kind not in registry.BUILT_IN

@@ -88,10 +88,7 @@ class Mean(Query):
         return [f"levels:{steps}" for steps in _STEPS]
 
     def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> DitheredLevels:
-        name, steps = self.mechanism_or_first(mechanism)
-        if name != "levels" or not steps:
-            raise InvalidParameter("mechanism", mechanism, "levels:STEPS")
-        return DitheredLevels(local_epsilon, steps)
+        return self.made(DitheredLevels, mechanism, local_epsilon)
 
     def _scale(self, population: int) -> tuple[float, float]:
         """What a mean in [0, 1] is multiplied by, and what is added."""

@@ -41,7 +41,7 @@ class SurveyOptions:
     randomizer: str | None = option(
         None,
         "dary, subset:W, unary, hadamard; levels:STEPS; flat, tree:B; hash:BITS; privunit or "
-        "hemisphere; chosen if left out.",
+        "hemisphere, or one of your own; chosen if left out.",
         section=_PRIVACY,
     )
     colluding: float = option(

@@ -9,18 +9,18 @@ documents.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
-from dpcheckin.randomizers import Randomizer
-from dpcheckin.randomizers.formats import ReportFormat, Reports, accepted, format_of
+from dpcheckin.randomizers import Randomizer, registry
+from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.influence import check_clients, largest_moves, least_sizes
 from dpcheckin.survey.names import QUERIES
@@ -28,6 +28,7 @@ from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample
 
 Values = NDArray[Any]
+Made = TypeVar("Made", bound=Randomizer)
 
 
 class Query(ABC):
@@ -227,10 +228,6 @@ class Query(ABC):
             estimate: whose names say which figures.
         """
 
-    def report_format(self, randomizer: Randomizer) -> ReportFormat:
-        """How reports travel."""
-        return format_of(randomizer)
-
     def decode(self, payloads: Sequence[bytes], plan: Plan) -> tuple[Reports, int]:
         """The reports that can be counted, and how many were dropped.
 
@@ -238,17 +235,26 @@ class Query(ABC):
             payloads: the bytes of each report of a round.
             plan: of the survey.
         """
-        rows, dropped = self.report_format(plan.randomizer).decode(payloads)
-        good = accepted(plan.randomizer, rows)
+        rows, dropped = plan.randomizer.report_format.decode(payloads)
+        good = plan.randomizer.well_formed(rows)
         return rows[good], dropped + int(len(good) - good.sum())
 
-    def mechanism_or_first(self, mechanism: str | None) -> tuple[str, int | None]:
-        """A mechanism's name and its argument, such as ('subset', 3)."""
+    def made(
+        self, kind: Callable[..., Made], mechanism: str | None, local_epsilon: float, **known: Any
+    ) -> Made:
+        """The randomizer of a mechanism.
+
+        Args:
+            kind: what is needed to answer the question.
+            mechanism: as the registry reads it; None for the first.
+            local_epsilon: epsilon of one report.
+            known: what the question says of the randomizer, by field.
+        """
         text = mechanism or self.mechanisms()[0]
-        name, _, argument = text.partition(":")
-        if argument and not argument.isdecimal():
-            raise InvalidParameter("mechanism", text, "NAME or NAME:NUMBER")
-        return name, int(argument) if argument else None
+        found = registry.randomizer(text, known, local_epsilon=local_epsilon)
+        if not isinstance(found, kind):  # type: ignore[arg-type]
+            raise InvalidParameter("mechanism", text, f"one such as {self.mechanisms()[0]}")
+        return cast(Made, found)
 
 
 def counted(reports: Sequence[Reports] | Reports, plan: Plan) -> tuple[list[Reports], int]:
@@ -256,29 +262,11 @@ def counted(reports: Sequence[Reports] | Reports, plan: Plan) -> tuple[list[Repo
     rounds = [reports] if isinstance(reports, np.ndarray) else [np.asarray(r) for r in reports]
     kept, dropped = [], 0
     for some in rounds:
-        rows = _shaped(some, plan.randomizer)
-        good = accepted(plan.randomizer, rows) if len(rows) else np.zeros(0, dtype=np.bool_)
+        rows = plan.randomizer.report_format.shaped(some)
+        good = plan.randomizer.well_formed(rows) if len(rows) else np.zeros(0, dtype=np.bool_)
         kept.append(rows[good])
         dropped += len(some) - int(good.sum())
     return kept, dropped
-
-
-def _shaped(reports: Reports, randomizer: Randomizer) -> Reports:
-    """Reports as numbers in rows of the right length; fractions are no reports and are left out."""
-    limits = getattr(randomizer, "limits", None)
-    width = int(getattr(randomizer, "dimension", 1)) if limits is None else len(limits)
-    flat = limits is not None and not getattr(randomizer, "in_rows", width > 1)
-    if reports.dtype.kind not in "iuf":
-        raise InvalidParameter("reports", str(reports.dtype), "numbers")
-    if reports.shape[1:] != (() if flat else (width,)) or reports.ndim == 0:
-        allowed = "one number a report" if flat else f"a row of {width} numbers a report"
-        if reports.size:
-            raise InvalidParameter("reports", reports.shape, allowed)
-        reports = reports.reshape((0,) if flat else (0, width))
-    if limits is None or reports.dtype.kind != "f":
-        return reports
-    whole = (np.abs(reports) < 2.0**53) & (reports == np.floor(reports))
-    return np.asarray(reports[whole if flat else whole.all(axis=1)].astype(np.int64))
 
 
 def numbers_of(given: Values) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.accounting import Guarantee, LowerBound, lower_bound
+from dpcheckin.accounting import Guarantee, LowerBound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import Randomizer
@@ -89,7 +89,7 @@ class Survey:
     @property
     def report_bytes(self) -> int:
         """Bytes of one report before it is sealed."""
-        return self.query.report_format(self.randomizer).size
+        return self.randomizer.report_format.size
 
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement: with an honest shuffler, and with one that colludes."""
@@ -97,7 +97,7 @@ class Survey:
 
     def lower_bound(self, delta: float) -> LowerBound:
         """What no guarantee about the survey can be smaller than."""
-        return lower_bound([(self.plan.accounting_round(), self.rounds)], delta)
+        return self.plan.lower_bound(delta)
 
     def predicted_error(self) -> float:
         """Root of the mean squared error to be expected, in the query's unit."""

@@ -30,8 +30,8 @@ def running_shares(
         sample: how many came in each round.
     """
     seen = [
-        np.bincount(reports[reports[:, 0] == i, 1], minlength=level.limits[0]).astype(np.float64)
-        for i, level in enumerate(tree.levels)
+        np.bincount(reports[reports[:, 0] == i, 1], minlength=kinds).astype(np.float64)
+        for i, kinds in enumerate(tree.kinds)
     ]
     plain = len(seen) == 1 and not isinstance(tree.levels[0], HadamardResponse)
     shares, variance = _flat(tree, seen[0]) if plain else _levels(tree, seen)
@@ -124,12 +124,7 @@ def _weight(level: FrequencyRandomizer) -> float:
 
 def _contributions(level: FrequencyRandomizer) -> Matrix:
     """What one report of each kind says about the share of each node."""
-    kinds = level.limits[0]
-    nodes = np.arange(level.symbols)[:, None]
-    if isinstance(level, HadamardResponse):
-        odd = np.bitwise_count((nodes + 1) & np.arange(kinds)[None, :]) & 1
-        supports = (odd == 0).astype(np.float64)
-    else:
-        supports = (nodes == np.arange(kinds)[None, :]).astype(np.float64)
+    every = np.arange(level.report_format.limits[0])
+    supports = np.array([level.supports(every, node) for node in range(level.symbols)], float)
     gap = level.own_support - level.other_support
     return np.asarray((supports - level.other_support) / gap)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
-from dpcheckin.randomizers import LdpSgd, PrivUnit, Randomizer, VectorRandomizer
+from dpcheckin.randomizers import CapRandomizer, Randomizer
 from dpcheckin.randomizers.base import at_least, clip_rows, positive
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.query import Query, Values, number_between, numbers_of
@@ -64,13 +64,9 @@ class VectorMean(Query):
     def mechanisms(self) -> Sequence[str]:
         return ["privunit", "hemisphere"]
 
-    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> VectorRandomizer:
-        name, _ = self.mechanism_or_first(mechanism)
-        if name == "privunit":
-            return PrivUnit(local_epsilon, self.dimension, self.clip)
-        if name == "hemisphere":
-            return LdpSgd(local_epsilon, self.dimension, self.clip)
-        raise InvalidParameter("mechanism", mechanism, "privunit or hemisphere")
+    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> CapRandomizer:
+        size = {"dimension": self.dimension, "clip": self.clip}
+        return self.made(CapRandomizer, mechanism, local_epsilon, **size)
 
     def answer(self, received: Received) -> Estimate:
         made, sample = _vectors(received.plan.randomizer), received.sample
@@ -102,14 +98,14 @@ class VectorMean(Query):
         unit = np.zeros((1, self.dimension))
         unit[0, 0] = 1.0
         longest = float(np.linalg.norm(_vectors(plan.randomizer).estimate(unit)))
-        # a report in single precision may be longer than one by what `accepted` lets pass
+        # a report in single precision may be longer than one by what `well_formed` lets pass
         return np.array([[2 * longest * (1 + 1e-4)]])
 
     def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
         return np.asarray(values.mean(axis=0))
 
 
-def _vectors(randomizer: Randomizer) -> VectorRandomizer:
-    if not isinstance(randomizer, VectorRandomizer):
-        raise InvalidParameter("randomizer", randomizer.describe(), "one of vectors")
+def _vectors(randomizer: Randomizer) -> CapRandomizer:
+    if not isinstance(randomizer, CapRandomizer):
+        raise InvalidParameter("randomizer", randomizer.describe(), "one of directions")
     return randomizer

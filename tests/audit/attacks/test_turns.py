@@ -10,7 +10,6 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpcheckin.audit import Budget, Check, Neighbours, Simulated, check_plan, examine
-from dpcheckin.audit.attacks.likelihood import worst_neighbours
 from dpcheckin.audit.attacks.statistics import LikelihoodRatio
 from dpcheckin.audit.attacks.turns import NAME, Turns, play_in_turns
 from dpcheckin.audit.betting.capital import Capital, epsilon_grid, log_growth
@@ -57,7 +56,7 @@ def test_turns_are_the_runs_in_which_each_client_is_the_target(
     plan, above, width, played_by
 ) -> None:
     """Played one target at a time by the ordinary path, the mean degrees of a play are the same."""
-    data, system = worst_neighbours(plan.randomizer), played_by(plan)
+    data, system = Neighbours.worst(plan.randomizer), played_by(plan)
     event = Event(NAME, 0.1, above, True, width)
     turns = play_in_turns(system, data, (3, 1), 60)
     attack = LikelihoodRatio(plan.randomizer, data, plan.population)
@@ -75,7 +74,7 @@ def test_turns_are_the_runs_in_which_each_client_is_the_target(
 def test_plays_are_joined_and_cut_in_order() -> None:
     plan = ShuffledCheckIn(7, 0.4, 2, DaryResponse(1.3, 3))
     parts = [
-        play_in_turns(fast_system(plan), worst_neighbours(plan.randomizer), (1, b), 5)[0]
+        play_in_turns(fast_system(plan), Neighbours.worst(plan.randomizer), (1, b), 5)[0]
         for b in (0, 1)
     ]
     both = Turns.joined(parts)
@@ -87,7 +86,7 @@ def test_plays_are_joined_and_cut_in_order() -> None:
 
 def test_a_coarse_play_keeps_weights_and_mean_scores() -> None:
     plan = ShuffledCheckIn(300, 0.2, 30, DaryResponse(2.0, 3))
-    fine, _ = play_in_turns(fast_system(plan), worst_neighbours(plan.randomizer), (1, 0), 20)
+    fine, _ = play_in_turns(fast_system(plan), Neighbours.worst(plan.randomizer), (1, 0), 20)
     coarse = fine.coarse()
     assert coarse.values.size < fine.values.size / 5
     assert coarse.mean(np.ones_like(coarse.values)) == pytest.approx(np.ones(20))
@@ -208,7 +207,7 @@ def test_an_audit_in_turns_goes_on_where_it_stopped(tmp_path: Path) -> None:
 def test_a_cohort_that_names_a_client_twice_is_no_play_in_turns() -> None:
     plan = ShuffledCheckIn(5, 0.8, 1, DaryResponse(1.0, 3))
     with faults.SENT_TWICE.applied(), pytest.raises(DpCheckinError, match="twice"):
-        play_in_turns(Simulated(plan), worst_neighbours(plan.randomizer), (1, 0), 20)
+        play_in_turns(Simulated(plan), Neighbours.worst(plan.randomizer), (1, 0), 20)
 
 
 def test_only_symbols_on_our_own_systems_take_turns() -> None:

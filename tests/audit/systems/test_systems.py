@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from dpcheckin.audit import Neighbours, PerClient, Simulated, check_plan, check_report
-from dpcheckin.audit.attacks.likelihood import log_ratio, worst_neighbours
 from dpcheckin.audit.attacks.statistics import (
     AllOrNone,
     FrontAgainstBack,
@@ -46,7 +45,7 @@ PLANS = [ShuffledCheckIn(12, 0.3, 2, THREE), SubsampledShuffle(12, 4, 2, THREE)]
 )
 def test_the_fast_paths_release_batches_with_the_law_of_the_per_client_path(system, plan) -> None:
     """Sizes of batches and counts of a symbol agree by chi-square, in both rounds and datasets."""
-    data = worst_neighbours(THREE)
+    data = Neighbours.worst(THREE)
     for which in (0, 1):
         fast = system(plan).play(data, which, (3,), 3000)
         slow = PerClient(plan).play(data, which, (4,), 500)
@@ -115,7 +114,7 @@ def test_the_simulated_system_asks_the_plan_and_the_shuffler_and_fast_coins_do_n
         "permutation",
         lambda self, n: orders.append(permutation(self, n)) or orders[-1],
     )
-    released = Simulated(plan).play(worst_neighbours(THREE), 0, (4,), 50)
+    released = Simulated(plan).play(Neighbours.worst(THREE), 0, (4,), 50)
     assert len(asked) == len(orders) == 100
     assert {t for _, t, _ in asked} == {0, 1}
     sizes = {(seed, t): len(clients) for seed, t, clients in asked}
@@ -123,7 +122,7 @@ def test_the_simulated_system_asks_the_plan_and_the_shuffler_and_fast_coins_do_n
     assert [b.sizes.tolist() for b in released] == [[sizes[s, t] for s in runs] for t in (0, 1)]
     assert {seed % 6 for seed in runs} == set(range(6))
     assert sorted(len(o) for o in orders) == sorted(sizes.values())
-    CoinByCoin(plan).play(worst_neighbours(THREE), 0, (4,), 50)
+    CoinByCoin(plan).play(Neighbours.worst(THREE), 0, (4,), 50)
     assert len(asked) == len(orders) == 100
 
 
@@ -140,7 +139,7 @@ def test_the_target_of_a_run_takes_client_0s_name_and_place() -> None:
 
 def test_equal_seeds_give_both_neighbours_the_same_coins_and_noise() -> None:
     plan = ShuffledCheckIn(30, 0.2, 3, THREE)
-    first, second = Simulated(plan).play_both(worst_neighbours(THREE), (1,), 400)
+    first, second = Simulated(plan).play_both(Neighbours.worst(THREE), (1,), 400)
     for one, other in zip(first, second, strict=True):
         assert (one.sizes == other.sizes).all()
         assert np.count_nonzero(one.reports != other.reports) <= np.count_nonzero(one.sizes)
@@ -151,7 +150,7 @@ def exact_ratios(plan, symbols):
     from itertools import product
 
     e0, n = math.exp(plan.randomizer.local_epsilon), plan.population
-    data = worst_neighbours(plan.randomizer)
+    data = Neighbours.worst(plan.randomizer)
     table = {}
     for which in (0, 1):
         own = data.second if which else data.first
@@ -171,7 +170,7 @@ def exact_ratios(plan, symbols):
 @pytest.mark.parametrize("symbols", [2, 3, 4])
 def test_the_attack_is_the_exact_likelihood_ratio(symbols: int) -> None:
     plan = ShuffledCheckIn(4, 0.35, 1, DaryResponse(1.2, symbols))
-    data = worst_neighbours(plan.randomizer)
+    data = Neighbours.worst(plan.randomizer)
     attack = LikelihoodRatio(plan.randomizer, data, plan.population)
     for batch, (p, q) in exact_ratios(plan, symbols).items():
         score = attack.scores(gathered([[np.array(batch, dtype=np.int64)]]))[0]
@@ -186,13 +185,13 @@ def test_the_attack_is_the_exact_likelihood_ratio(symbols: int) -> None:
 )  # fmt: skip
 def test_a_likelihood_ratio_has_mean_one_under_its_denominator(randomizer) -> None:
     """E[dR(a)/dR(b)] = 1 under b and E[its inverse] = 1 under a, for reports really drawn."""
-    data = worst_neighbours(randomizer)
+    data = Neighbours.worst(randomizer)
     runs = 200_000
     for value, other in ((data.first, data.second), (data.second, data.first)):
         one = Neighbours(other, other, other)
         values = one.values(np.ones(runs, dtype=np.int64), 0, 0)
         reports = randomizer.randomize(values, SeededSource(4))
-        ratios = np.exp(log_ratio(randomizer, reports, value, other))
+        ratios = np.exp(randomizer.log_ratio(reports, value, other))
         assert ratios.mean() == pytest.approx(1.0, abs=5 * ratios.std() / math.sqrt(runs))
 
 
@@ -254,9 +253,9 @@ def test_cohorts_that_repeat_are_told_by_the_exact_likelihood_ratio() -> None:
 
 
 def test_plans_that_no_attack_is_known_for_are_refused() -> None:
-    from dpcheckin.randomizers import L1Bit
+    from dpcheckin.randomizers import DitheredLevels
 
-    with pytest.raises(InvalidParameter, match="randomizer"):
-        check_report(L1Bit(1.0, 4), 1e-3)
+    with pytest.raises(InvalidParameter, match=r"randomizer.*neighbours"):
+        check_report(DitheredLevels(1.0, 4), 1e-3)
     with pytest.raises(InvalidParameter, match="delta"):
         check_plan(PLANS[0], 0.0)

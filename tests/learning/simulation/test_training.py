@@ -206,10 +206,19 @@ def test_schedules():
 
 def test_every_protocol_and_randomizer_that_can_be_named_can_be_made(tiny):
     """The lists that options are checked against are those of what can be built."""
-    from dpcheckin.learning.names import PROTOCOLS, RANDOMIZERS
-    from dpcheckin.learning.simulation.runs import PLANS, make_randomizer
-    from dpcheckin.protocols.names import protocol_name
+    from dpcheckin.learning.simulation.runs import make_plan, make_randomizer
+    from dpcheckin.protocols.names import PROTOCOL_OF
+    from dpcheckin.randomizers import VectorRandomizer, registry
 
-    assert {protocol_name(name) for name in PROTOCOLS} == set(PLANS)
-    for name in RANDOMIZERS:
-        assert make_randomizer(tiny(randomizer=name), 10).clip == 1.0
+    for name in PROTOCOL_OF:
+        options = tiny(protocol=name, randomizer="gaussian", rate=0.1, rounds=3)
+        plan = make_plan(options, 50, make_randomizer(options, 10))
+        assert plan.population == 50 and len(plan.cohort(0, 0).clients) <= 50
+    kinds = [kind for kind in registry.kinds().values() if issubclass(kind, VectorRandomizer)]
+    assert len(kinds) > 7
+    for kind in kinds:
+        for name in (kind.name, *kind.aliases):
+            made = make_randomizer(tiny(randomizer=name), 10)
+            assert type(made) is kind and made.clip == 1.0
+    with pytest.raises(InvalidParameter, match="vectors"):
+        tiny(randomizer="dary:3")

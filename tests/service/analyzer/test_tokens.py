@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import DaryResponse, SecureSource
-from dpcheckin.randomizers.described import described
+from dpcheckin.randomizers import DaryResponse, SecureSource, described
 from dpcheckin.service.analyzer.batches import COPY, BatchReader, Decoded
 from dpcheckin.service.analyzer.tokens import FORGED, SPENT
 from dpcheckin.service.pricing import randomizer_of

@@ -22,17 +22,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.audit.attacks.likelihood import clipped, log_ratio
 from dpcheckin.audit.systems.batches import (
     FloatArray,
     Neighbours,
     Released,
     RoundBatches,
-    Value,
     in_round,
 )
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import Gaussian, Randomizer
+from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer
+from dpcheckin.randomizers.base import Value, clip_rows
 
 _DIGITS = 9
 
@@ -83,18 +82,19 @@ class LikelihoodRatio(Statistic):
                 weights = batches.sizes.astype(float) * np.exp(self._of_sum(batches, value, others))
             else:
                 reports = batches.reports
-                weights = batches.total(np.exp(log_ratio(self.randomizer, reports, value, others)))
+                weights = batches.total(np.exp(self.randomizer.log_ratio(reports, value, others)))
         seats = np.maximum(self.population - batches.sizes, 0)
         return np.log((seats + np.minimum(weights, 1e300)) / self.population + 1e-300)
 
     def _of_sum(self, batches: RoundBatches, value: Value, others: Value) -> FloatArray:
         """Log ratio of a sum of k normal reports, one of which may be about the target."""
-        if not isinstance(self.randomizer, Gaussian):
-            raise InvalidParameter("randomizer", self.randomizer.describe(), "Gaussian for sums")
-        clip = self.randomizer.clip
-        away = float(clipped(value, clip)[0] - clipped(others, clip)[0])
-        centred = batches.reports - batches.sizes * float(clipped(others, clip)[0])
-        noise = np.maximum(batches.sizes, 1) * self.randomizer.deviation**2
+        made = self.randomizer
+        if not isinstance(made, Gaussian | IntegerVector):
+            raise InvalidParameter("randomizer", made.describe(), "Gaussian noise for sums")
+        both = clip_rows(np.array([value, others], dtype=np.float64), made.clip)[:, 0]
+        away, usual = float(both[0] - both[1]), float(both[1])
+        centred = batches.reports - batches.sizes * usual
+        noise = np.maximum(batches.sizes, 1) * made.deviation**2
         return np.asarray(away * (centred - away / 2) / noise)
 
 
@@ -115,7 +115,7 @@ class WindowRatio(Statistic):
         both = []
         for side in (self.data.first, self.data.second):
             ratios = [
-                np.exp(log_ratio(self.randomizer, batches.reports, in_round(side, t),
+                np.exp(self.randomizer.log_ratio(batches.reports, in_round(side, t),
                                  in_round(self.data.others, t)))
                 for t, batches in enumerate(released)
             ]  # fmt: skip
@@ -169,7 +169,7 @@ class Place(Statistic):
                 continue
             reports, there = batches.at(self.place)
             first, second = in_round(self.data.first, t), in_round(self.data.second, t)
-            total += np.where(there, log_ratio(self.randomizer, reports, first, second), 0.0)
+            total += np.where(there, self.randomizer.log_ratio(reports, first, second), 0.0)
         return np.round(total, _DIGITS)
 
 
@@ -195,7 +195,7 @@ class FrontAgainstBack(Statistic):
             if batches.only_sums or len(batches.reports) == 0:
                 continue
             first, second = in_round(self.data.first, t), in_round(self.data.second, t)
-            said = log_ratio(self.randomizer, batches.reports, first, second)
+            said = self.randomizer.log_ratio(batches.reports, first, second)
             total += batches.total(said * _leaning(batches))
         return np.round(total, _DIGITS)
 
@@ -231,7 +231,7 @@ class AllOrNone(Statistic):
         for t, batches in enumerate(released):
             others = in_round(self.data.others, t)
             for total, value in zip(sides, (self.data.first, self.data.second), strict=True):
-                ratio = log_ratio(self.randomizer, batches.reports, in_round(value, t), others)
+                ratio = self.randomizer.log_ratio(batches.reports, in_round(value, t), others)
                 weights = batches.total(np.exp(np.minimum(ratio, 300.0)))
                 # an empty batch: the target was not there
                 total += np.log(np.maximum(weights / np.maximum(batches.sizes, 1), 1e-300))

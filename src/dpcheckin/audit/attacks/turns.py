@@ -21,13 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.audit.attacks.likelihood import log_ratio
-from dpcheckin.audit.systems.batches import FloatArray, IntArray, Neighbours, Value
+from dpcheckin.audit.systems.batches import FloatArray, IntArray, Neighbours
 from dpcheckin.audit.systems.fast import CoinByCoin, Everybody
 from dpcheckin.audit.systems.simulated import Simulated
 from dpcheckin.errors import DpCheckinError
 from dpcheckin.protocols import Reveals
 from dpcheckin.randomizers import DaryResponse
+from dpcheckin.randomizers.base import Value
 
 NAME = "log likelihood ratio, every client in turn"
 
@@ -141,7 +141,7 @@ class _Scoring:
         symbols = np.arange(randomizer.symbols)
         self._population = population
         self._ratios = [
-            np.exp(log_ratio(randomizer, symbols, value, data.others))  # type: ignore[arg-type]
+            np.exp(randomizer.log_ratio(symbols, value, data.others))  # type: ignore[arg-type]
             for value in (data.first, data.second)
         ]
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit.finding import Verdict
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import SeededSource, VectorRandomizer
+from dpcheckin.randomizers import SeededSource
+from dpcheckin.randomizers.formats import FloatRows, IntegerRows
 from dpcheckin.survey import Estimate, HeavyHitters, Quantiles, Survey
 from dpcheckin.survey.influence import check_clients
 
@@ -167,7 +168,7 @@ class InfluenceAttack:
     def _rounds(self) -> list[tuple[list[bytes], list[bytes]]]:
         """The bytes of all other clients and, were they honest, of the colluding ones."""
         query, made = self.survey.query, self.survey.randomizer
-        encoded, form = query.encode(self.values), query.report_format(made)
+        encoded, form = query.encode(self.values), made.report_format
         source, found = SeededSource((self.seed, 83)), []
         for index in range(self.survey.rounds):
             there = self.survey.plan.cohort(self.seed, index).clients
@@ -210,13 +211,13 @@ class InfluenceAttack:
     def _kinds(self) -> list[bytes]:
         """The bytes of every report there is, or of some that the randomizer makes."""
         query, made = self.survey.query, self.survey.randomizer
-        form, limits = query.report_format(made), getattr(made, "limits", None)
-        if isinstance(made, VectorRandomizer):
-            axes = np.eye(int(getattr(made, "dimension", 1)))
+        form = made.report_format
+        if isinstance(form, FloatRows):
+            axes = np.eye(form.width)
             return form.encode(np.concatenate([axes, -axes]))
-        if limits is not None and math.prod(limits) <= MOST_KINDS:
-            table = np.indices(limits).reshape(len(limits), -1).T
-            every = form.encode(table[:, 0] if len(limits) == 1 else table)
+        if isinstance(form, IntegerRows) and math.prod(form.limits) <= MOST_KINDS:
+            table = np.indices(form.limits).reshape(form.width, -1).T
+            every = form.encode(table[:, 0] if form.width == 1 else table)
             rows, _ = query.decode(every, self.survey.plan)
             return form.encode(rows)
         return form.encode(made.randomize(self._targets(), SeededSource((self.seed, 89))))

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpcheckin.accounting import local_guarantee
-from dpcheckin.audit.attacks.likelihood import worst_neighbours
 from dpcheckin.audit.attacks.statistics import (
     LikelihoodRatio,
     Statistic,
@@ -26,25 +25,15 @@ from dpcheckin.audit.systems.fast import fast_system
 from dpcheckin.audit.systems.simulated import Simulated
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import (
-    DistributedCheckIn,
     FullShuffle,
     Plan,
     RandomCheckIns,
     Reveals,
-    ShuffledCheckIn,
-    SubsampledShuffle,
     Window,
 )
-from dpcheckin.protocols.names import protocol_name, spelling
-from dpcheckin.randomizers import (
-    BinaryResponse,
-    DaryResponse,
-    Gaussian,
-    Laplace,
-    LdpSgd,
-    PrivUnit,
-    Randomizer,
-)
+from dpcheckin.protocols.names import protocol_name
+from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.randomizers import Randomizer
 
 PROTOCOLS = (
     "shuffled-check-in",
@@ -53,47 +42,7 @@ PROTOCOLS = (
     "distributed-check-in",
     "random-check-in-fixed",
 )
-RANDOMIZERS = "binary, dary:K, gaussian:SIGMA, laplace, hemisphere:DIM or privunit:DIM"
 DEFAULT_CONFIDENCE = 0.99
-
-
-def randomizer_named(name: str, local_epsilon: float | None) -> Randomizer:
-    """The randomizer that a --randomizer text stands for.
-
-    Args:
-        name: such as dary:3 or gaussian:2, see `RANDOMIZERS`.
-        local_epsilon: epsilon of one report, in nats; None with gaussian.
-
-    >>> randomizer_named("dary:3", 4.0).describe()
-    '3-ary response, local epsilon 4'
-    """
-    kind, _, argument = name.partition(":")
-    kind = spelling(kind)
-    try:
-        number = float(argument) if argument else None
-    except ValueError:
-        raise InvalidParameter("randomizer", name, RANDOMIZERS) from None
-    if kind == "gaussian" and number is not None:
-        if local_epsilon is not None:
-            raise InvalidParameter(
-                "local-epsilon", local_epsilon, "left out: gaussian:SIGMA says it all"
-            )
-        return Gaussian(number)
-    if kind in ("binary", "laplace") and number is None:
-        needed = _needed_epsilon(local_epsilon)
-        return BinaryResponse(needed) if kind == "binary" else Laplace(needed)
-    whole = int(number) if number is not None and number.is_integer() else None
-    kinds = {"dary": DaryResponse, "hemisphere": LdpSgd, "privunit": PrivUnit}
-    if kind not in kinds or whole is None:
-        raise InvalidParameter("randomizer", name, RANDOMIZERS)
-    made: Randomizer = kinds[kind](_needed_epsilon(local_epsilon), whole)
-    return made
-
-
-def _needed_epsilon(local_epsilon: float | None) -> float:
-    if local_epsilon is None:
-        raise InvalidParameter("local-epsilon", None, "a number, for every randomizer but gaussian")
-    return local_epsilon
 
 
 def plan_named(
@@ -114,28 +63,23 @@ def plan_named(
         rounds: number of rounds.
         slots: of a random check-in window.
     """
-    protocol = protocol_name(protocol, PROTOCOLS)
-    if slots is not None and protocol != "random-check-in-fixed":
+    name = protocol_name(protocol, PROTOCOLS)
+    if slots is not None and name != "random-check-in-fixed":
         raise InvalidParameter("slots", slots, "left out but for random-check-in-fixed")
-    if protocol == "shuffle" or (protocol == "shuffled-check-in" and rate == 1):
-        return FullShuffle(population, rounds, randomizer)
-    if protocol == "shuffled-check-in":
-        return ShuffledCheckIn(population, rate, rounds, randomizer)
-    if protocol == "subsampled-shuffle":
-        return SubsampledShuffle(population, round(rate * population), rounds, randomizer)
-    if protocol == "distributed-check-in":
-        if not isinstance(randomizer, Gaussian):
-            raise InvalidParameter("randomizer", randomizer.describe(), "gaussian:SIGMA for sums")
-        return DistributedCheckIn(population, rate, rounds, randomizer)
-    if rounds != 1:
+    if name == "random-check-in-fixed" and rounds != 1:
         raise InvalidParameter("rounds", rounds, "1: a window is one run of its slots")
-    return RandomCheckIns(population, slots or population, randomizer)
+    if name == "shuffled-check-in" and rate == 1:
+        name = "shuffle"
+    return RunQuestion.of(
+        name, population, rounds, randomizer=randomizer, rate=rate,
+        cohort=round(rate * population), slots=slots or population,
+    ).plan()  # fmt: skip
 
 
 def attack_on(plan: Plan) -> tuple[Neighbours, Sequence[Statistic]]:
     """The neighbours that are hardest to hide in this plan, and what to look at."""
     randomizer = plan.randomizer
-    data = worst_neighbours(randomizer)
+    data = Neighbours.worst(randomizer)
     if isinstance(plan, RandomCheckIns):
         if plan.window is not Window.FIXED or plan.minibatch != 1 or plan.check_in_probability != 1:
             raise InvalidParameter("window", plan.describe(), "a fixed window, one report a slot")
@@ -208,7 +152,7 @@ def check_report(
         data: the neighbours, None for the worst ones.
         epsilon: a claimed epsilon, None for the certified one.
     """
-    data = data or worst_neighbours(randomizer)
+    data = data or Neighbours.worst(randomizer)
     if epsilon is None:
         epsilon = local_guarantee([(randomizer.pair, 1.0, 1)], delta).epsilon
     statistics = (LikelihoodRatio(randomizer, data, 1),)

@@ -13,8 +13,8 @@ from dpcheckin.audit.checks import plans
 from dpcheckin.audit.examination import Check
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.protocols import DistributedCheckIn
-from dpcheckin.protocols.names import spelling
-from dpcheckin.randomizers import DaryResponse, Gaussian
+from dpcheckin.protocols.names import PROTOCOL_OF
+from dpcheckin.randomizers import DaryResponse, Gaussian, Randomizer, registry
 
 if TYPE_CHECKING:
     from dpcheckin.survey import Survey
@@ -62,8 +62,7 @@ class Request:
         return makers[self.attack]()
 
     def _released(self) -> Check:
-        name = self.randomizer or "dary:3"
-        randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
+        randomizer = self._reports(4.0)
         plan = plans.plan_named(
             self.protocol or "shuffled-check-in", randomizer, _given_or(self.population, 1000),
             _given_or(self.rate, 0.1), self._rounds(), self.slots,
@@ -73,13 +72,12 @@ class Request:
 
     def _rounds(self) -> int:
         """More than one unless told: cohorts that repeat do not show in a single round."""
-        window = spelling(self.protocol or "") == "random-check-in-fixed"
+        window = PROTOCOL_OF.get(self.protocol or "") == "random-check-in-fixed"
         return _given_or(self.rounds, 1 if window else 8)
 
     def _report(self) -> Check:
         self.refuse("--attack report", "protocol", "population", "rate", "rounds", "slots")
-        name = self.randomizer or "dary:3"
-        randomizer = plans.randomizer_named(name, self._epsilon(name, 4.0))
+        randomizer = self._reports(4.0)
         return plans.check_report(randomizer, _given_or(self.delta, 1e-2), self.confidence)
 
     def surveys(self, question: str | None) -> list[tuple[Survey, Any]]:
@@ -101,7 +99,7 @@ class Request:
         self.refuse(f"--attack {self.attack}", "protocol", "local_epsilon", "slots")
         randomizer = default.randomizer
         if self.randomizer is not None:
-            named = plans.randomizer_named(self.randomizer, None)
+            named = registry.randomizer(self.randomizer)
             if not isinstance(named, Gaussian):
                 raise InvalidParameter("randomizer", self.randomizer, "gaussian:SIGMA")
             randomizer = named
@@ -124,11 +122,10 @@ class Request:
         except ImportError as problem:
             raise DpCheckinError(f"the services need dpcheckin[service]: {problem}") from None
         self.refuse(f"--attack {self.attack}", "protocol", "slots")
-        name, default = self.randomizer or "dary:3", service.default_service()
-        epsilon = self._epsilon(name, default.local_epsilon)
-        randomizer = plans.randomizer_named(name, epsilon)
+        default = service.default_service()
+        randomizer = self._reports(default.local_epsilon)
         if not isinstance(randomizer, DaryResponse):
-            raise InvalidParameter("randomizer", name, "binary or dary:K with the services")
+            raise InvalidParameter("randomizer", self.randomizer, "binary or dary:K with services")
         system = service.Deployed(
             _given_or(self.population, default.population), _given_or(self.rate, default.rate),
             _given_or(self.rounds, default.rounds), randomizer.local_epsilon, randomizer.symbols,
@@ -137,10 +134,11 @@ class Request:
         check = service.check_service if self.attack == "service" else service.check_failure
         return check(system, self.confidence)
 
-    def _epsilon(self, randomizer: str, default: float) -> float | None:
-        if self.local_epsilon is None and randomizer.startswith("gaussian"):
-            return None
-        return _given_or(self.local_epsilon, default)
+    def _reports(self, local_epsilon: float) -> Randomizer:
+        """The randomizer, with this local epsilon where it needs one and none was given."""
+        offered = {} if self.local_epsilon is not None else {"local_epsilon": local_epsilon}
+        named = self.randomizer or "dary:3"
+        return registry.randomizer(named, offered, local_epsilon=self.local_epsilon)
 
     def refuse(self, mode: str, *names: str) -> None:
         """Raise if something was given that the mode has no use for.

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dpcheckin.accounting import lower_bound
 from dpcheckin.audit.betting.evidence import needed_capital
 from dpcheckin.audit.examination import PILOT, Check
 from dpcheckin.audit.finding import Finding, Verdict
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.protocols import FullShuffle, Plan, ShuffledCheckIn
 from dpcheckin.protocols.plan import RoundPlan
-from dpcheckin.randomizers import DaryResponse
+from dpcheckin.randomizers import DaryResponse, IntegerVector
 
 _SAFE = 1.5  # of the pairs that would do on average
 _MORE = 4  # times the pairs, when the event that was bet on shows nothing
@@ -43,8 +42,10 @@ def exact_loss(plan: Plan, delta: float) -> float:
         plan: what is played.
         delta: of the statement.
     """
+    if isinstance(plan.randomizer, IntegerVector):  # of its sums no exact figure is known
+        return plan.guarantee(delta).epsilon.upper
     if isinstance(plan, RoundPlan):
-        return lower_bound([(plan.accounting_round(), plan.rounds)], delta).epsilon.lower
+        return plan.lower_bound(delta).epsilon.lower
     return plan.guarantee(delta).epsilon.lower
 
 

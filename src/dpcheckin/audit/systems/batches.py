@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers import Randomizer
+from dpcheckin.randomizers.base import Value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-Value = int | tuple[float, ...]
-"""What a client holds: a symbol, or the coordinates of a vector."""
-
 TARGET = 0
 """The number of the client whose data differs."""
 
@@ -41,6 +40,11 @@ class Neighbours:
     others: Value | Sequence[Value]
     first: Value | Sequence[Value]
     second: Value | Sequence[Value]
+
+    @staticmethod
+    def worst(randomizer: Randomizer) -> Neighbours:
+        """The values that are hardest to hide, by the randomizer's own word."""
+        return Neighbours(*randomizer.neighbours)
 
     def values(self, clients: IntArray, which: int, round_index: int) -> NDArray[Any]:
         """What these clients hold in dataset `which` (0 or 1), one row a client."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcheckin.audit.systems.base import NOISE, System, run_seeds
 from dpcheckin.audit.systems.batches import TARGET, IntArray, Neighbours, Released, RoundBatches
 from dpcheckin.protocols import Plan, Reveals
-from dpcheckin.randomizers import Randomizer, RandomSource, SeededSource
+from dpcheckin.randomizers import Randomizer, RandomSource, SeededSource, VectorRandomizer
 from dpcheckin.service.shuffler.chance import SecureChance
 
 BLOCK_WORK = 1_500_000
@@ -109,7 +109,9 @@ class Simulated(System):
 
     def _revealed(self, reports: NDArray[Any], sizes: IntArray, order: IntArray) -> RoundBatches:
         if self.plan.reveals is Reveals.SUM:
-            ends = np.concatenate([[0.0], np.cumsum(reports[:, 0])])
+            made = self.randomizer
+            assert isinstance(made, VectorRandomizer)
+            ends = np.concatenate([[0.0], np.cumsum(made.estimate(reports)[:, 0])])
             places = np.concatenate([[0], np.cumsum(sizes)])
             return RoundBatches(ends[places[1:]] - ends[places[:-1]], sizes, only_sums=True)
         return RoundBatches(reports[order], sizes)

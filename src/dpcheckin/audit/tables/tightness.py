@@ -16,9 +16,10 @@ from typing import Any
 
 from dpcheckin.accounting.statements import rounded_down, rounded_up
 from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.checks.plans import check_plan, plan_named, randomizer_named, rounds_text
+from dpcheckin.audit.checks.plans import check_plan, plan_named, rounds_text
 from dpcheckin.audit.examination import examine
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.randomizers import registry
 
 Progress = Callable[[float, str], None]
 
@@ -110,7 +111,7 @@ def audit_cells(
     for place, cell in enumerate(cells):
         if cell.key in done:
             continue
-        randomizer = randomizer_named(cell.randomizer, cell.local_epsilon)
+        randomizer = registry.randomizer(cell.randomizer, local_epsilon=cell.local_epsilon)
         plan = plan_named("shuffled-check-in", randomizer, cell.population, cell.rate, cell.rounds)
         # about theorems, not about the code that ships, which is slower
         check = check_plan(plan, cell.delta, confidence, turns=True, fast=True)

@@ -14,8 +14,6 @@ const LOOKS = {
   rounds: ["Rounds", "however the later ones are chosen", [1, 1e6, "log"]],
   local_epsilon: ["Local ε", "of a single report, on the device", [0.05, 12, "log"]],
   noise_multiplier: ["Noise multiplier", "Gaussian noise per clipping norm", [0.2, 50, "log"]],
-  symbols: ["Symbols", "values a report can take", null],
-  dimension: ["Dimension", "of the vectors reported", null],
   delta: ["δ", "how improbable an exception must be", [1e-12, 1e-2, "log"]],
   colluding: ["Colluding", "fraction of clients that work with the analyzer", [0, 0.9, "even"]],
   dropout: ["Dropout", "largest chance that a check-in gets lost", [0, 0.9, "even"]],
@@ -24,7 +22,7 @@ export const ADVERSE = ["colluding", "dropout"];
 const GROUPS = [
   ["Protocol", ["protocol"]],
   ["The crowd", ["population", "rate", "cohort", "slots", "check_in_probability"]],
-  ["A report", ["randomizer", "symbols", "dimension", "local_epsilon", "noise_multiplier"]],
+  ["A report", ["randomizer", "arguments", "local_epsilon", "noise_multiplier"]],
   ["The promise", ["rounds", "delta"]],
   ["What may go wrong", ADVERSE],
 ];
@@ -37,12 +35,14 @@ function make(tag, attributes = {}, ...content) {
   return made;
 }
 
+const titled = (name) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
+
 export class Fields {
   constructor(form, state, tables) {
     Object.assign(this, { form, state, tables, rows: new Map() });
     for (const [title, names] of GROUPS) {
       const group = make("fieldset", {}, make("legend", {}, title));
-      for (const name of names)
+      for (const name of names.flatMap((one) => (one === "arguments" ? Object.keys(tables.arguments) : one)))
         group.append(name === "protocol" || name === "randomizer" ? this.#choice(name) : this.#number(name));
       form.append(group);
     }
@@ -64,7 +64,7 @@ export class Fields {
   }
 
   #number(name) {
-    const [label, meaning, range] = LOOKS[name];
+    const [label, meaning, range] = LOOKS[name] ?? [titled(name), this.tables.arguments[name], null];
     const id = `field-${name}`;
     const input = make("input", {
       id, name, inputmode: "decimal", spellcheck: "false", "aria-describedby": `${id}-about ${id}-problem`,
@@ -108,14 +108,15 @@ export class Fields {
     this.state.set(changes);
   }
 
+  // The field that says how noisy a report is.
+  get noise() {
+    return this.tables.randomizers[this.state.get("randomizer")]?.noise ?? "local_epsilon";
+  }
+
   get relevant() {
     const protocol = this.tables.protocols[this.state.get("protocol")];
-    const randomizer = this.state.get("randomizer");
-    const names = new Set(["protocol", "randomizer", "delta", ...(protocol?.fields ?? [])]);
-    names.add(randomizer === "gaussian" ? "noise_multiplier" : "local_epsilon");
-    if (randomizer === "dary") names.add("symbols");
-    if (randomizer === "privunit") names.add("dimension");
-    return names;
+    const randomizer = this.tables.randomizers[this.state.get("randomizer")];
+    return new Set(["protocol", "randomizer", "delta", ...(protocol?.fields ?? []), this.noise, ...(randomizer?.arguments ?? [])]);
   }
 
   // What the server is asked: the choices that matter.
@@ -131,7 +132,7 @@ export class Fields {
     const { protocols, randomizers } = this.tables;
     const protocol = protocols[this.state.get("protocol")];
     this.#options("protocol", Object.entries(protocols).map(([name, p]) => [name, p.label]));
-    this.#options("randomizer", (protocol?.randomizers ?? []).map((name) => [name, randomizers[name]]));
+    this.#options("randomizer", (protocol?.randomizers ?? []).map((name) => [name, randomizers[name].label]));
     this.rows.get("protocol").about.textContent = protocol?.about ?? "";
     const relevant = this.relevant;
     for (const [name, { row, input, slider, range }] of this.rows) {
@@ -164,7 +165,7 @@ export class Fields {
       .map(([name, { label }]) => {
         const text = this.state.get(name);
         const known = names[name]?.[text];
-        return known ? (known.label ?? known) : `${label[0].toLowerCase()}${label.slice(1)} ${shown(text)}`;
+        return known ? known.label : `${label[0].toLowerCase()}${label.slice(1)} ${shown(text)}`;
       });
   }
 

@@ -13,7 +13,7 @@ const written = (query) => new URLSearchParams(query).toString();
 
 function told(name, value, tables) {
   if (name === "protocol") return tables.protocols[value]?.label ?? value;
-  if (name === "randomizer") return tables.randomizers[value] ?? value;
+  if (name === "randomizer") return tables.randomizers[value]?.label ?? value;
   return `${NAMES[name] ?? name} ${shown(value)}`;
 }
 

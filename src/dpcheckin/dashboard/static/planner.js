@@ -60,7 +60,7 @@ export class Planner {
 
   get axis() {
     if (this.over !== "local") return this.over;
-    return this.state.get("randomizer") === "gaussian" ? "noise_multiplier" : "local_epsilon";
+    return this.fields.noise;
   }
 
   get hidden() {
@@ -96,8 +96,7 @@ export class Planner {
 
   #choices() {
     const names = this.tables.protocols[this.state.get("protocol")]?.over ?? [];
-    const gaussian = this.state.get("randomizer") === "gaussian";
-    const label = (name) => SHORT[name] ?? TITLES[gaussian ? "noise_multiplier" : "local_epsilon"];
+    const label = (name) => SHORT[name] ?? TITLES[this.fields.noise];
     const signature = names.map(label).join();
     if (signature !== this.offered) {
       this.offered = signature;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,52 +29,35 @@ from dpcheckin.learning.simulation.client_work import ClientWork, Reports
 from dpcheckin.learning.simulation.scores import ACCURACY, Score, mean_loss
 from dpcheckin.learning.simulation.training import OnRound, Trainer
 from dpcheckin.options import options_of
-from dpcheckin.protocols import (
-    CentralDpSgd,
-    DistributedCheckIn,
-    FullShuffle,
-    LocalOnly,
-    OwnWindows,
-    Plan,
-    RandomCheckIns,
-    ShuffledCheckIn,
-    SubsampledShuffle,
-    Window,
-)
-from dpcheckin.protocols.names import protocol_name, spelling
+from dpcheckin.protocols import OwnWindows, Plan
+from dpcheckin.protocols.names import PROTOCOLS, protocol_name
+from dpcheckin.protocols.questions import RunQuestion
 from dpcheckin.randomizers import (
-    DiscreteGaussianVector,
     Gaussian,
-    L1Bit,
-    LdpSgd,
-    LInfinityBit,
-    PrivUnit,
-    SkellamVector,
+    IntegerVector,
     SummableRandomizer,
     VectorRandomizer,
+    registry,
 )
-
-_ON_INTEGERS: Mapping[str, type[SkellamVector | DiscreteGaussianVector]] = {
-    "skellam": SkellamVector,
-    "discrete-gaussian": DiscreteGaussianVector,
-}
-_MakePlan = Callable[[RunOptions, int, VectorRandomizer], Plan]
 
 
 def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
-    """The randomizer by name, for a model with so many parameters (`dimension`)."""
-    if options.randomizer == "gaussian":
-        return Gaussian(options.noise_multiplier, options.clip)
-    if options.randomizer in _ON_INTEGERS:
-        integers = _ON_INTEGERS[options.randomizer]
-        return integers(options.noise_multiplier, dimension, options.clip)
-    kinds: dict[str, type[PrivUnit | LdpSgd | L1Bit | LInfinityBit]] = {
-        "privunit": PrivUnit,
-        "hemisphere": LdpSgd,
-        "l1-bit": L1Bit,
-        "linf-bit": LInfinityBit,
+    """The randomizer of a run.
+
+    Args:
+        options: of the run; one that was made already stands for itself.
+        dimension: parameters of the model.
+    """
+    known = {
+        "local_epsilon": options.local_epsilon,
+        "noise_multiplier": options.noise_multiplier,
+        "clip": options.clip,
+        "dimension": dimension,
     }
-    return kinds[spelling(options.randomizer)](options.local_epsilon, dimension, options.clip)
+    made = registry.randomizer(options.randomizer, known)
+    if not isinstance(made, VectorRandomizer):
+        raise InvalidParameter("randomizer", made.describe(), "one that randomizes vectors")
+    return made
 
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
@@ -90,18 +72,6 @@ def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
         return OneRecordEach(data.train_inputs, data.train_targets)
     assert options.population is not None
     return Bootstrapped(data.train_inputs, data.train_targets, options.population)
-
-
-def _window(kind: Window) -> _MakePlan:
-    return lambda options, population, randomizer: RandomCheckIns(
-        population,
-        options.slots or population,
-        randomizer,
-        kind,
-        options.check_in_probability,
-        options.minibatch,
-        options.repetitions,
-    )
 
 
 def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
@@ -119,50 +89,43 @@ def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomi
     return OwnWindows(slots, randomizer, windows, batch)
 
 
-def _subsampled(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    cohort = max(1, round(options.rate * population))
-    return SubsampledShuffle(population, cohort, options.rounds, randomizer)
-
-
-def _distributed(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    if not isinstance(randomizer, Gaussian | SkellamVector | DiscreteGaussianVector):
-        allowed = "gaussian, skellam or discrete-gaussian with this protocol"
-        raise InvalidParameter("randomizer", options.randomizer, allowed)
-    return DistributedCheckIn(population, options.rate, options.rounds, randomizer)
-
-
-PLANS: Mapping[str, _MakePlan] = {
-    "shuffled-check-in": lambda o, n, r: ShuffledCheckIn(
-        n, o.rate, o.rounds, r, o.lowest_rate, o.dropout
-    ),
-    "subsampled-shuffle": _subsampled,
-    "shuffle": lambda o, n, r: FullShuffle(n, o.rounds, r),
-    "random-check-in-fixed": _window(Window.FIXED),
-    "random-check-in-averaged": _window(Window.AVERAGED),
-    "random-check-in-sliding": _window(Window.SLIDING),
-    "distributed-check-in": _distributed,
-    "local-only": lambda o, n, r: LocalOnly(n, o.rate, o.rounds, r),
-    "central": lambda o, n, r: CentralDpSgd(n, o.rate, o.rounds, o.noise_multiplier, o.clip),
-}
-"""How each protocol of `protocols.names` becomes a plan: options, population, randomizer."""
-
-
 def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    """The plan by name, for so many clients (`population`)."""
-    spread = options.lowest_rate is not None or options.dropout
-    if spread and options.protocol != "shuffled-check-in":
-        raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
+    """The plan of a run.
+
+    Args:
+        options: of the run.
+        population: clients.
+        randomizer: what makes reports.
+    """
     name = protocol_name(options.protocol)
-    if options.randomizer in _ON_INTEGERS and name != "distributed-check-in":
+    fields = PROTOCOLS[name].fields
+    in_slots = "slots" in fields
+    spread = options.lowest_rate is not None or options.dropout
+    if spread and "dropout" not in fields:
+        raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
+    if isinstance(randomizer, IntegerVector) and name != "distributed-check-in":
         raise InvalidParameter("randomizer", options.randomizer, "used with distributed-check-in")
     slotted = options.check_in_probability != 1 or options.repetitions != 1
-    if slotted and not name.startswith("random-check-in"):
+    if slotted and not in_slots:
         raise InvalidParameter("protocol", options.protocol, "random-check-in-… with these options")
-    if options.windows is None:
-        return PLANS[name](options, population, randomizer)
-    if name != "random-check-in-fixed":
-        raise InvalidParameter("protocol", options.protocol, "random-check-in-fixed with --windows")
-    return _own_windows(options, population, randomizer)
+    if options.windows is not None:
+        if name != "random-check-in-fixed":
+            allowed = "random-check-in-fixed with --windows"
+            raise InvalidParameter("protocol", options.protocol, allowed)
+        return _own_windows(options, population, randomizer)
+    trusted = Gaussian(options.noise_multiplier, options.clip)
+    return RunQuestion.of(
+        name,
+        population,
+        options.repetitions if in_slots else options.rounds,
+        randomizer=trusted if name == "central" else randomizer,
+        rate=options.rate,
+        cohort=max(1, round(options.rate * population)),
+        slots=options.slots or population,
+        check_in_probability=options.check_in_probability,
+        dropout=options.dropout,
+        **({"lowest_rate": options.lowest_rate} if spread else {}),
+    ).plan(options.minibatch)
 
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:

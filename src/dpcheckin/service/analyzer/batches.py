@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcheckin.randomizers import (
     CategoryRandomizer,
     Gaussian,
-    SkellamVector,
+    IntegerVector,
     VectorRandomizer,
 )
 from dpcheckin.service.analyzer.octets import OUT_OF_RANGE, ReportRows
@@ -108,7 +108,7 @@ class BatchReader:
         if plan.encoding == OCTETS:
             self._rows = ReportRows(self._randomizer)
             self._take = self._take_octets
-        elif isinstance(self._randomizer, SkellamVector):
+        elif isinstance(self._randomizer, IntegerVector):
             if shuffler_sum is None:
                 raise Malformed("a batch of shares begins with the shuffler's sum")
             self._shares = SumOfShares(self._randomizer, shuffler_sum)

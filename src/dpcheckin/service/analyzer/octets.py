@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.randomizers import Randomizer
-from dpcheckin.randomizers.formats import accepted, format_of
 from dpcheckin.service.wire.payloads import PAYLOAD_HEAD_BYTES
 
 OUT_OF_RANGE = "not a report this randomizer can make"
@@ -27,7 +26,7 @@ class ReportRows:
     """
 
     def __init__(self, randomizer: Randomizer) -> None:
-        self._randomizer, self._format = randomizer, format_of(randomizer)
+        self._randomizer, self._format = randomizer, randomizer.report_format
         self._waiting: list[bytes] = []
         self._rows: list[NDArray[Any]] = []
         self.dropped = 0
@@ -45,7 +44,7 @@ class ReportRows:
 
     def _decode(self) -> None:
         rows, odd = self._format.decode(self._waiting)
-        good = accepted(self._randomizer, rows)
+        good = self._randomizer.well_formed(rows)
         self._rows.append(rows[good])
         self.dropped += odd + len(good) - int(good.sum())
         self._waiting = []

@@ -56,15 +56,14 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols.names import spelling
 from dpcheckin.service.analyzer.pacing import Pacing
 from dpcheckin.service.analyzer.total import Budget
+from dpcheckin.service.pricing import encoding_of
 from dpcheckin.service.settings_file import IssuerAccess, SettingsFile, check_address
-from dpcheckin.service.wire.documents import SHARES, SYMBOL, VECTOR, PlanDocument
+from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
 FILE = "analyzer.toml"
-_ENCODINGS = {"dary": SYMBOL, "skellam": SHARES}
 _DEFAULTS = {"minimum_batch": 0, "suite": 1, "cover": True, "colluding": 0.0, "dropout": 0.0}
 _COMPUTE_SHARE = 0.3  # of a round, when nothing is said
 
@@ -122,7 +121,7 @@ class AnalyzerSettings:
             "format": 1,
             "randomizer": {
                 "clip": 1.0,
-                "encoding": _ENCODINGS.get(spelling(str(name)), VECTOR),
+                "encoding": encoding_of(str(name)),
                 **self.randomizer,
                 "dimension": dimension,
             },

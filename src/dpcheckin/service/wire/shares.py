@@ -1,6 +1,6 @@
 """Two shares of one report: each sum is noise to the party that takes it, their sum is the total.
 
-A client of distributed check-in turns its vector into integers with Skellam noise and cuts them in
+A client of distributed check-in turns its vector into integers with noise and cuts them in
 two modulo 2^32: a 32-byte seed, sealed to the analyzer, which expands it with AES-256-CTR, and the
 rest, which the shuffler adds up. The shuffler's share is a one-time pad away from the report; the
 analyzer sees seeds and one sum. What the sum gives away is priced in `protocols.distributed`.
@@ -14,13 +14,13 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.randomizers import SecureSource, SkellamVector
+from dpcheckin.randomizers import IntegerVector, SecureSource
 from dpcheckin.service.wire.payloads import SEED_BYTES, expand, split
 from dpcheckin.service.wire.problems import Malformed
 
 
 def make_shares(
-    noise: SkellamVector, values: NDArray[np.float64], source: SecureSource
+    noise: IntegerVector, values: NDArray[np.float64], source: SecureSource
 ) -> tuple[bytes, bytes]:
     """The analyzer's seed and the shuffler's share of one client's vector.
 
@@ -39,7 +39,7 @@ FALSE_ALARM = 2.0**-40
 _CUT_BITS = 60
 
 
-def longest_sum(noise: SkellamVector, reports: int) -> float:
+def longest_sum(noise: IntegerVector, reports: int) -> float:
     """No sum of so many honest reports is longer, except with probability `FALSE_ALARM`.
 
     The length of the clients' own vectors, each at its bound, and that of their noise. Whatever
@@ -53,10 +53,11 @@ def longest_sum(noise: SkellamVector, reports: int) -> float:
     return (integers + _noise_norm(noise, reports)) * noise.clip / noise.steps * (1 + 1e-9)
 
 
-def _noise_norm(noise: SkellamVector, reports: int) -> float:
+def _noise_norm(noise: IntegerVector, reports: int) -> float:
     """‖noise‖ of the sum, in integers, exceeds this with probability below `FALSE_ALARM`.
 
-    Let N be Skellam of variance v, cut off at R = r√v, where its tail is below 2^-60/d. For a
+    Let N be Skellam of variance v (a discrete Gaussian has a smaller moment generating function,
+    that of the normal law at most), cut off at R = r√v, where its tail is below 2^-60/d. For a
     standard normal z, exp(λN²) = E exp(sN) with s = √(2λ) z. Where |z| ≤ a, the moment generating
     function of N is exp(v(cosh s - 1)) ≤ exp(c v s²/2) with c = 2(cosh s₀ - 1)/s₀² at the largest
     s₀ = a/√v; that part of E exp(λN²) is at most (1 - 2cvλ)^(-1/2), as for a normal variable of
@@ -88,7 +89,7 @@ class SumOfShares:
             2**32.
     """
 
-    def __init__(self, noise: SkellamVector, shuffler_sum: bytes) -> None:
+    def __init__(self, noise: IntegerVector, shuffler_sum: bytes) -> None:
         if len(shuffler_sum) != 4 * noise.dimension:
             raise Malformed("the shuffler's sum does not have the plan's dimension")
         self._noise, self._reports = noise, 0
