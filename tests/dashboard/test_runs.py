@@ -51,7 +51,7 @@ def test_a_run_is_shown_with_its_own_score(tmp_path: Path) -> None:
 
 def test_scores_are_named_as_training_names_them() -> None:
     pytest.importorskip("torch", reason="training needs torch")
-    from dpcheckin.learning.simulation.scores import ACCURACY, mean_loss
+    from dpcheckin.learning.losses import ACCURACY, mean_loss
 
     every = (ACCURACY, mean_loss(lambda outputs, targets: outputs))
     assert {score.name: (score.label, score.percent, score.better) for score in every} == {

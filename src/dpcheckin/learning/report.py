@@ -14,9 +14,9 @@ from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.display import told
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.learning.data.fleet import Bootstrapped, GroupedByOwner
+from dpcheckin.learning.losses import Score
 from dpcheckin.learning.models import count_parameters, described
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.simulation.scores import Score
 from dpcheckin.learning.simulation.training import Outcome, Trainer
 from dpcheckin.options import options_of
 

@@ -12,13 +12,19 @@ from torch import nn
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.data.own import OWN
-from dpcheckin.learning.gradients.engine import Loss
-from dpcheckin.learning.losses import PerRecord, cross_entropy, squared_error
+from dpcheckin.learning.losses import (
+    ACCURACY,
+    Loss,
+    PerRecord,
+    Score,
+    cross_entropy,
+    mean_loss,
+    squared_error,
+)
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.progress import run_watched
 from dpcheckin.learning.report import write_report
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.learning.simulation.scores import ACCURACY, Score, mean_loss
 from dpcheckin.learning.simulation.training import Outcome
 from dpcheckin.options import changed
 

@@ -1,24 +1,23 @@
 """One gradient per client, without one backward pass per client: the interface and the general way.
 
-`VmapGradients` (torch.func) serves any model that treats its records independently, and clients
-with many records. The fast engine for models of `Linear` and `Conv2d` layers, and the choice
-between the two, are in `learning.gradients.layerwise`; clipping, noise and reports in
-`learning.simulation.client_work`.
+`VmapGradients` (torch.func) serves any model that treats its records independently, clients with
+many records, and clients that take several steps of their own before they report. The fast engines
+and the choice between all of them are in `learning.gradients.layerwise`; clipping, noise and
+reports in `learning.simulation.client_work`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
+from dpcheckin.accounting.parameters import positive
 from dpcheckin.errors import InvalidParameter
-
-Loss = Callable[[Tensor, Tensor], Tensor]
-"""Maps a batch of model outputs and targets to one loss per record (no reduction)."""
+from dpcheckin.learning.losses import Loss
 
 
 class ChunkGradients(ABC):
@@ -54,17 +53,12 @@ def refuse_batch_coupling(module: nn.Module) -> None:
     """What has no gradient of one client, or none that can be computed again: say so at once."""
     for name, layer in module.named_modules():
         if isinstance(layer, nn.modules.dropout._DropoutNd) and layer.p > 0:
-            raise InvalidParameter(
-                "model",
-                f"{type(layer).__name__} at {name!r}",
-                "layers without chance of their own (the reports' noise is enough)",
-            )
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
-            raise InvalidParameter(
-                "model",
-                f"{type(layer).__name__} at {name!r}",
-                "layers that treat each record alone (use GroupNorm instead of BatchNorm)",
-            )
+            allowed = "layers without chance of their own (the reports' noise is enough)"
+        elif isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            allowed = "layers that treat each record alone (use GroupNorm instead of BatchNorm)"
+        else:
+            continue
+        raise InvalidParameter("model", f"{type(layer).__name__} at {name!r}", allowed)
 
 
 def squared_lengths(rows: Tensor) -> Tensor:
@@ -74,12 +68,7 @@ def squared_lengths(rows: Tensor) -> Tensor:
 
 
 class DenseChunk(ChunkGradients):
-    """Gradients as they are: one row a client and parameter tensor.
-
-    Args:
-        gradients: for each parameter tensor, (clients, its shape).
-        losses: of the clients.
-    """
+    """Gradients as they are: for each parameter tensor, (clients, its shape)."""
 
     def __init__(self, gradients: list[Tensor], losses: Tensor) -> None:
         self._rows = [g.flatten(1) for g in gradients]
@@ -95,31 +84,60 @@ class DenseChunk(ChunkGradients):
         return torch.cat(parts, dim=1)
 
 
+@dataclass(frozen=True)
+class LocalSteps:
+    """Steps that a client takes over all of its records before it reports (federated averaging).
+
+    The report is about the difference between the published model and the client's, clipped and
+    randomized as a gradient would be. It is a function of the client's own records and of what has
+    been published, so every theorem about reports holds for it as it stands, at the same price.
+    """
+
+    steps: int
+    learning_rate: float
+
+    def __post_init__(self) -> None:
+        if self.steps < 2:
+            raise InvalidParameter("local_steps", self.steps, "at least 2 (1 reports a gradient)")
+        positive("local_learning_rate", self.learning_rate)
+
+
 class VmapGradients(GradientEngine):
     """The general engine: `vmap(grad)` over the clients of a chunk.
 
     Args:
         module: the model.
         loss: one loss per record, see `Loss`.
+        local: steps of each client, whose differences take the place of gradients; None: one.
     """
 
-    def __init__(self, module: nn.Module, loss: Loss) -> None:
+    def __init__(self, module: nn.Module, loss: Loss, local: LocalSteps | None = None) -> None:
         refuse_batch_coupling(module)
         self._module = module
-        self._names = [name for name, _ in module.named_parameters()]
+        Parameters = dict[str, Tensor]
 
-        def client_loss(
-            parameters: dict[str, Tensor], inputs: Tensor, targets: Tensor, mask: Tensor
-        ) -> Tensor:
-            outputs = functional_call(module, parameters, (inputs,))
+        def client_loss(at: Parameters, inputs: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+            outputs = functional_call(module, at, (inputs,))
             return (loss(outputs, targets) * mask).sum() / mask.sum().clamp(min=1.0)
 
-        self._gradient = vmap(grad_and_value(client_loss), in_dims=(None, 0, 0, 0))
+        step = grad_and_value(client_loss)
+
+        def difference(start: Parameters, *records: Tensor) -> tuple[Parameters, Tensor]:
+            gradient, before = step(start, *records)
+            if local is None:
+                return gradient, before
+            moved = {n: local.learning_rate * g for n, g in gradient.items()}
+            for _ in range(local.steps - 1):
+                gradient, _ = step({n: p - moved[n] for n, p in start.items()}, *records)
+                moved = {n: moved[n] + local.learning_rate * g for n, g in gradient.items()}
+            return moved, before
+
+        self._differences = vmap(difference, in_dims=(None, 0, 0, 0))
 
     def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
         if mask is None:
             inputs, targets = inputs.unsqueeze(1), targets.unsqueeze(1)
             mask = torch.ones(len(targets), 1, dtype=inputs.dtype)
         parameters = {n: p.detach() for n, p in self._module.named_parameters()}
-        gradients, losses = self._gradient(parameters, inputs, targets, mask)
-        return DenseChunk([gradients[n] for n in self._names], losses.detach())
+        moved, losses = self._differences(parameters, inputs, targets, mask)
+        return DenseChunk([moved[n] for n in parameters], losses.detach())

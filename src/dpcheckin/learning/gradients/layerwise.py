@@ -4,25 +4,29 @@ One ordinary batched pass in channels-last layout keeps each layer's input and o
 per-client norms and weighted sums follow from those. Two things make it fast beyond that: what is
 large (receptive fields, rows of all parameters) is formed for a few clients at a time, so that it
 stays in the processor's cache, and in memory that the engine keeps, because fresh pages cost more
-than the arithmetic. `client_gradients` picks between this engine and the general one of
+than the arithmetic. A linear head under cross-entropy has a closed form and needs no pass at all.
+`client_gradients` picks between these two engines and the general one of
 `learning.gradients.engine`.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.gradients.engine import (
     ChunkGradients,
     GradientEngine,
-    Loss,
     VmapGradients,
     refuse_batch_coupling,
     squared_lengths,
 )
-from dpcheckin.learning.gradients.linear_head import LinearHeadGradients
+from dpcheckin.learning.losses import Loss, cross_entropy
 
 _BLOCK_NUMBERS = 400_000
 """Receptive fields are formed for as many clients as hold about this many numbers (1.6 MB)."""
@@ -36,9 +40,7 @@ class _Memory:
 
     def take(self, name: object, *shape: int) -> Tensor:
         """A tensor of this shape with whatever was in the buffer before."""
-        size = 1
-        for length in shape:
-            size *= length
+        size = math.prod(shape)
         kept = self._kept.get(name)
         if kept is None or kept.numel() < size:
             kept = self._kept[name] = torch.empty(size)
@@ -61,19 +63,19 @@ def _fields(inputs: Tensor, layer: nn.Conv2d) -> Tensor:
 
 
 class _LinearPart:
-    """Linear layer: the client's gradient is an outer product, never formed for a sum."""
+    """Linear layer: the client's gradient is an outer product, never formed for a sum.
 
-    def __init__(self, layer: nn.Linear, inputs: Tensor, deltas: Tensor) -> None:
+    `energy` is the squared length of each client's row of `deltas`.
+    """
+
+    def __init__(self, inputs: Tensor, deltas: Tensor, energy: Tensor, bias: bool) -> None:
         self._inputs, self._deltas = inputs, deltas
-        energy = squared_lengths(deltas)
-        self.squared = [energy * squared_lengths(inputs)]
-        if layer.bias is not None:
-            self.squared.append(energy)
+        self.squared = [energy * squared_lengths(inputs), energy][: 1 + bias]
 
     def sums(self, weights: list[Tensor]) -> list[Tensor]:
         parts = [((weights[0][:, None] * self._deltas).T @ self._inputs).flatten()]
         if len(weights) > 1:
-            parts.append(weights[1] @ self._deltas)
+            parts.append(self._deltas.T @ weights[1])
         return parts
 
     def write(self, rows: list[Tensor], weights: list[Tensor], some: slice) -> None:
@@ -124,7 +126,7 @@ class _ConvPart:
 
 class _LayeredChunk(ChunkGradients):
     def __init__(
-        self, parts: list[_LinearPart | _ConvPart], losses: Tensor, sizes: list[int]
+        self, parts: Sequence[_LinearPart | _ConvPart], losses: Tensor, sizes: list[int]
     ) -> None:
         self._parts, self._sizes = parts, sizes
         self.losses = losses
@@ -148,6 +150,11 @@ class _LayeredChunk(ChunkGradients):
         return rows
 
 
+def _refuse_many_records(mask: Tensor | None) -> None:
+    if mask is not None:
+        raise InvalidParameter("mask", "given", "None: the fast engines have one record each")
+
+
 class LayerwiseGradients(GradientEngine):
     """The fast engine; `supports` says whether a model qualifies.
 
@@ -168,54 +175,86 @@ class LayerwiseGradients(GradientEngine):
         """True when every parameter belongs to a plain Linear or Conv2d layer, in layer order."""
         owned: list[nn.Parameter] = []
         for layer in module.modules():
-            if type(layer) is nn.Linear:
-                owned += list(layer.parameters())
-            elif type(layer) is nn.Conv2d:
+            if type(layer) is nn.Conv2d:
                 plain = layer.groups == 1 and layer.dilation == (1, 1)
                 if not plain or layer.padding_mode != "zeros" or isinstance(layer.padding, str):
                     return False
-                owned += list(layer.parameters())
-        everything = list(module.parameters())
-        return len(owned) == len(everything) and all(
-            a is b for a, b in zip(owned, everything, strict=True)
-        )
+            elif type(layer) is not nn.Linear:
+                continue
+            owned += layer.parameters()
+        return [id(p) for p in owned] == [id(p) for p in module.parameters()]
 
     def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
-        if mask is not None:
-            raise InvalidParameter(
-                "mask", "given", "None: the layerwise engine has one record each"
-            )
+        _refuse_many_records(mask)
         seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
         def remember(layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
             if layer in seen:
                 raise _CalledTwice
-            if not output.requires_grad:  # the first layer: parameters themselves are frozen
+            if not output.requires_grad:  # the first layer: parameters themselves are detached
                 output = output.detach().requires_grad_()
             seen[layer] = (args[0].detach(), output)
             return output
 
         hooks = [layer.register_forward_hook(remember) for layer in self._layers]
-        frozen = [(p, p.requires_grad) for p in self._module.parameters()]
+        fixed = {name: p.detach() for name, p in self._module.named_parameters()}
         try:
-            for p, _ in frozen:
-                p.requires_grad_(False)
-            losses = self._loss(self._module(inputs), targets)
+            losses = self._loss(functional_call(self._module, fixed, (inputs,)), targets)
             outputs = [seen[layer][1] for layer in self._layers]
             deltas = torch.autograd.grad(losses.sum(), outputs)
         finally:
             for hook in hooks:
                 hook.remove()
-            for p, wanted in frozen:
-                p.requires_grad_(wanted)
-        parts: list[_LinearPart | _ConvPart] = []
-        for layer, delta in zip(self._layers, deltas, strict=True):
-            if isinstance(layer, nn.Linear):
-                parts.append(_LinearPart(layer, seen[layer][0], delta))
-            else:
-                assert isinstance(layer, nn.Conv2d)
-                parts.append(_ConvPart(layer, seen[layer][0], delta, self._memory))
+        parts = [self._part(m, seen[m][0], d) for m, d in zip(self._layers, deltas, strict=True)]
         return _LayeredChunk(parts, losses.detach(), self._sizes)
+
+    def _part(self, layer: nn.Module, inputs: Tensor, deltas: Tensor) -> _LinearPart | _ConvPart:
+        if isinstance(layer, nn.Conv2d):
+            return _ConvPart(layer, inputs, deltas, self._memory)
+        return _LinearPart(inputs, deltas, squared_lengths(deltas), layer.bias is not None)
+
+
+def head_of(module: nn.Module) -> nn.Linear | None:
+    """The only layer with parameters, when the model is a linear map of the flattened record."""
+    layers = list(module) if isinstance(module, nn.Sequential) else [module]
+    if layers and type(layers[0]) is nn.Flatten and layers[0].start_dim == 1:
+        layers = layers[1:]
+    only = layers[0] if len(layers) == 1 else None
+    return only if type(only) is nn.Linear else None
+
+
+class LinearHeadGradients(GradientEngine):
+    """A linear head under cross-entropy: (softmax of the logits less the class) times the record.
+
+    Nothing needs autograd; `supports` says whether a model and a loss qualify.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        head = head_of(module)
+        if head is None:
+            raise InvalidParameter("module", type(module).__name__, "a linear head")
+        self._head = head
+
+    @staticmethod
+    def supports(module: nn.Module, loss: Loss) -> bool:
+        """Whether the model is a linear head and the loss cross-entropy."""
+        return loss is cross_entropy and head_of(module) is not None
+
+    def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
+        _refuse_many_records(mask)
+        with torch.no_grad():
+            records, places, bias = inputs.flatten(1), targets[None], self._head.bias
+            # kept as (classes, clients): long rows are what a processor is fast at
+            scores = self._head.weight @ records.T
+            if bias is not None:
+                scores += bias[:, None]
+            scores = torch.log_softmax(scores, dim=0)
+            losses = -scores.gather(0, places)[0]
+            residuals = scores.exp_()
+            residuals.scatter_add_(0, places, residuals.new_full((1, len(targets)), -1.0))
+            energy = residuals.square().sum(dim=0)
+            part = _LinearPart(records, residuals.T, energy, bias is not None)
+        return _LayeredChunk([part], losses, [p.numel() for p in self._head.parameters()])
 
 
 class _CalledTwice(Exception):
@@ -250,8 +289,7 @@ def client_gradients(
     except (_CalledTwice, KeyError, RuntimeError, IndexError):
         return general
     slow_rows = slow_chunk.matrix(ones)
+    if fast_rows.shape != slow_rows.shape:
+        return general
     scale = slow_rows.abs().max().clamp(min=1e-12)
-    same = fast_rows.shape == slow_rows.shape and bool(
-        ((fast_rows - slow_rows).abs().max() / scale) < 1e-3
-    )
-    return fast if same else general
+    return fast if bool((fast_rows - slow_rows).abs().max() / scale < 1e-3) else general

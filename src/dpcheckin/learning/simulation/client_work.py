@@ -17,10 +17,14 @@ from torch import Tensor, nn
 
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.learning.data.fleet import Clients, Fleet
-from dpcheckin.learning.gradients.engine import ChunkGradients, GradientEngine, Loss
-from dpcheckin.learning.gradients.layerwise import client_gradients
-from dpcheckin.learning.gradients.linear_head import LinearHeadGradients
-from dpcheckin.learning.gradients.local_steps import LocalDifferences, LocalSteps
+from dpcheckin.learning.gradients.engine import (
+    ChunkGradients,
+    GradientEngine,
+    LocalSteps,
+    VmapGradients,
+)
+from dpcheckin.learning.gradients.layerwise import LinearHeadGradients, client_gradients
+from dpcheckin.learning.losses import Loss
 from dpcheckin.learning.models import count_parameters
 from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
 
@@ -162,7 +166,7 @@ class ClientWork:
 
     def _make_engine(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> GradientEngine:
         if self.local is not None:
-            return LocalDifferences(self.module, self.loss, self.local)
+            return VmapGradients(self.module, self.loss, self.local)
         first = (inputs[:, 0], targets[:, 0]) if mask is not None else (inputs, targets)
         return client_gradients(
             self.module, self.loss, *first, many_records=self.fleet.many_records

@@ -18,16 +18,14 @@ from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
 from dpcheckin.learning.data.tables import is_table_file
 from dpcheckin.learning.data.windows import read_windows
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
-from dpcheckin.learning.gradients.engine import Loss
-from dpcheckin.learning.gradients.local_steps import LocalSteps
-from dpcheckin.learning.losses import cross_entropy, squared_error
+from dpcheckin.learning.gradients.engine import LocalSteps
+from dpcheckin.learning.losses import ACCURACY, Loss, Score, cross_entropy, mean_loss, squared_error
 from dpcheckin.learning.models import build_model, count_parameters
 from dpcheckin.learning.names import DATASETS
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.pretraining import private_head
 from dpcheckin.learning.simulation.backends import Backend, make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
-from dpcheckin.learning.simulation.scores import ACCURACY, Score, mean_loss
 from dpcheckin.learning.simulation.training import OnRound, Trainer
 from dpcheckin.options import options_of
 from dpcheckin.protocols import (

@@ -27,13 +27,12 @@ from dpcheckin.accounting.statements import rounded_up, rounds_in_words
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning.data.fleet import tensor_digest
-from dpcheckin.learning.losses import named_loss
+from dpcheckin.learning.losses import ACCURACY, Score, named_loss
 from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.simulation import checkpoint
 from dpcheckin.learning.simulation.backends import Backend, InProcess
 from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, set_parameters
-from dpcheckin.learning.simulation.scores import ACCURACY, Score
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import SeededSource
