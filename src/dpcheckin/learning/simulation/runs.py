@@ -11,12 +11,11 @@ from torch import nn
 
 from dpcheckin.display import told
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data import dead_leaves, strokes
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
+from dpcheckin.learning.data.made_up import MADE_UP, STROKES, TIMES, made_up
 from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
-from dpcheckin.learning.data.tables import is_table_file
-from dpcheckin.learning.data.windows import read_windows
+from dpcheckin.learning.data.tables import is_table_file, read_windows
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.gradients.engine import LocalSteps
 from dpcheckin.learning.losses import ACCURACY, Loss, Score, cross_entropy, mean_loss, squared_error
@@ -172,20 +171,10 @@ def make_model(options: RunOptions, data: Dataset) -> nn.Module:
         return build_model(options.model, data.shape, data.outputs)
     if options.model != "auto":
         raise InvalidParameter("model", options.model, "left out when --public is given")
-    if options.public in (dead_leaves.NAME, strokes.NAME):
+    if options.public in MADE_UP:
         raise InvalidParameter("public", options.public, "used with --features: it has no classes")
     public = load_dataset(options.public, options.data_dir)
     return private_head(public, data, options.public_epochs, options.settings.seed)
-
-
-def _public(options: RunOptions, data: Dataset) -> Dataset:
-    """Public data by name; some of it is made up in the shape of the records."""
-    assert options.public is not None
-    if options.public == dead_leaves.NAME:
-        return dead_leaves.leaves_like(data)
-    if options.public == strokes.NAME:
-        return strokes.strokes_like(data)
-    return load_dataset(options.public, options.data_dir)
 
 
 def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
@@ -199,13 +188,14 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
     if data is None:
         data = load_dataset(options.data, options.data_dir)
     if options.features != "none":
-        public = None if options.public is None else _public(options, data)
+        public = None
+        if options.public in MADE_UP:
+            public = made_up(options.public, data)
+        elif options.public is not None:
+            public = load_dataset(options.public, options.data_dir)
+        together = TIMES if options.public == STROKES else 1
         recipe = FeatureRecipe(
-            options.features,
-            options.components,
-            public,
-            options.whitening,
-            strokes.TIMES if options.public == strokes.NAME else 1,
+            options.features, options.components, public, options.whitening, together
         )
         data = featured(data, recipe, progress)
     return data if options.validate is None else held_out(data, options.validate)
