@@ -1,8 +1,8 @@
 """Tables of records: CSV and parquet files, and folders with one file per client.
 
 A table becomes arrays of numbers here, or one line that names file, column and row. Which columns
-are wanted is a `Choice`; what clients and classes are is `data.own`'s business. The windows of random
-check-ins that clients choose for themselves come from such a table too.
+are wanted is a `Choice`; what clients and classes are is `data.own`'s business. The windows that
+clients choose for themselves (random check-ins) come from such a table too.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from itertools import cycle
 from multiprocessing import get_context
 from typing import Any
 
@@ -20,8 +22,9 @@ from torch import Tensor
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.names import BACKENDS
 from dpcheckin.learning.simulation.client_work import Chunk, ChunkResult, ClientWork, set_parameters
-from dpcheckin.learning.simulation.workers import follow_parent, import_ray, start_ray
+from dpcheckin.learning.simulation.workers import connect_ray, follow_parent
 from dpcheckin.options import listed
+from dpcheckin.randomizers.base import at_least
 
 _GROUP = 8
 """Most chunks per shipment: 4,000 clients a call, enough to hide its cost."""
@@ -77,8 +80,7 @@ class Processes(Backend):
     """Several worker processes on this machine."""
 
     def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
-        if workers < 1:
-            raise InvalidParameter("workers", workers, "at least 1")
+        at_least("workers", workers, 1)
         self._count = workers
         self._pool = ProcessPoolExecutor(
             workers, get_context("spawn"), initializer=_start_worker, initargs=(work, threads)
@@ -93,38 +95,35 @@ class Processes(Backend):
         self._pool.shutdown()
 
 
+class _RayWorker:
+    def __init__(self, work: ClientWork, threads: int) -> None:
+        _start_worker(work, threads)
+
+    def run(self, parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
+        return _run_group(parameters, group)
+
+
 class RayCluster(Backend):
     """Workers on a Ray cluster (a local one is started when there is none)."""
 
     def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
-        self._started = start_ray(workers)
-        ray = self._ray = import_ray()
-
-        class Worker:
-            def __init__(self, work: ClientWork, threads: int) -> None:
-                _start_worker(work, threads)
-
-            def run(self, parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
-                return _run_group(parameters, group)
-
-        remote: Any = ray.remote(num_cpus=1)(Worker)
+        self._connection = ExitStack()
+        ray = self._ray = self._connection.enter_context(connect_ray(workers))
+        remote: Any = ray.remote(num_cpus=1)(_RayWorker)
         shipped = ray.put(work)
         self._workers: list[Any] = [remote.remote(shipped, threads) for _ in range(workers)]
 
     def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
-        at = self._ray.put(parameters)
-        pending = [
-            self._workers[i % len(self._workers)].run.remote(at, group)
-            for i, group in enumerate(_grouped(chunks, len(self._workers)))
-        ]
+        at, groups = self._ray.put(parameters), _grouped(chunks, len(self._workers))
+        pairs = zip(cycle(self._workers), groups, strict=False)
+        pending = [worker.run.remote(at, group) for worker, group in pairs]
         for answer in pending:
             yield from self._ray.get(answer)
 
     def close(self) -> None:
         for worker in self._workers:
             self._ray.kill(worker)
-        if self._started:
-            self._ray.shutdown()
+        self._connection.close()
 
 
 def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) -> Backend:

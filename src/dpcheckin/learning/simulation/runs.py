@@ -23,9 +23,9 @@ from dpcheckin.learning.models import build_model, count_parameters
 from dpcheckin.learning.names import DATASETS
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.pretraining import private_head
-from dpcheckin.learning.simulation.backends import Backend, make_backend
+from dpcheckin.learning.simulation.backends import make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
-from dpcheckin.learning.simulation.training import OnRound, Trainer
+from dpcheckin.learning.simulation.training import Trainer
 from dpcheckin.options import options_of
 from dpcheckin.protocols import (
     CentralDpSgd,
@@ -77,7 +77,7 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
     """One record a client, owners' records together, or a bootstrapped population."""
-    if options.by_owner or (data.owners is not None and is_own(options.data)):
+    if options.by_owner or (data.owners is not None and _is_own(options.data)):
         if options.population is not None:
             raise InvalidParameter("population", options.population, "left out: owners are clients")
         if data.owners is None:
@@ -180,13 +180,9 @@ def make_model(options: RunOptions, data: Dataset) -> nn.Module:
 def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
     """The records by name, as features where the options ask for them.
 
-    Args:
-        options: of the run.
-        progress: told in a line what is computed, and what it cost.
+    `progress` is told in a line what is computed, and what it cost.
     """
-    data = own_data(options)
-    if data is None:
-        data = load_dataset(options.data, options.data_dir)
+    data = _records(options)
     if options.features != "none":
         public = None
         if options.public in MADE_UP:
@@ -201,20 +197,20 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
     return data if options.validate is None else held_out(data, options.validate)
 
 
-def is_own(name: str) -> bool:
+def _is_own(name: str) -> bool:
     """Is this the path of somebody's table, or data handed over by a program?"""
     return name not in DATASETS and (name == OWN or is_table_file(name))
 
 
-def own_data(options: RunOptions) -> Dataset | None:
-    """Somebody's own table as the options describe it, None if the data is no table."""
+def _records(options: RunOptions) -> Dataset:
+    """Somebody's own table as the options describe it, or data by name."""
     table = options.table
-    if not is_own(options.data):
+    if not _is_own(options.data):
         for parameter in ("target", "owner", "columns", "bounds"):
             if (value := getattr(table, parameter)) is not None:
                 why = f"left out: {options.data} is no table, nor a folder that holds one"
                 raise InvalidParameter(parameter, value, why)
-        return None
+        return load_dataset(options.data, options.data_dir)
     return client_data(
         options.data,
         table.target,
@@ -230,7 +226,6 @@ def own_data(options: RunOptions) -> Dataset | None:
 def build(
     options: RunOptions,
     out: Path | None = None,
-    on_round: OnRound | None = None,
     data: Dataset | None = None,
     progress: Progress = silent,
     module: nn.Module | None = None,
@@ -242,12 +237,11 @@ def build(
     Args:
         options: the run.
         out: folder for checkpoint and log; None keeps nothing.
-        on_round: called with the figures of every round as it ends.
         data: what `make_data` gives for these options, when somebody holds it already.
         progress: told in a line what is computed before the first round.
-        module: the model, None for the options' one.
-        loss: one loss per record, None for the one that fits the targets.
-        score: what is measured on held-out records, None for the one that fits the targets.
+        module: the model, None for the options' one; loss and score likewise, by the targets.
+        loss: one loss per record.
+        score: what is measured on held-out records.
     """
     data = data or make_data(options, progress)
     if options.threads is not None:
@@ -265,19 +259,12 @@ def build(
     reported = plan.randomizer
     assert isinstance(reported, VectorRandomizer)
     summable = isinstance(reported, SummableRandomizer)
+    reports = Reports(options.reports) if summable else Reports.EACH
     local = None
     if options.local_steps != 1:
         local = LocalSteps(options.local_steps, options.local_learning_rate)
-    work = ClientWork(
-        module,
-        loss,
-        fleet,
-        reported,
-        Reports(options.reports) if summable else Reports.EACH,
-        options.per_tensor,
-        local,
-    )
-    backend: Backend | None = None
+    work = ClientWork(module, loss, fleet, reported, reports, options.per_tensor, local)
+    backend = None
     if options.backend != "local":
         backend = make_backend(options.backend, work, options.workers, options.threads or 1)
     return Trainer(
@@ -290,7 +277,6 @@ def build(
         epsilon_budget=options.epsilon_budget,
         out=out,
         backend=backend,
-        on_round=on_round,
         score=score,
         chosen={
             o.dashed: told(o.value(options)) for o in options_of(RunOptions) if o.changes_result

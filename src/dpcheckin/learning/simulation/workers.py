@@ -16,69 +16,54 @@ from threading import Thread
 from typing import Any
 
 from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.randomizers.base import at_least
 
 
 def follow_parent() -> None:
     """End this process when its parent does: a trainer killed without warning leaves nobody."""
     parent = parent_process()
+
+    def follow() -> None:
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
     if parent is not None:
-        Thread(target=_follow, args=(parent,), daemon=True).start()
+        Thread(target=follow, daemon=True).start()
 
 
-def _follow(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
+@contextmanager
+def connect_ray(workers: int, address: str | None = None) -> Iterator[Any]:
+    """The ray package, connected; what was started here is stopped at the end.
 
-
-def import_ray() -> Any:
-    """The ray package, told not to report its use."""
+    Without an address the one in RAY_ADDRESS counts, as everywhere in Ray, and without that a local
+    cluster of so many processes is started.
+    """
+    at_least("workers", workers, 1)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     try:
         import ray
     except ImportError:
         raise DpCheckinError("backend 'ray' needs the ray package: pip install ray") from None
-    return ray
-
-
-def start_ray(workers: int, address: str | None = None) -> bool:
-    """Connect to the cluster at `address`, or start a local one; False if connected already.
-
-    Without an address the one in RAY_ADDRESS counts, as everywhere in Ray.
-
-    Args:
-        workers: size of a local cluster, in processes.
-        address: of a running cluster; None counts RAY_ADDRESS, or starts one.
-    """
-    if workers < 1:
-        raise InvalidParameter("workers", workers, "at least 1")
-    ray = import_ray()
     if ray.is_initialized():
-        return False
+        yield ray
+        return
     address = address or os.environ.get("RAY_ADDRESS")
-    if address is not None:
+    if address is None:
+        ray.init(
+            address="local",  # not one that happens to run on this machine
+            num_cpus=workers,
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            _system_config={"metrics_report_interval_ms": 10**9},
+        )
+    else:
         try:
             ray.init(address=address, logging_level=logging.ERROR)
         except (ConnectionError, ValueError) as problem:
             reason = str(problem).splitlines()[0]
             raise InvalidParameter("ray_address", address, f"a Ray cluster ({reason})") from None
-        return True
-    ray.init(
-        address="local",  # not one that happens to run on this machine
-        num_cpus=workers,
-        include_dashboard=False,
-        logging_level=logging.ERROR,
-        _system_config={"metrics_report_interval_ms": 10**9},
-    )
-    return True
-
-
-@contextmanager
-def connect_ray(workers: int, address: str | None = None) -> Iterator[Any]:
-    """The ray package, connected; what was started here is stopped at the end."""
-    started = start_ray(workers, address)
-    ray = import_ray()
     try:
         yield ray
     finally:
-        if started:
-            ray.shutdown()
+        ray.shutdown()

@@ -1,12 +1,20 @@
-"""Playing one cell of a sweep: train it, or only state what its plan costs."""
+"""One cell of a sweep: train it, or only state what its plan costs; and its result on disk.
+
+A result is one file, named after the options, so that an interrupted or widened sweep plays what is
+missing. The folder carries a mark by which a worker elsewhere finds out whether it sees the same
+disk, and may keep checkpoints on it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.learning.files import replacing
 from dpcheckin.learning.report import summary
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
@@ -15,19 +23,30 @@ from dpcheckin.learning.sweeps.grid import Cell
 Result = dict[str, Any]
 """The figures of one cell, as they are written to its file."""
 
+MARK = "sweep.mark"
+_REPORTED = (
+    "evaluated_on",
+    "accuracy",
+    "best_accuracy",
+    "epsilon",
+    "delta",
+    "stopped_by_budget",
+    "protocol",
+    "randomizer",
+    "statement",
+    "seconds",
+)
+"""What a result takes over from a run's report."""
+
 
 def play_cell(cell: Cell, folder: Path | None) -> Result:
     """Play one cell, or state its price; what it cannot do becomes part of the result.
 
-    Args:
-        cell: the options and whether to train.
-        folder: where checkpoints go, None to keep none.
+    Checkpoints go to `folder`, None keeps none.
     """
     result: Result = {"key": cell.key, "point": dict(cell.point), "seed": cell.seed}
     try:
-        if cell.train:
-            return result | _trained(cell, folder)
-        return result | _priced(cell)
+        return result | (_trained(cell, folder) if cell.train else _priced(cell))
     except DpCheckinError as problem:  # one diverging point must not end the others
         return result | {"failed": str(problem)}
 
@@ -39,20 +58,10 @@ def _trained(cell: Cell, folder: Path | None) -> Result:
     outcome = trainer.run()
     weights = get_parameters(outcome.module).numpy().tobytes()
     facts = summary(trainer, outcome, cell.options)
-    return {
-        "evaluated_on": facts["evaluated_on"],
-        "accuracy": facts["accuracy"],
-        "best_accuracy": facts["best_accuracy"],
-        "epsilon": facts["epsilon"],
-        "delta": facts["delta"],
-        "rounds_run": facts["rounds"],
-        "stopped_by_budget": facts["stopped_by_budget"],
-        "protocol": facts["protocol"],
-        "randomizer": facts["randomizer"],
-        "statement": facts["statement"],
+    return {name: facts[name] for name in _REPORTED} | {
+        "rounds_run": outcome.rounds,
         "model": hashlib.sha256(weights).hexdigest(),
         "log": outcome.log,
-        "seconds": facts["seconds"],
     }
 
 
@@ -70,3 +79,35 @@ def _priced(cell: Cell) -> Result:
         "randomizer": plan.randomizer.describe(),
         "statement": str(guarantee),
     }
+
+
+def result_folder(out: Path) -> Path:
+    """The folder of the cells' results under `out`, made and marked if need be."""
+    folder = out / "cells"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / MARK).exists():
+        (folder / MARK).write_text(os.urandom(16).hex())
+    return folder
+
+
+def shared_folder(folder: Path, mark: str) -> Path | None:
+    """The folder if this machine sees the one that the sweep was started in, else None."""
+    try:
+        return folder if (folder / MARK).read_text() == mark else None
+    except OSError:
+        return None
+
+
+def read_result(folder: Path, cell: Cell) -> Result | None:
+    """A finished cell's result; a failure is tried again, as its cause may be gone."""
+    try:
+        result: Result = json.loads((folder / f"{cell.key}.json").read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return None if "failed" in result else result
+
+
+def write_result(folder: Path, result: Result) -> None:
+    """Write a cell's file so that a crash leaves it whole or not there."""
+    with replacing(folder / f"{result['key']}.json") as file:
+        json.dump(result, file)
