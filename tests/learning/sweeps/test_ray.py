@@ -9,11 +9,10 @@ import pytest
 import torch
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.simulation.backends import connect_ray
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.learning.simulation.workers import connect_ray
-from dpcheckin.learning.sweeps.cells import MARK, shared_folder
-from dpcheckin.learning.sweeps.grid import Sweep
+from dpcheckin.learning.sweeps.grid import MARK, Sweep, shared_folder
 from dpcheckin.learning.sweeps.runners import in_this_process, make_runner, run_sweep
 
 pytest.importorskip("ray", reason="the ray package is not installed (extra: flower)")

@@ -3,26 +3,29 @@
 Every backend yields the results in the order of the chunks, and a chunk's result depends only on
 the parameters, its clients and its seed, so all of them give the same sum, bit for bit, as long
 as each worker uses the same number of threads. Work is shipped in groups of thousands of clients,
-never one client at a time; the data travels once.
+never one client at a time; the data travels once. `sweeps.runners` plays whole runs by the same
+means.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import cycle
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.learning.names import BACKENDS
 from dpcheckin.learning.simulation.client_work import Chunk, ChunkResult, ClientWork, set_parameters
-from dpcheckin.learning.simulation.workers import connect_ray, follow_parent
 from dpcheckin.options import listed
 from dpcheckin.randomizers.base import at_least
 
@@ -34,6 +37,56 @@ def _grouped(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:
     """Shipments as large as they may be while every worker gets one."""
     size = max(1, min(_GROUP, -(-len(chunks) // workers)))
     return [chunks[i : i + size] for i in range(0, len(chunks), size)]
+
+
+def follow_parent() -> None:
+    """End this process when its parent does: a trainer killed without warning leaves nobody."""
+    parent = parent_process()
+
+    def follow() -> None:
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    if parent is not None:
+        Thread(target=follow, daemon=True).start()
+
+
+@contextmanager
+def connect_ray(workers: int, address: str | None = None) -> Iterator[Any]:
+    """The ray package, connected; what was started here is stopped at the end.
+
+    Without an address the one in RAY_ADDRESS counts, as everywhere in Ray, and without that a local
+    cluster of so many processes is started.
+    """
+    at_least("workers", workers, 1)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+    except ImportError:
+        raise DpCheckinError("backend 'ray' needs the ray package: pip install ray") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        ray.init(
+            address="local",  # not one that happens to run on this machine
+            num_cpus=workers,
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            _system_config={"metrics_report_interval_ms": 10**9},
+        )
+    else:
+        try:
+            ray.init(address=address, logging_level=logging.ERROR)
+        except (ConnectionError, ValueError) as problem:
+            reason = str(problem).splitlines()[0]
+            raise InvalidParameter("ray_address", address, f"a Ray cluster ({reason})") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
 
 
 class Backend(ABC):

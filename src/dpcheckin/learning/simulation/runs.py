@@ -19,10 +19,9 @@ from dpcheckin.learning.data.tables import is_table_file, read_windows
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.gradients.engine import LocalSteps
 from dpcheckin.learning.losses import ACCURACY, Loss, Score, cross_entropy, mean_loss, squared_error
-from dpcheckin.learning.models import build_model, count_parameters
+from dpcheckin.learning.models import build_model, count_parameters, private_head
 from dpcheckin.learning.names import DATASETS
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.pretraining import private_head
 from dpcheckin.learning.simulation.backends import make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
 from dpcheckin.learning.simulation.training import Trainer

@@ -17,8 +17,7 @@ from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.display import legend_beside, told
-from dpcheckin.learning.sweeps.cells import Result
-from dpcheckin.learning.sweeps.grid import Sweep
+from dpcheckin.learning.sweeps.grid import Result, Sweep
 
 _RUN_COLUMNS = ("accuracy", "best_accuracy", "epsilon", "colluding_epsilon", "delta", "rounds_run")
 _MOST_LABELS = 12

@@ -17,17 +17,18 @@ from typing import Any
 
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.learning.names import BACKENDS
-from dpcheckin.learning.simulation.workers import connect_ray, follow_parent
-from dpcheckin.learning.sweeps.cells import (
+from dpcheckin.learning.simulation.backends import connect_ray, follow_parent
+from dpcheckin.learning.sweeps.grid import (
     MARK,
+    Cell,
     Result,
+    Sweep,
     play_cell,
     read_result,
     result_folder,
     shared_folder,
     write_result,
 )
-from dpcheckin.learning.sweeps.grid import Cell, Sweep
 from dpcheckin.options import listed
 from dpcheckin.randomizers.base import at_least
 
