@@ -9,6 +9,7 @@ reports in `learning.simulation.client_work`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,25 +21,68 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.losses import Loss
 
 
-class ChunkGradients(ABC):
-    """The gradients of one chunk of clients, kept in whatever form is cheapest.
+def squared_lengths(rows: Tensor) -> Tensor:
+    """Squared l2 norm of each row, in one pass over the memory."""
+    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1)
+    return lengths.square()
+
+
+class Part(ABC):
+    """The clients' gradients in one parameter tensor, kept in whatever form is cheapest."""
+
+    squared: Tensor
+    """Squared l2 norm of each client's, shape (clients,)."""
+
+    @abstractmethod
+    def sum(self, weights: Tensor) -> Tensor:
+        """Sum over clients of weight times gradient, flat."""
+
+    @abstractmethod
+    def write(self, rows: Tensor, weights: Tensor, some: slice) -> None:
+        """Weighted gradients of some clients into `rows`, flat, one a client."""
+
+
+class Rows(Part):
+    """Gradients as they are, one row a client."""
+
+    def __init__(self, rows: Tensor, squared: Tensor | None = None) -> None:
+        self._rows = rows
+        self.squared = squared_lengths(rows) if squared is None else squared
+
+    def sum(self, weights: Tensor) -> Tensor:
+        return self._rows.T @ weights
+
+    def write(self, rows: Tensor, weights: Tensor, some: slice) -> None:
+        torch.mul(weights[some, None], self._rows[some], out=rows)
+
+
+class ChunkGradients:
+    """The gradients of one chunk of clients, a part for each of the model's parameter tensors.
 
     They may live in memory that their engine uses again: they are valid until its next chunk.
+    Weights are (clients, tensors) everywhere.
     """
 
-    losses: Tensor
-    """Mean loss of each client before the step, shape (clients,)."""
+    def __init__(self, module: nn.Module, parts: Sequence[Part], losses: Tensor) -> None:
+        self._parts, self._sizes = parts, [p.numel() for p in module.parameters()]
+        self.losses = losses
+        """Mean loss of each client before the step, shape (clients,)."""
+        self.squared_norms = torch.stack([part.squared for part in parts], dim=1)
+        """Squared l2 norm of each client's gradient in each parameter tensor."""
 
-    squared_norms: Tensor
-    """Squared l2 norm of each client's gradient in each parameter tensor, (clients, tensors)."""
-
-    @abstractmethod
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Sum over clients of weight times gradient, flat; weights are (clients, tensors)."""
+        """Sum over clients of weight times gradient, flat."""
+        pairs = zip(self._parts, weights.unbind(1), strict=True)
+        return torch.cat([part.sum(w) for part, w in pairs])
 
-    @abstractmethod
     def matrix(self, weights: Tensor, first: int = 0, last: int | None = None) -> Tensor:
         """Weighted flat gradients of clients first, …, last - 1 as rows, (clients, parameters)."""
+        some = slice(*slice(first, last).indices(len(self.losses)))
+        rows = torch.empty(some.stop - some.start, sum(self._sizes))
+        pieces = torch.split(rows, self._sizes, dim=1)
+        for part, piece, w in zip(self._parts, pieces, weights.unbind(1), strict=True):
+            part.write(piece, w, some)
+        return rows
 
 
 class GradientEngine(ABC):
@@ -59,29 +103,6 @@ def refuse_batch_coupling(module: nn.Module) -> None:
         else:
             continue
         raise InvalidParameter("model", f"{type(layer).__name__} at {name!r}", allowed)
-
-
-def squared_lengths(rows: Tensor) -> Tensor:
-    """Squared l2 norm of each row, in one pass over the memory."""
-    lengths: Tensor = torch.linalg.vector_norm(rows, dim=1)
-    return lengths.square()
-
-
-class DenseChunk(ChunkGradients):
-    """Gradients as they are: for each parameter tensor, (clients, its shape)."""
-
-    def __init__(self, gradients: list[Tensor], losses: Tensor) -> None:
-        self._rows = [g.flatten(1) for g in gradients]
-        self.losses = losses
-        self.squared_norms = torch.stack([squared_lengths(r) for r in self._rows], dim=1)
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        return torch.cat([weights[:, j] @ row for j, row in enumerate(self._rows)])
-
-    def matrix(self, weights: Tensor, first: int = 0, last: int | None = None) -> Tensor:
-        some = slice(first, last)
-        parts = [weights[some, j : j + 1] * row[some] for j, row in enumerate(self._rows)]
-        return torch.cat(parts, dim=1)
 
 
 @dataclass(frozen=True)
@@ -140,4 +161,5 @@ class VmapGradients(GradientEngine):
             mask = torch.ones(len(targets), 1, dtype=inputs.dtype)
         parameters = {n: p.detach() for n, p in self._module.named_parameters()}
         moved, losses = self._differences(parameters, inputs, targets, mask)
-        return DenseChunk([moved[n] for n in parameters], losses.detach())
+        parts = [Rows(moved[name].flatten(1)) for name in parameters]
+        return ChunkGradients(self._module, parts, losses.detach())

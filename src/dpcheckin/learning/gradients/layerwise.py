@@ -12,7 +12,6 @@ than the arithmetic. A linear head under cross-entropy has a closed form and nee
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +21,8 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.gradients.engine import (
     ChunkGradients,
     GradientEngine,
+    Part,
+    Rows,
     VmapGradients,
     refuse_batch_coupling,
     squared_lengths,
@@ -62,92 +63,52 @@ def _fields(inputs: Tensor, layer: nn.Conv2d) -> Tensor:
     )
 
 
-class _LinearPart:
-    """Linear layer: the client's gradient is an outer product, never formed for a sum.
+class _Outer(Part):
+    """Weight of a linear layer: a client's gradient is an outer product, never formed for a sum.
 
     `energy` is the squared length of each client's row of `deltas`.
     """
 
-    def __init__(self, inputs: Tensor, deltas: Tensor, energy: Tensor, bias: bool) -> None:
+    def __init__(self, inputs: Tensor, deltas: Tensor, energy: Tensor) -> None:
         self._inputs, self._deltas = inputs, deltas
-        self.squared = [energy * squared_lengths(inputs), energy][: 1 + bias]
+        self.squared = energy * squared_lengths(inputs)
 
-    def sums(self, weights: list[Tensor]) -> list[Tensor]:
-        parts = [((weights[0][:, None] * self._deltas).T @ self._inputs).flatten()]
-        if len(weights) > 1:
-            parts.append(self._deltas.T @ weights[1])
-        return parts
+    def sum(self, weights: Tensor) -> Tensor:
+        return ((weights[:, None] * self._deltas).T @ self._inputs).flatten()
 
-    def write(self, rows: list[Tensor], weights: list[Tensor], some: slice) -> None:
+    def write(self, rows: Tensor, weights: Tensor, some: slice) -> None:
         deltas, inputs = self._deltas[some], self._inputs[some]
-        outer = rows[0].view(len(deltas), deltas.shape[1], inputs.shape[1])
-        torch.mul((weights[0][some, None] * deltas)[:, :, None], inputs[:, None], out=outer)
-        if len(weights) > 1:
-            torch.mul(weights[1][some, None], deltas, out=rows[1])
+        outer = rows.view(len(deltas), deltas.shape[1], inputs.shape[1])
+        torch.mul((weights[some, None] * deltas)[:, :, None], inputs[:, None], out=outer)
 
 
-class _ConvPart:
-    """Convolution: one small matrix product per client over the positions of the image."""
+class _Kernel(Part):
+    """Weight of a convolution: a small matrix product per client over the image's positions.
 
-    def __init__(self, layer: nn.Conv2d, inputs: Tensor, deltas: Tensor, memory: _Memory) -> None:
-        fields = _fields(inputs, layer)
+    `deltas` are (clients, positions, channels out).
+    """
+
+    def __init__(self, layer: nn.Conv2d, fields: Tensor, deltas: Tensor, memory: _Memory) -> None:
         clients, rows, columns, *field = fields.shape
-        size = field[0] * field[1] * field[2]
-        flat = deltas.permute(0, 2, 3, 1).reshape(clients, rows * columns, -1)
-        self._kernel = memory.take((layer, "kernel"), clients, flat.shape[2], size)
+        size = math.prod(field)
+        kernel = memory.take((layer, "kernel"), clients, deltas.shape[2], size)
         block = max(1, _BLOCK_NUMBERS // (rows * columns * size))
         for start in range(0, clients, block):
             some = slice(start, min(start + block, clients))
             near = memory.take("fields", some.stop - start, rows, columns, *field)
             near.copy_(fields[some])
-            products = (flat[some].transpose(1, 2), near.view(-1, rows * columns, size))
-            torch.bmm(*products, out=self._kernel[some])
-        self._kernel = self._kernel.flatten(1)
+            products = (deltas[some].transpose(1, 2), near.view(-1, rows * columns, size))
+            torch.bmm(*products, out=kernel[some])
+        self._kernel = kernel.flatten(1)
         self._shape = (layer.out_channels, *layer.kernel_size, layer.in_channels)
-        self.squared = [squared_lengths(self._kernel)]
-        self._bias = flat.sum(1) if layer.bias is not None else None
-        if self._bias is not None:
-            self.squared.append(squared_lengths(self._bias))
+        self.squared = squared_lengths(self._kernel)
 
-    def sums(self, weights: list[Tensor]) -> list[Tensor]:
-        kernel = (weights[0] @ self._kernel).view(self._shape).permute(0, 3, 1, 2)
-        parts = [kernel.flatten()]
-        if self._bias is not None:
-            parts.append(weights[1] @ self._bias)
-        return parts
+    def sum(self, weights: Tensor) -> Tensor:
+        return (weights @ self._kernel).view(self._shape).permute(0, 3, 1, 2).flatten()
 
-    def write(self, rows: list[Tensor], weights: list[Tensor], some: slice) -> None:
+    def write(self, rows: Tensor, weights: Tensor, some: slice) -> None:
         kernel = self._kernel[some].view(-1, *self._shape).permute(0, 1, 4, 2, 3)
-        factor = weights[0][some].view(-1, 1, 1, 1, 1)
-        torch.mul(factor, kernel, out=rows[0].view(kernel.shape))
-        if self._bias is not None:
-            torch.mul(weights[1][some, None], self._bias[some], out=rows[1])
-
-
-class _LayeredChunk(ChunkGradients):
-    def __init__(
-        self, parts: Sequence[_LinearPart | _ConvPart], losses: Tensor, sizes: list[int]
-    ) -> None:
-        self._parts, self._sizes = parts, sizes
-        self.losses = losses
-        self.squared_norms = torch.stack([s for p in parts for s in p.squared], dim=1)
-
-    def _split(self, columns: tuple[Tensor, ...]) -> list[list[Tensor]]:
-        """One entry per parameter tensor, handed out to the parts."""
-        left = iter(columns)
-        return [[next(left) for _ in part.squared] for part in self._parts]
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        split = self._split(weights.unbind(1))
-        return torch.cat([s for p, w in zip(self._parts, split, strict=True) for s in p.sums(w)])
-
-    def matrix(self, weights: Tensor, first: int = 0, last: int | None = None) -> Tensor:
-        some = slice(*slice(first, last).indices(len(self.losses)))
-        rows = torch.empty(some.stop - some.start, sum(self._sizes))
-        pieces = self._split(torch.split(rows, self._sizes, dim=1))
-        for part, piece, w in zip(self._parts, pieces, self._split(weights.unbind(1)), strict=True):
-            part.write(piece, w, some)
-        return rows
+        torch.mul(weights[some].view(-1, 1, 1, 1, 1), kernel, out=rows.view(kernel.shape))
 
 
 def _refuse_many_records(mask: Tensor | None) -> None:
@@ -167,7 +128,6 @@ class LayerwiseGradients(GradientEngine):
         refuse_batch_coupling(module)
         self._module, self._loss, self._memory = module, loss, _Memory()
         self._layers = [m for m in module.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
-        self._sizes = [p.numel() for p in module.parameters()]
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # max-pooling is five times faster this way
 
     @staticmethod
@@ -205,13 +165,24 @@ class LayerwiseGradients(GradientEngine):
         finally:
             for hook in hooks:
                 hook.remove()
-        parts = [self._part(m, seen[m][0], d) for m, d in zip(self._layers, deltas, strict=True)]
-        return _LayeredChunk(parts, losses.detach(), self._sizes)
+        parts: list[Part] = []
+        for layer, delta in zip(self._layers, deltas, strict=True):
+            parts += self._weight_and_bias(layer, seen[layer][0], delta)
+        return ChunkGradients(self._module, parts, losses.detach())
 
-    def _part(self, layer: nn.Module, inputs: Tensor, deltas: Tensor) -> _LinearPart | _ConvPart:
-        if isinstance(layer, nn.Conv2d):
-            return _ConvPart(layer, inputs, deltas, self._memory)
-        return _LinearPart(inputs, deltas, squared_lengths(deltas), layer.bias is not None)
+    def _weight_and_bias(
+        self, layer: nn.Linear | nn.Conv2d, inputs: Tensor, deltas: Tensor
+    ) -> list[Part]:
+        if isinstance(layer, nn.Linear):
+            return _linear(layer, inputs, deltas, squared_lengths(deltas))
+        by_place = deltas.permute(0, 2, 3, 1).flatten(1, 2)
+        kernel = _Kernel(layer, _fields(inputs, layer), by_place, self._memory)
+        return [kernel, Rows(by_place.sum(1))][: len(list(layer.parameters()))]
+
+
+def _linear(layer: nn.Linear, inputs: Tensor, deltas: Tensor, energy: Tensor) -> list[Part]:
+    parts: list[Part] = [_Outer(inputs, deltas, energy), Rows(deltas, energy)]
+    return parts[: len(list(layer.parameters()))]
 
 
 def head_of(module: nn.Module) -> nn.Linear | None:
@@ -253,8 +224,8 @@ class LinearHeadGradients(GradientEngine):
             residuals = scores.exp_()
             residuals.scatter_add_(0, places, residuals.new_full((1, len(targets)), -1.0))
             energy = residuals.square().sum(dim=0)
-            part = _LinearPart(records, residuals.T, energy, bias is not None)
-        return _LayeredChunk([part], losses, [p.numel() for p in self._head.parameters()])
+            parts = _linear(self._head, records, residuals.T, energy)
+        return ChunkGradients(self._head, parts, losses)
 
 
 class _CalledTwice(Exception):
