@@ -29,11 +29,7 @@ def summary(
 ) -> dict[str, Any]:
     """The figures of a finished run as plain data.
 
-    Args:
-        trainer: the run that was played.
-        outcome: what came of it.
-        options: what the run was built from, if it was.
-        data_name: what the data is called; None for the options' own.
+    `options` are those it was built from, if it was, and name the data unless somebody else does.
     """
     guarantee, score, work = outcome.guarantee, outcome.scored, trainer.work
     reached = [row[score.name] for row in outcome.log]

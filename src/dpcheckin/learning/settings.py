@@ -31,11 +31,9 @@ class Settings:
     """Settings of one training run.
 
     `learning_rate` multiplies the mean estimate divided by the clipping norm, so that it means
-    the same step whatever the clip (when most gradients are clipped, the usual case). `steps` are
-    (round, factor) pairs of the step schedule. `averaging` is the decay of the running average of
-    the parameters that is evaluated and returned (0: the last parameters themselves).
-    `weight_decay` pulls parameters to zero and so forgets the noise of early rounds. `radius` is
-    that of the ball around zero onto which the parameters are projected after every step, as the
+    the same step whatever the clip (when most gradients are clipped, the usual case). The running
+    average of the parameters, with decay `averaging`, is evaluated and returned (0: the last
+    parameters themselves). `weight_decay` forgets the noise of early rounds. A `radius` is what the
     papers' theorems about convex losses ask for.
     """
 

@@ -142,7 +142,7 @@ class Table:
 
 def not_finite(rows: NDArray[Any]) -> int | None:
     """The first row that holds NaN or infinity."""
-    finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)
+    finite = np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
     return None if finite.all() else int(np.argmin(finite))
 
 

@@ -188,10 +188,8 @@ def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) ->
         workers: number of processes.
         threads: torch threads of each process.
     """
+    if name not in BACKENDS:
+        raise InvalidParameter("backend", name, listed(BACKENDS))
     if name == "local":
         return InProcess(work)
-    if name == "processes":
-        return Processes(work, workers, threads)
-    if name == "ray":
-        return RayCluster(work, workers, threads)
-    raise InvalidParameter("backend", name, listed(BACKENDS))
+    return (Processes if name == "processes" else RayCluster)(work, workers, threads)

@@ -233,14 +233,9 @@ def build(
 ) -> Trainer:
     """A trainer ready to run; everything that can be wrong with the options is raised here.
 
-    Args:
-        options: the run.
-        out: folder for checkpoint and log; None keeps nothing.
-        data: what `make_data` gives for these options, when somebody holds it already.
-        progress: told in a line what is computed before the first round.
-        module: the model, None for the options' one; loss and score likewise, by the targets.
-        loss: one loss per record.
-        score: what is measured on held-out records.
+    Checkpoint and log go to `out`. `data` is what `make_data` gives for these options, if somebody
+    holds it already; `progress` is told in a line what is computed before the first round. Without
+    module, loss or score the model is the options' one, and the targets say which of the others.
     """
     data = data or make_data(options, progress)
     if options.threads is not None:
