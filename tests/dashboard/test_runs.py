@@ -51,7 +51,7 @@ def test_a_run_is_shown_with_its_own_score(tmp_path: Path) -> None:
 
 def test_scores_are_named_as_training_names_them() -> None:
     pytest.importorskip("torch", reason="training needs torch")
-    from dpcheckin.learning.simulation.scores import ACCURACY, mean_loss
+    from dpcheckin.learning.losses import ACCURACY, mean_loss
 
     every = (ACCURACY, mean_loss(lambda outputs, targets: outputs))
     assert {score.name: (score.label, score.percent, score.better) for score in every} == {
@@ -132,10 +132,9 @@ def test_what_a_sweep_writes_is_what_is_read(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="training needs torch")
     from dpcheckin.learning.options import RunOptions
     from dpcheckin.learning.sweeps.grid import Sweep
-    from dpcheckin.learning.sweeps.runners import InThisProcess
-    from dpcheckin.learning.sweeps.sweep_run import run_sweep
+    from dpcheckin.learning.sweeps.runners import in_this_process, run_sweep
 
     sweep = Sweep(RunOptions(population=200, rounds=2), {"rate": (0.05, 0.1)})
-    run_sweep(sweep, tmp_path / "small", InThisProcess())
+    run_sweep(sweep, tmp_path / "small", in_this_process)
     found = {run["title"]: run["state"] for run in RunFolder(tmp_path).overview()}
     assert found == {"small: rate 0.05": "finished", "small: rate 0.1": "finished"}

@@ -20,9 +20,8 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 
 from dpcheckin.deployment.options import DemoOptions
-from dpcheckin.flower.fleet import FlowerFleet, RunFailed
+from dpcheckin.flower.fleet import FlowerFleet, RunFailed, round_seconds
 from dpcheckin.flower.telemetry import OFF
-from dpcheckin.flower.timing import round_seconds
 from dpcheckin.service.analyzer.ledger import Ledger
 from dpcheckin.service.analyzer.pacing import Pacing
 from dpcheckin.service.analyzer.settings import read_settings

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.flower.host import DeliveredModels, Host, Timing
+from dpcheckin.flower.host import DeliveredModels, Host
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.service.client.core import Refused
 from dpcheckin.service.client.daemon import Clock, ShufflerUnreachable
@@ -81,7 +81,7 @@ def world(tmp_path):
     delivered = DeliveredModels(httpx.AsyncHTTPTransport())
 
     def host(*agents, quiet=2.0):
-        return Host(agents, box, delivered, Timing(quiet=quiet), time.clock())
+        return Host(agents, box, delivered, quiet, time.clock())
 
     return SimpleNamespace(time=time, box=Mailbox(tmp_path / "box"), host=host, kept=delivered)
 
@@ -149,10 +149,10 @@ def test_the_rung_model_is_used_if_it_is_the_rounds_own():
     assert own == b"from the ring" and other == round_ == b"from the shuffler" and spared == 1
 
 
-@pytest.mark.parametrize("change", [{"poll": 0.0}, {"quiet": -1.0}])
-def test_bad_timing_is_refused(change):
-    with pytest.raises(InvalidParameter, match=next(iter(change))):
-        Timing(**change)
+@pytest.mark.parametrize("quiet", [-1.0, float("nan")])
+def test_a_bad_quiet_time_is_refused(world, quiet):
+    with pytest.raises(InvalidParameter, match="quiet"):
+        world.host(FakeAgent(world.time), quiet=quiet)
 
 
 def test_a_host_without_agents_is_refused(world):

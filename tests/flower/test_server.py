@@ -16,8 +16,7 @@ from dpcheckin.deployment.demo import toml
 from dpcheckin.deployment.processes import start_shuffler
 from dpcheckin.flower.doorbell import RECORD
 from dpcheckin.flower.mailbox import Ring
-from dpcheckin.flower.messenger import Messenger
-from dpcheckin.flower.server import FOLDER, NoShuffler, check_in, settings_for
+from dpcheckin.flower.server import FOLDER, Messenger, NoShuffler, check_in, settings_for
 from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 
 

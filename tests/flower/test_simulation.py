@@ -23,9 +23,9 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 pytest.importorskip("ray", reason="Ray is not installed (extra: flower)")
 
+from dpcheckin.flower.fleet import starting_seconds
 from dpcheckin.flower.observations import Observation, detectable_shift, examine
 from dpcheckin.flower.telemetry import environment
-from dpcheckin.flower.timing import starting_seconds
 from dpcheckin.service.journal import Journal
 
 SCRIPT = Path(__file__).with_name("simulated_run.py")

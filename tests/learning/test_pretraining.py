@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from dpcheckin.cli import application
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import load_dataset
-from dpcheckin.learning.pretraining import FEATURES, private_head, public_features
+from dpcheckin.learning.models import FEATURES, private_head, public_features
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
 

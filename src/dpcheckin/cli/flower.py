@@ -31,7 +31,7 @@ def agent(
     import logging
 
     from dpcheckin.deployment.tasks import client_task
-    from dpcheckin.flower.host import Host, Timing, delivering_client, run_hosts
+    from dpcheckin.flower.host import Host, delivering_client, run_hosts
     from dpcheckin.flower.mailbox import Mailbox
     from dpcheckin.service.client.config import read_config
     from dpcheckin.service.client.connection import open_client
@@ -39,7 +39,6 @@ def agent(
     from dpcheckin.service.files import make_folder
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s: %(message)s")
-    timing = Timing(quiet=quiet)
     found, data = read_config(config)
     task = client_task(data, config.parent)
     make_folder(found.state)
@@ -54,7 +53,7 @@ def agent(
                 issuer_http = await lines.enter_async_context(made)
             daemon = Daemon(found, task, http, issuer_http=issuer_http)
             lines.callback(daemon.close)
-            await run_hosts([Host([daemon], Mailbox(doorbell), delivered, timing)])
+            await run_hosts([Host([daemon], Mailbox(doorbell), delivered, quiet)])
 
     asyncio.run(work())
 
@@ -88,8 +87,9 @@ def fleet(
 
     telemetry.turn_off()
     need("flwr", "cryptography", "httpx", "starlette", "uvicorn", "torch")
-    from dpcheckin.flower.fleet import QUIET_SECONDS, FlowerFleet
-    from dpcheckin.flower.timing import round_seconds as needed
+    from dpcheckin.flower.fleet import FlowerFleet
+    from dpcheckin.flower.fleet import round_seconds as needed
+    from dpcheckin.flower.host import QUIET_SECONDS
     from dpcheckin.protocols.coalitions import Coalition
 
     check_empty(out)

@@ -52,8 +52,7 @@ def sweep(
         say("loading")
         from dpcheckin.learning.sweeps.grid import Sweep
         from dpcheckin.learning.sweeps.report import shown, write_sweep
-        from dpcheckin.learning.sweeps.runners import make_runner
-        from dpcheckin.learning.sweeps.sweep_run import run_sweep
+        from dpcheckin.learning.sweeps.runners import make_runner, run_sweep
 
         runner = make_runner(backend, workers, ray_address)
         grid = dict(map(_values, over or []))

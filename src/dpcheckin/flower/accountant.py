@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
 
 from flwr.serverapp import (
     GaussianPrivacyEvent,
@@ -23,7 +22,8 @@ from flwr.serverapp import (
 )
 
 from dpcheckin.accounting import Adjacency, Guarantee, Round, compose, guarantee
-from dpcheckin.accounting.parameters import count, open_probability, positive
+from dpcheckin.accounting.parameters import count as whole
+from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.questions import RunQuestion
 
@@ -71,47 +71,29 @@ class CheckInAccountant:
         return sum(number for _, number in self._composed)
 
     def compose(self, event: GaussianPrivacyEvent | RunQuestion, count: int = 1) -> None:
-        """Add rounds to what was spent.
-
-        Args:
-            event: Flower's, or a round in plain names; its own number of rounds must be one.
-            count: How many of them.
-        """
-        self._composed.append((self._question(event), _whole(count)))
+        """Add so many rounds to what was spent: Flower's, or one round in plain names."""
+        self._composed.append((self._question(event), whole("count", count)))
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
         """The certified statement about everything composed, with its reasons.
 
-        Args:
-            delta: Of the statement; left out, that of the configuration.
+        Without `delta` it has that of the configuration.
         """
         if not self._composed:
             raise InvalidParameter("releases", 0, "at least one round composed")
         return guarantee(self._run(), self._delta(delta))
 
     def get_epsilon(self, delta: float) -> float:
-        """Certified epsilon of everything composed.
-
-        Args:
-            delta: Of the statement.
-        """
+        """Certified epsilon of everything composed."""
         delta = self._delta(delta)
         return self.guarantee(delta).epsilon.upper if self._composed else 0.0
 
     def get_delta(self, epsilon: float) -> float:
-        """Certified delta of everything composed.
-
-        Args:
-            epsilon: Of the statement.
-        """
+        """Certified delta of everything composed."""
         return compose(self._run()).delta(epsilon).upper if self._composed else 0.0
 
     def get_privacy_spent(self, delta: float | None = None) -> PrivacySpent:
-        """The same in Flower's own type.
-
-        Args:
-            delta: Of the statement; left out, that of the configuration.
-        """
+        """The same in Flower's own type."""
         delta = self._delta(delta)
         return PrivacySpent(self.get_epsilon(delta), delta, self.num_releases, METHOD)
 
@@ -121,18 +103,15 @@ class CheckInAccountant:
         max_epsilon: float | None = None,
         count: int = 1,
     ) -> bool:
-        """Would these rounds spend more than is allowed? Nothing is added.
+        """Would these rounds spend more than `max_epsilon`, or the configuration's limit?
 
-        Args:
-            event: As `compose` takes it.
-            max_epsilon: The limit; left out, that of the configuration.
-            count: How many of them.
+        Nothing is added.
         """
         limit = self._config.max_epsilon if max_epsilon is None else max_epsilon
         if limit is None:
             raise InvalidParameter("max_epsilon", None, "a limit, here or in PrivacyConfig")
         limit = positive("max_epsilon", limit)
-        more = [*self._composed, (self._question(event), _whole(count))]
+        more = [*self._composed, (self._question(event), whole("count", count))]
         return guarantee(self._run(more), self._delta(None)).epsilon.upper > limit
 
     def state_dict(self) -> dict[str, object]:
@@ -149,19 +128,16 @@ class CheckInAccountant:
         }
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Go on where `state_dict` was written; another configuration is refused.
-
-        Args:
-            state: What `state_dict` returned.
-        """
+        """Go on where `state_dict` was written; another configuration is refused."""
         known = self.state_dict()
         for name in ("schema_version", "backend", "rounds", "config"):
             if state.get(name) != known[name]:
                 raise InvalidParameter(f"state.{name}", state.get(name), f"{known[name]!r}")
         restored = []
         try:
-            for one in state["compositions"]:  # type: ignore[attr-defined]
-                restored.append((self._question(RunQuestion(**one["event"])), _whole(one["count"])))
+            for part in state["compositions"]:  # type: ignore[attr-defined]
+                question = self._question(RunQuestion(**part["event"]))
+                restored.append((question, whole("count", part["count"])))
         except (KeyError, TypeError) as problem:
             raise InvalidParameter("state", str(problem), "what state_dict returned") from None
         self._composed = restored
@@ -194,12 +170,10 @@ class CheckInAccountant:
             return RunQuestion(
                 "subsampled-shuffle", n, cohort=event.sample_size, noise_multiplier=noise
             )
-        rate = event.sample_size / n
-        if self._rounds == "check-in":
-            return RunQuestion("shuffled-check-in", n, rate=rate, noise_multiplier=noise)
-        if self._config.sampling_method is SamplingMethod.NO_AMPLIFICATION:
-            rate = 1.0
-        return RunQuestion("central", n, rate=rate, noise_multiplier=noise)
+        protocol = "shuffled-check-in" if self._rounds == "check-in" else "central"
+        plain = self._config.sampling_method is SamplingMethod.NO_AMPLIFICATION
+        rate = 1.0 if protocol == "central" and plain else event.sample_size / n
+        return RunQuestion(protocol, n, rate=rate, noise_multiplier=noise)
 
     def _round(self, question: RunQuestion) -> Round:
         return question.round(self._config.target_delta)
@@ -208,10 +182,6 @@ class CheckInAccountant:
         self, composed: list[tuple[RunQuestion, int]] | None = None
     ) -> list[tuple[Round, int]]:
         return [(self._round(q), n) for q, n in (self._composed if composed is None else composed)]
-
-
-def _whole(number: Any) -> int:
-    return count("count", number)
 
 
 def _plain(config: PrivacyConfig) -> dict[str, object]:

@@ -19,17 +19,17 @@ from typing import Any
 
 from dpcheckin.deployment.demo import Deployment
 from dpcheckin.deployment.options import DemoOptions
-from dpcheckin.deployment.processes import NotStarted, Party, await_ready
+from dpcheckin.deployment.processes import NotStarted, Party, await_ready, start
 from dpcheckin.errors import ServiceError
+from dpcheckin.flower.host import QUIET_SECONDS
 from dpcheckin.flower.server import FOLDER, RESULT
 from dpcheckin.flower.telemetry import environment
 from dpcheckin.service.analyzer import state
 
 CONNECTION = "fleet"
-QUIET_SECONDS = 2.0
-"""How long agents wait after the bell, so that none of their work is measured as the doorbell's."""
 _PATIENCE = 60.0
 _ASK_EVERY = 5.0
+_CLIENT_APP = "import flwr.supernode.cli.flwr_clientapp, dpcheckin.flower.doorbell"
 
 
 class RunFailed(ServiceError):
@@ -43,18 +43,30 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def starting_seconds() -> float:
+    """Seconds that a ClientApp's process needs before it does anything, when several start."""
+    began = time.monotonic()
+    command = [sys.executable, "-c", _CLIENT_APP]
+    for process in [subprocess.Popen(command, env=environment()) for _ in range(3)]:
+        process.wait()
+    return time.monotonic() - began
+
+
+def round_seconds(quiet: float) -> float:
+    """How long a round must be here: Flower starts a process for every message.
+
+    Enough for a ring to arrive (nodes look every three seconds) and for agents to act after the
+    `quiet` seconds.
+    """
+    return 6.0 + quiet + 3.0 * starting_seconds()
+
+
 def _loopback(port: int) -> list[str]:
     return ["--insecure", "--host", "127.0.0.1", "--port", str(port)]
 
 
 class FlowerFleet(Deployment):
-    """The parties of one Flower run; `options.processes` is the number of SuperNodes.
-
-    Args:
-        folder: of all parties.
-        options: of the deployment.
-        quiet_seconds: that agents wait after the bell.
-    """
+    """The parties of one Flower run; `options.processes` is the number of SuperNodes."""
 
     def __init__(
         self, folder: Path, options: DemoOptions, *, quiet_seconds: float = QUIET_SECONDS
@@ -67,8 +79,6 @@ class FlowerFleet(Deployment):
 
     def __enter__(self) -> FlowerFleet:
         return self
-
-    # --- starting and stopping ----------------------------------------------------------------
 
     def start_analyzer(self) -> None:
         """The analyzer runs in the ServerApp, so here only SuperLink and SuperNodes start."""
@@ -84,28 +94,32 @@ class FlowerFleet(Deployment):
             f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
             f'address = "127.0.0.1:{self.port}"\ninsecure = true\n'
         )
-        self.superlink = self._start(
-            "superlink",
-            [*command, *_loopback(self.port), "--disable-runtime-dependency-installation"],
-        )
-        self._wait_for(self.superlink, self.port)
+        more = [*_loopback(self.port), "--disable-runtime-dependency-installation"]
+        self.superlink = self._start("superlink", [*command, *more])
+        limit = time.monotonic() + _PATIENCE
+        while time.monotonic() < limit and self.superlink.process.poll() is None:
+            with socket.socket() as caller:
+                if caller.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.1)
+        last = self.superlink.log.read_text(errors="replace").strip().splitlines()[-1:]
+        raise NotStarted(f"superlink did not start: {' '.join(last)[:300]}")
 
     def start_node(self, index: int) -> Party:
         """SuperNode `index`; its configuration names its own mailbox."""
-        options = {
-            "--superlink": f"127.0.0.1:{self.port}",
-            "--node-config": f"doorbell={json.dumps(str(self.box(index)))}",
-        }
-        given = [text for option in options.items() for text in option]
-        command = ["flower-supernode", *_loopback(free_port()), *given]
+        command = ["flower-supernode", *_loopback(free_port())]
+        command += ["--superlink", f"127.0.0.1:{self.port}"]
+        command += ["--node-config", f"doorbell={json.dumps(str(self.box(index)))}"]
         return self._start(f"supernode-{index}", command)
 
     def start_agent_process(self, index: int) -> Party:
         """The agents behind SuperNode `index`."""
-        command = [sys.executable, "-m", "dpcheckin.flower.host"]
-        return self._start(
-            f"agents-{index}", [*command, str(self._specification(index)), str(self.box(index))]
-        )
+        return self._start(f"agents-{index}", self._host(index))
+
+    def _host(self, *indices: int) -> list[str]:
+        pairs = [(self._specification(index), self.box(index)) for index in indices]
+        files = [str(path) for pair in pairs for path in pair]
+        return [sys.executable, "-m", "dpcheckin.flower.host", *files]
 
     def box(self, index: int) -> Path:
         """The mailbox of a node."""
@@ -119,31 +133,12 @@ class FlowerFleet(Deployment):
         super().stop()
 
     def _start(self, name: str, command: Sequence[str]) -> Party:
-        log = self.folder / f"{name}.log"
         own = environment(
             FLWR_HOME=str(self.folder / "flwr"),
             FLWR_SUPEREXEC_TASK_POLL_INTERVAL="0.3",
             DPCHECKIN_QUIET_SECONDS=str(self._quiet),
-            OMP_NUM_THREADS="1",
-            PYTHONUNBUFFERED="1",
         )
-        with open(log, "ab") as out:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=own
-            )
-        return Party(name, process, log, {})
-
-    def _wait_for(self, party: Party, port: int) -> None:
-        limit = time.monotonic() + _PATIENCE
-        while time.monotonic() < limit and party.process.poll() is None:
-            with socket.socket() as caller:
-                if caller.connect_ex(("127.0.0.1", port)) == 0:
-                    return
-            time.sleep(0.1)
-        last = party.log.read_text(errors="replace").strip().splitlines()[-1:]
-        raise NotStarted(f"{party.name} did not start: {' '.join(last)[:300]}")
-
-    # --- running an app -----------------------------------------------------------------------
+        return start(name, command, self.folder / f"{name}.log", ready=None, variables=own)
 
     def submit(self, app: Path, run_config: Mapping[str, Any] | None = None) -> str:
         """`flwr run APP`; the run's number."""
@@ -157,24 +152,20 @@ class FlowerFleet(Deployment):
 
     def status(self, run: str) -> tuple[str, str]:
         """What Flower says about a run: such as `running` or `finished:failed`, and why."""
-        answer = self._flwr("list", CONNECTION, "--run-id", run, "--format", "json")
-        found = answer["runs"][0]
-        return str(found["status"]), str(found.get("status-details", ""))
+        answer = self._flwr("list", CONNECTION, "--run-id", run, "--format", "json")["runs"][0]
+        return str(answer["status"]), str(answer.get("status-details", ""))
 
     def settled(self) -> list[dict[str, Any]]:
         """The rounds that are over, as the analyzer wrote them down."""
-        found = state.load(self.analyzer_folder)
-        return [] if found is None else list(found.log)
+        saved = state.load(self.analyzer_folder)
+        return [] if saved is None else list(saved.log)
 
     def wait(
         self, run: str, patience: float, watch: Callable[[int], None] | None = None
     ) -> dict[str, Any]:
-        """Wait for the end of a run; the analyzer's last snapshot. `watch` hears of rounds.
+        """Wait for the end of a run; the analyzer's last snapshot.
 
-        Args:
-            run: number of the run.
-            patience: seconds.
-            watch: is given the number of rounds settled so far.
+        `watch` is given the number of rounds settled so far.
         """
         limit, asked = time.monotonic() + patience, 0.0
         while time.monotonic() < limit:
@@ -187,20 +178,19 @@ class FlowerFleet(Deployment):
             if status.startswith("finished"):
                 if status != "finished:completed":
                     raise RunFailed(f"run {run} is {status}: {why}")
-                found: dict[str, Any] = json.loads((self.analyzer_folder / RESULT).read_text())
-                return found
+                snapshot: dict[str, Any] = json.loads((self.analyzer_folder / RESULT).read_text())
+                return snapshot
         raise RunFailed(f"run {run} has not ended after {patience:g} seconds")
 
     def _flwr(self, *arguments: str) -> dict[str, Any]:
         own = environment(FLWR_HOME=str(self.folder / "flwr"))
         done = subprocess.run(["flwr", *arguments], env=own, capture_output=True, text=True)
-        start = done.stdout.find("{")
         try:
-            found: dict[str, Any] = json.loads(done.stdout[start:])
+            answer: dict[str, Any] = json.loads(done.stdout[done.stdout.find("{") :])
         except ValueError:
             last_line = (done.stderr or done.stdout).strip().splitlines()[-1:]
             raise RunFailed(f"flwr {arguments[0]}: {' '.join(last_line)[:300]}") from None
-        return found
+        return answer
 
 
 class SimulatedFleet(FlowerFleet):
@@ -214,10 +204,7 @@ class SimulatedFleet(FlowerFleet):
         """The analyzer runs in the ServerApp, and the engine starts the nodes."""
 
     def start_agents(self) -> None:
-        command = [sys.executable, "-m", "dpcheckin.flower.host"]
-        for index in range(self.options.processes):
-            command += [str(self._specification(index)), str(self.box(index))]
-        self.agents = [self._start("agents", command)]
+        self.agents = [self._start("agents", self._host(*range(self.options.processes)))]
         await_ready(self.agents[0])
 
     def simulate(self, workers: int = 2) -> dict[str, Any]:
@@ -231,12 +218,12 @@ class SimulatedFleet(FlowerFleet):
 
         os.environ.update(environment())
         os.environ[ENVIRONMENT] = str(self.folder / "mailboxes" / "{node}")
-        found: list[dict[str, Any]] = []
+        snapshots: list[dict[str, Any]] = []
 
         def main(grid: Grid, context: Context) -> None:
             config = {FOLDER: str(self.analyzer_folder)}
             # the engine's workers start while the first rounds are already open
-            found.append(check_in(grid, config, late_seconds=60.0))
+            snapshots.append(check_in(grid, config, late_seconds=60.0))
 
         server = ServerApp()
         server.main()(main)
@@ -249,6 +236,6 @@ class SimulatedFleet(FlowerFleet):
                 "init_args": {"num_cpus": workers, "include_dashboard": False},
             },
         )
-        if not found:
+        if not snapshots:
             raise RunFailed("the simulation ended without a result")
-        return found[0]
+        return snapshots[0]

@@ -16,8 +16,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,24 +38,11 @@ from dpcheckin.service.wire.signing import read_signed_bytes
 log = logging.getLogger("dpcheckin.client")
 
 _MODEL = "/v1/model/"
+_POLL_SECONDS = 0.25  # between looks into the mailbox
+QUIET_SECONDS = 2.0
+"""After the bell, in which nothing is done: no work of the agents is measured as the doorbell's."""
 _SPREAD = 0.2
 """Share of a round over which agents ask for it, so that a fleet does not come all at once."""
-
-
-@dataclass(frozen=True)
-class Timing:
-    """When agents look and when they act."""
-
-    poll: float = 0.25
-    """Seconds between looks into the mailbox."""
-    quiet: float = 2.0
-    """Seconds after the bell in which nothing is done."""
-
-    def __post_init__(self) -> None:
-        if not self.poll > 0:
-            raise InvalidParameter("poll", self.poll, "above 0")
-        if not self.quiet >= 0:
-            raise InvalidParameter("quiet", self.quiet, "at least 0")
 
 
 class DeliveredModels(httpx.AsyncBaseTransport):
@@ -87,9 +73,7 @@ def delivering_client(
 ) -> tuple[httpx.AsyncClient, DeliveredModels]:
     """A connection for all agents of a node, and where models are put for it.
 
-    Args:
-        shuffler: its address.
-        authority: PEM file of the only authority to believe; None: those of the system.
+    Only certificates of `authority` are believed; None: those of the system.
     """
     verify = tls.verification(shuffler, authority)
     limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
@@ -100,28 +84,22 @@ def delivering_client(
 
 
 class Host:
-    """The agents behind one doorbell.
-
-    Args:
-        agents: at least one.
-        box: where rings are dropped.
-        delivered: where the models of rings are put.
-        timing: when agents look and act.
-        clock: time and sleeping.
-    """
+    """The agents behind one doorbell, which drops its rings into `box`."""
 
     def __init__(
         self,
         agents: Sequence[Daemon],
         box: Mailbox,
         delivered: DeliveredModels,
-        timing: Timing | None = None,
+        quiet: float = QUIET_SECONDS,
         clock: Clock | None = None,
     ) -> None:
         if not agents:
             raise InvalidParameter("agents", 0, "at least one")
+        if not quiet >= 0:
+            raise InvalidParameter("quiet", quiet, "at least 0")
         self._agents, self._box, self._delivered = list(agents), box, delivered
-        self._timing, self._clock = timing or Timing(), clock or Clock()
+        self._quiet, self._clock = quiet, clock or Clock()
         self._source = SecureSource()
         self.rings = 0
 
@@ -132,23 +110,23 @@ class Host:
             ring = self._box.take()
             closes = None if ring is None else self.verified_end(ring)
             if ring is None or closes is None:
-                await self._clock.sleep(self._timing.poll)
+                await self._clock.sleep(_POLL_SECONDS)
                 continue
             self.rings += 1
             self._delivered.keep(ring.model)
-            await self._clock.sleep(self._timing.quiet)
-            results = await asyncio.gather(*(self._attend(one, closes) for one in self._agents))
-            self._agents = [one for one, on in zip(self._agents, results, strict=True) if on]
+            await self._clock.sleep(self._quiet)
+            goes_on = await asyncio.gather(*(self._attend(a, closes) for a in self._agents))
+            self._agents = [a for a, on in zip(self._agents, goes_on, strict=True) if on]
 
     def verified_end(self, ring: Ring) -> float | None:
         """When the rung round ends; None if the ring is not the analyzer's or too late."""
         try:
             identity = self._agents[0].config.identity
-            found = read_signed_bytes(RoundDocument, ring.round, identity)
+            closes = read_signed_bytes(RoundDocument, ring.round, identity).closes
         except Malformed:
             log.warning("a ring without the analyzer's signature is ignored")
             return None
-        return found.closes if found.closes > self._clock.now() else None
+        return closes if closes > self._clock.now() else None
 
     async def _attend(self, agent: Daemon, closes: float) -> bool:
         """One agent's part in the round; false when it will not go on."""
@@ -185,27 +163,24 @@ async def run_hosts(hosts: Sequence[Host]) -> None:
             await task
 
 
-async def _run_files(pairs: Sequence[tuple[Path, Path]], timing: Timing) -> None:
+async def _run_files(pairs: Sequence[tuple[Path, Path]], quiet: float) -> None:
     from dpcheckin.deployment.agents import Specification, agents_of
 
-    hosts, opened = [], []
-    for specification, box in pairs:
-        spec = Specification.read(specification)
-        authority = None if spec.authority is None else Path(spec.authority)
-        http, delivered = delivering_client(spec.shuffler, authority)
-        agents = agents_of(spec, http)
-        opened.append((http, agents))
-        hosts.append(Host(agents, Mailbox(box), delivered, timing))
-        Mailbox(box).make()
-    count = sum(len(agents) for _, agents in opened)
-    print(json.dumps({"event": "ready", "agents": count}), file=sys.stderr, flush=True)
-    try:
-        await run_hosts(hosts)
-    finally:
-        for http, agents in opened:
+    hosts, count = [], 0
+    async with AsyncExitStack() as opened:
+        for specification, box in pairs:
+            spec = Specification.read(specification)
+            authority = None if spec.authority is None else Path(spec.authority)
+            http, delivered = delivering_client(spec.shuffler, authority)
+            opened.push_async_callback(http.aclose)
+            agents = agents_of(spec, http)
             for agent in agents:
-                agent.close()
-            await http.aclose()
+                opened.callback(agent.close)
+            hosts.append(Host(agents, Mailbox(box), delivered, quiet))
+            Mailbox(box).make()
+            count += len(agents)
+        print(json.dumps({"event": "ready", "agents": count}), file=sys.stderr, flush=True)
+        await run_hosts(hosts)
 
 
 def main() -> None:
@@ -218,9 +193,8 @@ def main() -> None:
     names = [Path(name) for name in sys.argv[1:]]
     if not names or len(names) % 2:
         raise SystemExit("usage: python -m dpcheckin.flower.host SPEC BOX [SPEC BOX …]")
-    quiet = float(os.environ.get("DPCHECKIN_QUIET_SECONDS", Timing().quiet))
-    pairs = list(zip(names[::2], names[1::2], strict=True))
-    asyncio.run(_run_files(pairs, Timing(quiet=quiet)))
+    quiet = float(os.environ.get("DPCHECKIN_QUIET_SECONDS", QUIET_SECONDS))
+    asyncio.run(_run_files(list(zip(names[::2], names[1::2], strict=True)), quiet))
 
 
 if __name__ == "__main__":

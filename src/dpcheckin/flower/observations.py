@@ -14,7 +14,7 @@ with a given probability on times like those observed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -54,41 +54,23 @@ class Verdict:
         return any(p < self.level / len(self.p_values) for p in self.p_values.values())
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "p_values": self.p_values,
-            "level": self.level,
-            "observations": self.observations,
-            "checked_in": self.checked_in,
-            "leaks": self.leaks,
-        }
+        return {**asdict(self), "leaks": self.leaks}
 
 
 class _Strata:
-    """Centred ranks within each node, scaled so that nodes of different sizes count alike."""
+    """The nodes, each of which is looked at by itself."""
 
     def __init__(self, seen: Sequence[Observation]) -> None:
-        self.nodes = np.array([one.node for one in seen])
-        self.labels = np.array([one.checked_in for one in seen], dtype=np.float64)
-        self.parts = [np.flatnonzero(self.nodes == node) for node in np.unique(self.nodes)]
+        nodes = np.array([o.node for o in seen])
+        self.labels = np.array([o.checked_in for o in seen], dtype=np.float64)
+        self.parts = [np.flatnonzero(nodes == node) for node in np.unique(nodes)]
 
-    def scores(self, values: Floats) -> Floats:
-        found = np.zeros(len(values))
+    def within(self, values: Floats, change: Callable[[Floats], Floats]) -> Floats:
+        """The values of each node changed by themselves."""
+        changed = np.zeros(len(values))
         for part in self.parts:
-            ranks = _ranks(values[part])
-            found[part] = (ranks - ranks.mean()) / (len(part) + 1)
-        return found
-
-    def permuted(self, chance: np.random.Generator) -> Floats:
-        labels = self.labels.copy()
-        for part in self.parts:
-            labels[part] = chance.permutation(labels[part])
-        return labels
-
-    def spread(self, values: Floats) -> Floats:
-        found = np.zeros(len(values))
-        for part in self.parts:
-            found[part] = np.abs(values[part] - np.median(values[part]))
-        return found
+            changed[part] = change(values[part])
+        return changed
 
 
 def _ranks(values: Floats) -> Floats:
@@ -97,13 +79,19 @@ def _ranks(values: Floats) -> Floats:
     return np.asarray((np.cumsum(ties) - 0.5 * (ties - 1))[place])
 
 
+def _scores(values: Floats) -> Floats:
+    """Centred ranks, scaled so that nodes of different sizes count alike."""
+    ranks = _ranks(values)
+    return np.asarray((ranks - ranks.mean()) / (len(values) + 1))
+
+
 def _features(seen: Sequence[Observation], strata: _Strata) -> dict[str, Floats]:
-    seconds = np.array([one.seconds for one in seen])
+    seconds = np.array([o.seconds for o in seen])
     return {
-        "size": np.array([one.size for one in seen], dtype=np.float64),
+        "size": np.array([o.size for o in seen], dtype=np.float64),
         "seconds": seconds,
-        "spread": strata.spread(seconds),
-        "error": np.array([one.error for one in seen], dtype=np.float64),
+        "spread": strata.within(seconds, lambda times: np.abs(times - np.median(times))),
+        "error": np.array([o.error for o in seen], dtype=np.float64),
     }
 
 
@@ -112,11 +100,7 @@ def examine(
 ) -> Verdict:
     """Exact two-sided permutation p-values within nodes, for every feature.
 
-    Args:
-        seen: replies of all nodes and rounds.
-        level: of the test, over all features.
-        permutations: how many are drawn.
-        seed: of the permutations.
+    The `level` is that of the test over all features together.
     """
     if not 0 < level < 1:
         raise InvalidParameter("level", level, "strictly between 0 and 1")
@@ -124,15 +108,16 @@ def examine(
     if not 0 < strata.labels.sum() < len(seen):
         raise InvalidParameter("observations", len(seen), "some that checked in and some that not")
     chance = np.random.default_rng(seed)
-    scores = {name: strata.scores(v) for name, v in _features(seen, strata).items()}
-    table = np.stack(list(scores.values()))
+    features = _features(seen, strata)
+    table = np.stack([strata.within(values, _scores) for values in features.values()])
     actual = np.abs(table @ strata.labels - table.sum(axis=1) * strata.labels.mean())
     beyond = np.zeros(len(table))
     for _ in range(permutations):
-        drawn = table @ strata.permuted(chance) - table.sum(axis=1) * strata.labels.mean()
+        labels = strata.within(strata.labels, chance.permutation)
+        drawn = table @ labels - table.sum(axis=1) * strata.labels.mean()
         beyond += np.abs(drawn) >= actual - 1e-12
     p_values = (beyond + 1) / (permutations + 1)
-    named = dict(zip(scores, map(float, p_values), strict=True))
+    named = dict(zip(features, map(float, p_values), strict=True))
     return Verdict(named, level, len(seen), int(strata.labels.sum()))
 
 
@@ -148,29 +133,28 @@ def detectable_shift(
 
     Times are taken as observed; labels are drawn again (permuted within nodes), the delay is added
     to those who bear them, and the normal limit of the rank sum decides. Bisection over the delay.
-
-    Args:
-        seen: replies of all nodes and rounds.
-        power: probability with which the delay is to be found.
-        level: of the test, over all features.
-        trials: labellings drawn for each delay.
-        seed: of the labellings.
     """
     strata = _Strata(seen)
-    times = np.array([one.seconds for one in seen])
+    times = np.array([o.seconds for o in seen])
     chance = np.random.default_rng(seed)
-    drawn = [strata.permuted(chance) for _ in range(trials)]
+    drawn = [strata.within(strata.labels, chance.permutation) for _ in range(trials)]
     threshold = -float(ndtri(level / len(FEATURES) / 2))
 
-    def found(delay: float) -> float:
+    def enough(delay: float) -> bool:
         hits = sum(abs(_z(strata, times + delay * labels, labels)) > threshold for labels in drawn)
-        return hits / trials
+        return hits / trials >= power
 
-    return _bisect(lambda delay: found(delay) >= power, float(np.ptp(times)) or 1.0)
+    low, high = 0.0, float(np.ptp(times)) or 1.0
+    while not enough(high):
+        low, high = high, 2 * high
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _z(strata: _Strata, values: Floats, labels: Floats) -> float:
-    scores = strata.scores(values)
+    scores = strata.within(values, _scores)
     total = variance = 0.0
     for part in strata.parts:
         size, share = len(part), labels[part].mean()
@@ -178,13 +162,3 @@ def _z(strata: _Strata, values: Floats, labels: Floats) -> float:
         if size > 1:
             variance += float(scores[part] @ scores[part]) * share * (1 - share) * size / (size - 1)
     return total / variance**0.5 if variance > 0 else 0.0
-
-
-def _bisect(enough: Callable[[float], bool], largest: float) -> float:
-    low, high = 0.0, largest
-    while not enough(high):
-        low, high = high, 2 * high
-    for _ in range(12):
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

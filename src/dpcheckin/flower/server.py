@@ -11,18 +11,21 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+from flwr.app import ConfigRecord, Message, MessageType, RecordDict
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from dpcheckin.deployment.tasks import analyzer_task
 from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.flower.doorbell import RECORD
 from dpcheckin.flower.mailbox import Ring
-from dpcheckin.flower.messenger import LATE_SECONDS, Messenger
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
@@ -46,8 +49,88 @@ _WHY = (
 )
 
 
+LATE_SECONDS = 5.0
+"""Seconds after the end of a round in which replies to its ring may still come in.
+
+Little, because a ring whose time is over is not delivered any more: a node that was slow once gets
+the ring of the present round next, and not the backlog.
+"""
+
+_NO_REPLY = (
+    ErrorCode.NODE_UNAVAILABLE,
+    ErrorCode.MESSAGE_UNAVAILABLE,
+    ErrorCode.REPLY_MESSAGE_UNAVAILABLE,
+)
+"""Made by the SuperLink in the place of a reply that did not come, or came too late."""
+
+
 class NoShuffler(ServiceError):
     """There is no shuffler, so there is no guarantee, so nothing is started."""
+
+
+@dataclass
+class RingOutcome:
+    """How one ring went, as far as anybody knows: nodes asked, replies, and errors among them."""
+
+    group: str
+    nodes: int
+    replies: int = 0
+    errors: int = 0
+
+
+class Messenger:
+    """Rings all nodes of a grid: every round, the same message to every node that is there.
+
+    Rounds close by the clock. Replies are looked at when they happen to be there and decide
+    nothing: neither who is asked next, nor when a round ends.
+    """
+
+    def __init__(
+        self,
+        grid: Grid,
+        now: Callable[[], float] = time.time,
+        late_seconds: float = LATE_SECONDS,
+    ) -> None:
+        self._grid, self._now, self._late = grid, now, late_seconds
+        self._waiting: dict[str, RingOutcome] = {}
+        self.outcomes: list[RingOutcome] = []
+
+    def ring(self, group: str, ring: Ring, closes: float) -> RingOutcome:
+        """Tell every node that is connected now; does not wait for anything.
+
+        `group` is the round's name in Flower's log; it `closes` at these seconds since the epoch.
+        """
+        self.collect()
+        nodes = list(self._grid.get_node_ids())
+        left = max(1.0, closes - self._now()) + self._late
+        content = RecordDict({RECORD: ConfigRecord({"round": ring.round, "model": ring.model})})
+        kind = MessageType.TRAIN
+        messages = [
+            Message(content, dst_node_id=node, message_type=kind, group_id=group, ttl=left)
+            for node in nodes
+        ]
+        outcome = RingOutcome(group, len(nodes))
+        self.outcomes.append(outcome)
+        sent = self._grid.push_messages(messages) if messages else ()
+        self._waiting = {message: outcome for message in sent if message}
+        log.info("round %s: rang %d nodes", group, len(nodes))
+        return outcome
+
+    def collect(self) -> None:
+        """Take in the replies that have come; what comes later than the next ring is forgotten."""
+        if not self._waiting:
+            return
+        for reply in self._grid.pull_messages(list(self._waiting)):
+            outcome = self._waiting.pop(reply.metadata.reply_to_message_id, None)
+            if outcome is None or (reply.has_error() and reply.error.code in _NO_REPLY):
+                continue
+            outcome.replies += 1
+            if reply.has_error():
+                outcome.errors += 1
+                if outcome.errors == 1:
+                    log.warning(
+                        "round %s: a node cannot ring: %s", outcome.group, reply.error.reason
+                    )
 
 
 class RingingClient(ShufflerClient):
@@ -65,8 +148,8 @@ class RingingClient(ShufflerClient):
     def put_round(self, number: int, signed: bytes) -> None:
         """First the shuffler, then the nodes: a ring never comes before its round."""
         super().put_round(number, signed)
-        found = RoundDocument.from_object(parse(signed)["document"])
-        self._messenger.ring(str(number), Ring(signed, self._model), found.closes)
+        closes = RoundDocument.from_object(parse(signed)["document"]).closes
+        self._messenger.ring(str(number), Ring(signed, self._model), closes)
 
     def status(self, number: int) -> Status | None:
         """Asked when a round is over, which is also the time to look for replies."""
@@ -101,8 +184,7 @@ def check_shuffler(settings: AnalyzerSettings) -> None:
         raise NoShuffler(
             f"no shuffler answers at {settings.shuffler} ({type(problem).__name__}). {_WHY}"
         ) from None
-    found = problem_in(answer.content)
-    if found is None and answer.status_code != 200:
+    if problem_in(answer.content) is None and answer.status_code != 200:
         raise NoShuffler(f"what answers at {settings.shuffler} is no shuffler. {_WHY}")
     if answer.status_code in (401, 403):
         raise NoShuffler(f"the shuffler at {settings.shuffler} does not know this analyzer's token")
@@ -117,13 +199,12 @@ def check_in(
 ) -> dict[str, Any]:
     """Run the plan of the analyzer's folder to its end; the last snapshot, as on its page.
 
-    It is also written to the folder (`flower.json`). Without `task` the one that `[task]` in the
-    settings names is trained (torch). Replies may come `late_seconds` after the end of a round.
+    It is also written to the folder (`flower.json`).
 
     Args:
         grid: Flower's.
         run_config: names the analyzer's folder.
-        task: what is learned; None: what the settings name.
+        task: what is learned; None: what `[task]` in the settings names (torch).
         dimension: of the task's reports; needed with `task`.
         late_seconds: after the end of a round in which replies may still come.
     """
@@ -149,9 +230,10 @@ def check_in(
     try:
         analyzer.run()
         messenger.collect()
-        found = analyzer.board.snapshot() | {"rings": [asdict(one) for one in messenger.outcomes]}
-        (settings.folder / RESULT).write_text(json.dumps(found, indent=1) + "\n")
-        return found
+        rings = [asdict(outcome) for outcome in messenger.outcomes]
+        snapshot = analyzer.board.snapshot() | {"rings": rings}
+        (settings.folder / RESULT).write_text(json.dumps(snapshot, indent=1) + "\n")
+        return snapshot
     finally:
         analyzer.close()
         shuffler.close()

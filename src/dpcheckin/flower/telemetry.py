@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 OFF = {
@@ -28,8 +27,3 @@ def environment(**more: str) -> dict[str, str]:
     commands = str(Path(sys.executable).parent)
     path = os.pathsep.join([commands, os.environ.get("PATH", os.defpath)])
     return {**os.environ, **OFF, "PATH": path, **more}
-
-
-def is_off(found: Mapping[str, str]) -> bool:
-    """Does an environment have everything turned off?"""
-    return all(found.get(name) == value for name, value in OFF.items())

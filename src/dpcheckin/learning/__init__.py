@@ -5,98 +5,67 @@ names below are loaded when they are first used: the command line lists the opti
 (`learning.options`) where torch is not installed.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dpcheckin.errors import DatasetMissing
+from dpcheckin.errors import DatasetMissing as DatasetMissing
 
 if TYPE_CHECKING:
-    from dpcheckin.learning.data.datasets import Dataset, load_dataset
-    from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
-    from dpcheckin.learning.data.own import client_data
-    from dpcheckin.learning.gradients.engine import VmapGradients
-    from dpcheckin.learning.gradients.layerwise import LayerwiseGradients, client_gradients
-    from dpcheckin.learning.models import (
-        build_model,
-        count_parameters,
-        papers_cnn,
-        small_network,
-    )
-    from dpcheckin.learning.options import RunOptions
-    from dpcheckin.learning.settings import Settings
-    from dpcheckin.learning.simulation.backends import (
-        Backend,
-        InProcess,
-        Processes,
-        RayCluster,
-        make_backend,
-    )
-    from dpcheckin.learning.simulation.client_work import ClientWork, Reports
-    from dpcheckin.learning.simulation.scores import Score, accuracy
-    from dpcheckin.learning.simulation.training import Outcome, Trainer
-    from dpcheckin.learning.training_call import train
+    from dpcheckin.learning.data.datasets import Dataset as Dataset
+    from dpcheckin.learning.data.datasets import load_dataset as load_dataset
+    from dpcheckin.learning.data.fleet import Bootstrapped as Bootstrapped
+    from dpcheckin.learning.data.fleet import Fleet as Fleet
+    from dpcheckin.learning.data.fleet import GroupedByOwner as GroupedByOwner
+    from dpcheckin.learning.data.fleet import OneRecordEach as OneRecordEach
+    from dpcheckin.learning.data.own import client_data as client_data
+    from dpcheckin.learning.gradients.engine import VmapGradients as VmapGradients
+    from dpcheckin.learning.gradients.layerwise import LayerwiseGradients as LayerwiseGradients
+    from dpcheckin.learning.gradients.layerwise import client_gradients as client_gradients
+    from dpcheckin.learning.losses import Score as Score
+    from dpcheckin.learning.losses import accuracy as accuracy
+    from dpcheckin.learning.models import build_model as build_model
+    from dpcheckin.learning.models import count_parameters as count_parameters
+    from dpcheckin.learning.models import papers_cnn as papers_cnn
+    from dpcheckin.learning.models import small_network as small_network
+    from dpcheckin.learning.options import RunOptions as RunOptions
+    from dpcheckin.learning.settings import Settings as Settings
+    from dpcheckin.learning.simulation.backends import Backend as Backend
+    from dpcheckin.learning.simulation.backends import InProcess as InProcess
+    from dpcheckin.learning.simulation.backends import Processes as Processes
+    from dpcheckin.learning.simulation.backends import RayCluster as RayCluster
+    from dpcheckin.learning.simulation.backends import make_backend as make_backend
+    from dpcheckin.learning.simulation.client_work import ClientWork as ClientWork
+    from dpcheckin.learning.simulation.client_work import Reports as Reports
+    from dpcheckin.learning.simulation.training import Outcome as Outcome
+    from dpcheckin.learning.simulation.training import Trainer as Trainer
+    from dpcheckin.learning.training_call import train as train
 
-__all__ = [
-    "Backend",
-    "Bootstrapped",
-    "ClientWork",
-    "Dataset",
-    "DatasetMissing",
-    "Fleet",
-    "GroupedByOwner",
-    "InProcess",
-    "LayerwiseGradients",
-    "OneRecordEach",
-    "Outcome",
-    "Processes",
-    "RayCluster",
-    "Reports",
-    "RunOptions",
-    "Score",
-    "Settings",
-    "Trainer",
-    "VmapGradients",
-    "accuracy",
-    "build_model",
-    "client_data",
-    "client_gradients",
-    "count_parameters",
-    "load_dataset",
-    "make_backend",
-    "papers_cnn",
-    "small_network",
-    "train",
-]
-
-_HOMES = {
-    "data.datasets": ("Dataset", "load_dataset"),
-    "data.own": ("client_data",),
-    "data.fleet": ("Bootstrapped", "Fleet", "GroupedByOwner", "OneRecordEach"),
-    "gradients.engine": ("VmapGradients",),
-    "gradients.layerwise": ("LayerwiseGradients", "client_gradients"),
-    "models": ("build_model", "count_parameters", "papers_cnn", "small_network"),
-    "options": ("RunOptions",),
-    "settings": ("Settings",),
-    "simulation.backends": ("Backend", "InProcess", "Processes", "RayCluster", "make_backend"),
-    "simulation.client_work": ("ClientWork", "Reports"),
-    "simulation.scores": ("Score", "accuracy"),
-    "simulation.training": ("Outcome", "Trainer"),
-    "training_call": ("train",),
+_MODULES = {
+    "data.datasets": "Dataset load_dataset",
+    "data.fleet": "Bootstrapped Fleet GroupedByOwner OneRecordEach",
+    "data.own": "client_data",
+    "gradients.engine": "VmapGradients",
+    "gradients.layerwise": "LayerwiseGradients client_gradients",
+    "losses": "Score accuracy",
+    "models": "build_model count_parameters papers_cnn small_network",
+    "options": "RunOptions",
+    "settings": "Settings",
+    "simulation.backends": "Backend InProcess Processes RayCluster make_backend",
+    "simulation.client_work": "ClientWork Reports",
+    "simulation.training": "Outcome Trainer",
+    "training_call": "train",
 }
-"""Which module each name is in; the imports above say the same to type checkers."""
+_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = ["DatasetMissing", *_HOME]
 
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

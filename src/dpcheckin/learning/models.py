@@ -1,28 +1,30 @@
 """Built-in models: the papers' CNN, a small one for 8×8 digits, a head on frozen features.
 
 Any `torch.nn.Module` that treats its records independently can be trained; these are only the
-ones the commands know by name.
+ones the commands know by name. The papers' CIFAR-10 runs pre-train on CIFAR-100, taken to be
+public, and fine-tune the last layer privately: `public_features` does the first half for any image
+dataset, and looks at no private record; the second half is an ordinary run of a `private_head`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules import activation
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.data.datasets import Dataset
+from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.names import MODELS
 from dpcheckin.options import listed
+from dpcheckin.randomizers.base import at_least
 
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
-
-
-def _activation(name: str) -> type[nn.Module]:
-    if name not in _ACTIVATIONS:
-        raise InvalidParameter("activation", name, "'tanh' or 'relu'")
-    return _ACTIVATIONS[name]
+FEATURES = 64
+_BATCH, _LEARNING_RATE, _MOMENTUM = 100, 0.05, 0.9
 
 
 def papers_cnn(activation: str = "tanh", classes: int = 10, channels: int = 1) -> nn.Module:
@@ -38,7 +40,9 @@ def papers_cnn(activation: str = "tanh", classes: int = 10, channels: int = 1) -
         classes: number of outputs.
         channels: of an image.
     """
-    act = _activation(activation)
+    if activation not in _ACTIVATIONS:
+        raise InvalidParameter("activation", activation, "'tanh' or 'relu'")
+    act = _ACTIVATIONS[activation]
     return nn.Sequential(
         nn.Conv2d(channels, 16, 8, 2, padding=3),
         act(),
@@ -90,6 +94,49 @@ class FrozenFeatures(nn.Module):
         return logits
 
 
+def _body(channels: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(channels, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(),
+        nn.Linear(1024, FEATURES),
+        nn.Tanh(),  # bounded features keep the head's gradients small
+    )
+
+
+def public_features(public: Dataset, epochs: int, seed: int) -> nn.Module:
+    """A network that turns an image into `FEATURES` numbers, trained to tell the public classes."""
+    at_least("public_epochs", epochs, 0)
+    if len(public.shape) != 3 or min(public.shape[1:]) < 8:
+        raise InvalidParameter("public", public.shape, "images of at least 8×8")
+    torch.manual_seed(seed)
+    body = _body(public.shape[0])
+    whole = nn.Sequential(body, nn.Linear(FEATURES, public.classes))
+    optimizer = torch.optim.SGD(whole.parameters(), _LEARNING_RATE, _MOMENTUM)
+    order = torch.Generator().manual_seed(seed)
+    for _ in range(epochs):
+        shuffled = torch.randperm(len(public.train_targets), generator=order)
+        for batch in torch.split(shuffled, _BATCH):
+            optimizer.zero_grad()
+            outputs = whole(public.train_inputs[batch])
+            cross_entropy(outputs, public.train_targets[batch]).mean().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+    return body
+
+
+def private_head(public: Dataset, private: Dataset, epochs: int, seed: int) -> FrozenFeatures:
+    """The model of a private run: public features, and a last layer for the private classes."""
+    if public.shape != private.shape:
+        raise InvalidParameter(
+            "public", f"records of shape {public.shape}", f"the private records' {private.shape}"
+        )
+    return FrozenFeatures(public_features(public, epochs, seed), FEATURES, private.classes)
+
+
 def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
     """A built-in model by name, for records of this shape (channels, height, width).
 
@@ -98,22 +145,22 @@ def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
         shape: of a record: channels, height, width.
         classes: number of outputs.
     """
+    if name not in MODELS:
+        raise InvalidParameter("model", name, listed(MODELS))
+    large, inputs = len(shape) == 3 and min(shape[1:]) >= 28, math.prod(shape)
     if name == "auto":
         name = "papers-cnn" if len(shape) == 3 and shape[-1] >= 28 else "small"
-    if name in ("papers-cnn", "papers-cnn-relu"):
-        if len(shape) != 3 or min(shape[1:]) < 28:
-            raise InvalidParameter("model", name, f"images of at least 28×28, not {shape}")
-        activation = "relu" if name.endswith("relu") else "tanh"
-        model = papers_cnn(activation, classes, shape[0])
-        if shape != (1, 28, 28):
-            model[7] = nn.LazyLinear(32)  # type: ignore[operator]
-            model(torch.zeros(1, *shape))
-        return model
     if name == "small":
-        return small_network(int(torch.tensor(shape).prod()), classes)
+        return small_network(inputs, classes)
     if name == "linear":
-        return nn.Sequential(nn.Flatten(), nn.Linear(int(torch.tensor(shape).prod()), classes))
-    raise InvalidParameter("model", name, listed(MODELS))
+        return nn.Sequential(nn.Flatten(), nn.Linear(inputs, classes))
+    if not large:
+        raise InvalidParameter("model", name, f"images of at least 28×28, not {shape}")
+    model = papers_cnn("relu" if name.endswith("relu") else "tanh", classes, shape[0])
+    if shape != (1, 28, 28):
+        model[7] = nn.LazyLinear(32)  # type: ignore[operator]
+        model(torch.zeros(1, *shape))
+    return model
 
 
 def described(module: nn.Module) -> str:

@@ -10,12 +10,7 @@ from dpcheckin.waiting import waiting
 
 
 def run_watched(trainer: Trainer, show: bool = True) -> Outcome:
-    """Run to the end, and let the workers go.
-
-    Args:
-        trainer: the run.
-        show: False shows nothing.
-    """
+    """Run to the end, and let the workers go; nothing is shown unless `show`."""
     try:
         return _shown(trainer) if show else trainer.run()
     finally:

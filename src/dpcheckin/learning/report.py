@@ -13,27 +13,32 @@ from typing import Any
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.display import told
 from dpcheckin.document import Document, Table, versions
-from dpcheckin.learning.data.fleet import Bootstrapped, GroupedByOwner
+from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner
+from dpcheckin.learning.losses import Score
 from dpcheckin.learning.models import count_parameters, described
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.simulation.scores import Score
 from dpcheckin.learning.simulation.training import Outcome, Trainer
 from dpcheckin.options import options_of
 
 
 def summary(
-    trainer: Trainer, outcome: Outcome, options: RunOptions | None = None
+    trainer: Trainer,
+    outcome: Outcome,
+    options: RunOptions | None = None,
+    data_name: str | None = None,
 ) -> dict[str, Any]:
     """The figures of a finished run as plain data.
 
-    Args:
-        trainer: the run that was played.
-        outcome: what came of it.
-        options: what the run was built from.
+    `options` are those it was built from, if it was, and name the data unless somebody else does.
     """
-    guarantee, score = outcome.guarantee, outcome.scored
+    guarantee, score, work = outcome.guarantee, outcome.scored, trainer.work
     reached = [row[score.name] for row in outcome.log]
     best = outcome.log[reached.index(score.better(reached))]
+    validated = options is not None and options.validate is not None
+    name = data_name or (None if options is None else options.data)
+    layers = described(work.module)
+    if options is not None and options.model != "auto":
+        layers = f"{options.model} ({layers})"
     return {
         "protocol": trainer.plan.describe(),
         "randomizer": trainer.plan.randomizer.describe(),
@@ -49,12 +54,34 @@ def summary(
         "epsilon_budget": trainer.epsilon_budget,
         "statement": None if guarantee is None else str(guarantee),
         "settings": trainer.settings.to_json(),
-        "reports": trainer.work.reports.value,
-        "clip": trainer.work.randomizer.clip,
-        "per_tensor_clipping": trainer.work.per_tensor,
+        "reports": work.reports.value,
+        "clip": work.randomizer.clip,
+        "per_tensor_clipping": work.per_tensor,
         "seconds": round(outcome.seconds, 1),
-        **_described(trainer, options),
+        "evaluated_on": "training records held out" if validated else "test records",
+        "data": _dealt(work.fleet) if name is None else f"{name}: {_dealt(work.fleet)}",
+        "model": f"{layers}; {count_parameters(work.module):,} parameters",
+        "population": work.fleet.population,
+        "records": _records(work.fleet),
     }
+
+
+def _records(fleet: Fleet) -> int:
+    return len(getattr(fleet, "targets", ()))
+
+
+def _dealt(fleet: Fleet) -> str:
+    """Who holds which records; those that many clients share are said to be shared."""
+    records, clients = f"{_records(fleet):,} records", f"{fleet.population:,} clients"
+    if _records(fleet) == fleet.population:
+        return f"{records}, one a client"
+    if isinstance(fleet, GroupedByOwner):
+        return f"{records} of {clients}, their owners"
+    if not isinstance(fleet, Bootstrapped):
+        return f"{records}, dealt to {clients}"
+    share = fleet.population / _records(fleet)
+    held = f"about {share:,.0f} of them hold" if share >= 2 else "several may hold"
+    return f"{records}, dealt to {clients} with replacement: {held} the same one"
 
 
 def write_report(
@@ -64,51 +91,17 @@ def write_report(
     options: RunOptions | None = None,
     data_name: str | None = None,
 ) -> dict[str, Any]:
-    """Write all three files and return the summary.
+    """Write all three files and return the summary, whose arguments are the same.
 
-    Args:
-        folder: where the files go; it must exist.
-        trainer: the run that was played.
-        outcome: what came of it.
-        options: what the run was built from; without them the table of settings has the
-            analyzer's only.
-        data_name: what the data is called; None for the options' own.
+    The folder must exist. Without options the table of settings has the analyzer's only.
     """
-    facts = summary(trainer, outcome, options) | _described(trainer, options, data_name)
+    facts = summary(trainer, outcome, options, data_name)
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"
     _plot(picture, outcome.log, outcome.scored)
     page = _document(facts, outcome.scored, picture, options or trainer.settings)
     page.write(folder / "report.html")
     return facts
-
-
-def _described(
-    trainer: Trainer, options: RunOptions | None, data_name: str | None = None
-) -> dict[str, Any]:
-    """What was trained on what; records that many clients share are said to be shared."""
-    fleet, parameters = trainer.work.fleet, count_parameters(trainer.work.module)
-    records = len(getattr(fleet, "targets", ()))
-    dealt = f"{records:,} records, dealt to {fleet.population:,} clients"
-    if records == fleet.population:
-        dealt = f"{records:,} records, one a client"
-    elif isinstance(fleet, Bootstrapped):
-        share = fleet.population / records
-        held = f"about {share:,.0f} of them hold" if share >= 2 else "several may hold"
-        dealt += f" with replacement: {held} the same one"
-    elif isinstance(fleet, GroupedByOwner):
-        dealt = f"{records:,} records of {fleet.population:,} clients, their owners"
-    layers = described(trainer.work.module)
-    built_in = None if options is None or options.model == "auto" else options.model
-    name = data_name or (None if options is None else options.data)
-    validated = options is not None and options.validate is not None
-    return {
-        "evaluated_on": "training records held out" if validated else "test records",
-        "data": dealt if name is None else f"{name}: {dealt}",
-        "model": f"{f'{built_in} ({layers})' if built_in else layers}; {parameters:,} parameters",
-        "population": fleet.population,
-        "records": records,
-    }
 
 
 def _document(facts: dict[str, Any], score: Score, picture: Path, options: object) -> Document:
@@ -145,11 +138,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         pictures={
             picture: f"{score.label.capitalize()} against the certified ε that was spent for it"
         },
-        tables=(
-            Table("The run", list(rows.items())),
-            *_settings(options),
-            versions("torch"),
-        ),
+        tables=(Table("The run", list(rows.items())), *_settings(options), versions("torch")),
         bad=epsilon is None,
     )
 

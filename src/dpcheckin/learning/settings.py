@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dpcheckin.errors import InvalidParameter
@@ -18,8 +19,11 @@ from dpcheckin.options import check_choices, option
 if TYPE_CHECKING:
     import torch
 
-LEARNING, MACHINE = "Learning", "The machine"
-"""Sections of the options."""
+MACHINE = "The machine"
+"""Section of the options that say how, not what, is computed."""
+
+_learning = partial(option, section="Learning")
+_machine = partial(option, section=MACHINE)
 
 
 @dataclass(frozen=True)
@@ -27,59 +31,50 @@ class Settings:
     """Settings of one training run.
 
     `learning_rate` multiplies the mean estimate divided by the clipping norm, so that it means
-    the same step whatever the clip (when most gradients are clipped, the usual case). `steps` are
-    (round, factor) pairs of the step schedule. `averaging` is the decay of the running average of
-    the parameters that is evaluated and returned (0: the last parameters themselves).
-    `weight_decay` pulls parameters to zero and so forgets the noise of early rounds. `radius` is
-    that of the ball around zero onto which the parameters are projected after every step, as the
+    the same step whatever the clip (when most gradients are clipped, the usual case). The running
+    average of the parameters, with decay `averaging`, is evaluated and returned (0: the last
+    parameters themselves). `weight_decay` forgets the noise of early rounds. A `radius` is what the
     papers' theorems about convex losses ask for.
     """
 
-    optimizer: str = option("sgd", section=LEARNING, choices=OPTIMIZERS)
-    learning_rate: float = option(0.3, "In units of the clip.", section=LEARNING)
-    momentum: float = option(0.0, section=LEARNING)
-    schedule: str = option(
+    optimizer: str = _learning("sgd", choices=OPTIMIZERS)
+    learning_rate: float = _learning(0.3, "In units of the clip.")
+    momentum: float = _learning(0.0)
+    schedule: str = _learning(
         "linear",
         "constant; linear or cosine, over the rounds; inverse-sqrt: 1/√i at round i.",
-        section=LEARNING,
         choices=SCHEDULES,
     )
-    warmup: int = option(
-        0,
-        "Rounds over which the learning rate rises to its full value.",
-        section=LEARNING,
-        on_command_line=False,
+    warmup: int = _learning(
+        0, "Rounds over which the learning rate rises to its full value.", on_command_line=False
     )
-    steps: tuple[tuple[int, float], ...] = option(
+    steps: tuple[tuple[int, float], ...] = _learning(
         (),
         "Rounds from which the schedule 'steps' multiplies the learning rate, with the factors.",
-        section=LEARNING,
         on_command_line=False,
     )
-    averaging: float = option(0.97, "Decay of the averaged model.", section=LEARNING)
-    weight_decay: float = option(0.0, "Pull of the parameters to zero.", section=LEARNING)
-    radius: float | None = option(
-        None, "Project the parameters onto a ball around zero after each step.", section=LEARNING
+    averaging: float = _learning(0.97, "Decay of the averaged model.")
+    weight_decay: float = _learning(0.0, "Pull of the parameters to zero.")
+    radius: float | None = _learning(
+        None, "Project the parameters onto a ball around zero after each step."
     )
-    seed: int = option(0, section=LEARNING)
-    evaluate_every: int | None = option(
-        None,
-        "Rounds between log lines (default: twenty lines in a run, or one every ten rounds).",
-        section=LEARNING,
+    seed: int = _learning(0)
+    evaluate_every: int | None = _learning(
+        None, "Rounds between log lines (default: twenty lines in a run, or one every ten rounds)."
     )
-    checkpoint_every: int = option(50, "Rounds between checkpoints.", section=MACHINE)
+    checkpoint_every: int = _machine(50, "Rounds between checkpoints.")
 
     def __post_init__(self) -> None:
         check_choices(self)
-        if not (self.learning_rate > 0 and math.isfinite(self.learning_rate)):
-            raise InvalidParameter("learning_rate", self.learning_rate, "a finite number above 0")
+        for name in ("learning_rate", "radius"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InvalidParameter(name, value, "a finite number above 0")
         for name in ("momentum", "averaging"):
             if not 0 <= getattr(self, name) < 1:
                 raise InvalidParameter(name, getattr(self, name), "in [0, 1)")
         if not 0 <= self.weight_decay < math.inf:
             raise InvalidParameter("weight_decay", self.weight_decay, "a number of at least 0")
-        if self.radius is not None and not 0 < self.radius < math.inf:
-            raise InvalidParameter("radius", self.radius, "a finite number above 0")
         for name in ("evaluate_every", "checkpoint_every"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise InvalidParameter(name, getattr(self, name), "at least 1")
@@ -99,32 +94,25 @@ class Settings:
     def rate_at(self, round_index: int, rounds: int) -> float:
         """Learning rate of a round (counted from 0) out of `rounds`."""
         done = round_index / rounds
+        reached = [1.0, *(factor for start, factor in self.steps if start <= round_index)]
         factor = {
             "constant": 1.0,
             "linear": 1 - done,
             "cosine": 0.5 + 0.5 * math.cos(math.pi * done),
             "inverse-sqrt": 1 / math.sqrt(round_index + 1),
-        }
-        if self.schedule == "steps":
-            reached = [f for start, f in self.steps if start <= round_index]
-            shape = reached[-1] if reached else 1.0
-        else:
-            shape = factor[self.schedule]
-        return self.learning_rate * shape * min(1.0, (round_index + 1) / max(self.warmup, 1))
+            "steps": reached[-1],
+        }[self.schedule]
+        return self.learning_rate * factor * min(1.0, (round_index + 1) / max(self.warmup, 1))
 
     def make_optimizer(self, module: torch.nn.Module) -> torch.optim.Optimizer:
         """The analyzer's optimiser over the module's parameters."""
         import torch
 
-        parameters = list(module.parameters())
+        parameters, decay = list(module.parameters()), self.weight_decay
         if self.optimizer == "adam":
             betas = (self.momentum or 0.9, 0.999)
-            return torch.optim.Adam(
-                parameters, self.learning_rate, betas, weight_decay=self.weight_decay
-            )
-        return torch.optim.SGD(
-            parameters, self.learning_rate, self.momentum, weight_decay=self.weight_decay
-        )
+            return torch.optim.Adam(parameters, self.learning_rate, betas, weight_decay=decay)
+        return torch.optim.SGD(parameters, self.learning_rate, self.momentum, weight_decay=decay)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data for logs and checkpoints."""

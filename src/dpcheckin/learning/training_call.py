@@ -12,15 +12,28 @@ from torch import nn
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.data.own import OWN
-from dpcheckin.learning.gradients.engine import Loss
-from dpcheckin.learning.losses import PerRecord, cross_entropy, squared_error
+from dpcheckin.learning.losses import (
+    ACCURACY,
+    Loss,
+    PerRecord,
+    Score,
+    cross_entropy,
+    mean_loss,
+    squared_error,
+)
+from dpcheckin.learning.models import count_parameters
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.progress import run_watched
 from dpcheckin.learning.report import write_report
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.learning.simulation.scores import ACCURACY, Score, mean_loss
 from dpcheckin.learning.simulation.training import Outcome
 from dpcheckin.options import changed
+
+_TAKEN = (
+    *("data", "model", "features", "components", "public", "public_epochs", "data_dir"),
+    *("target", "owner", "columns", "bounds", "task", "test_share", "table", "settings"),
+)
+"""Options whose place is taken by the model and the data themselves."""
 
 
 def train(
@@ -46,7 +59,11 @@ def train(
         **options: what `dpcheckin train --help` lists, such as rounds, rate, local_epsilon,
             clip, learning_rate, seed, protocol, randomizer or epsilon_budget.
     """
-    _refuse_fixed(options)
+    for name in _TAKEN:
+        if name in options:
+            raise InvalidParameter(
+                name, options[name], "left out: train takes a model and the data of client_data"
+            )
     chosen = changed(RunOptions(data=OWN), options)
     numbers = data.train_targets.is_floating_point()
     usual = squared_error if numbers else cross_entropy
@@ -62,16 +79,6 @@ def train(
         torch.save(model.state_dict(), folder / "model.pt")
         write_report(folder, trainer, outcome, chosen, data.name)
     return outcome
-
-
-def _refuse_fixed(options: dict[str, Any]) -> None:
-    """Options whose place is taken by the model and the data themselves."""
-    taken = "data model features components public public_epochs data_dir target owner columns"
-    for name in (*taken.split(), "bounds", "task", "test_share", "table", "settings"):
-        if name in options:
-            raise InvalidParameter(
-                name, options[name], "left out: train takes a model and the data of client_data"
-            )
 
 
 def _score(score: str | None, loss: Loss, numbers: bool) -> Score:
@@ -99,22 +106,15 @@ def _try(model: nn.Module, data: Dataset, loss: Loss, score: Score) -> None:
         raise InvalidParameter(
             "model", reason, f"a module for records of shape {data.shape}, and a loss that fits"
         ) from None
+    if not count_parameters(model):
+        raise InvalidParameter("model", type(model).__name__, "a module with parameters")
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
-            raise InvalidParameter(
-                "model",
-                f"a frozen parameter {name!r}",
-                "only parameters to train: compute fixed features before, in the data",
-            )
-    if not any(True for _ in model.parameters()):
-        raise InvalidParameter("model", type(model).__name__, "a module with parameters")
-    _check_outputs(tuple(outputs.shape), data, score)
-
-
-def _check_outputs(shape: tuple[int, ...], data: Dataset, score: Score) -> None:
+            allowed = "only parameters to train: compute fixed features before, in the data"
+            raise InvalidParameter("model", f"a frozen parameter {name!r}", allowed)
+    shape, wanted = tuple(outputs.shape), data.outputs
     if shape[:1] != (2,):
         raise InvalidParameter("model", f"outputs {shape} for 2 records", "one row for each record")
-    wanted = data.outputs
     if score.name == "accuracy" and (len(shape) != 2 or shape[1] < wanted):
         raise InvalidParameter(
             "model", f"{shape[1:]} outputs for a record", f"({wanted},): one for each class"

@@ -9,9 +9,9 @@ import torch
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import RunOptions
-from dpcheckin.learning.data import dead_leaves as module
+from dpcheckin.learning.data import made_up as module
 from dpcheckin.learning.data.datasets import load_dataset
-from dpcheckin.learning.data.dead_leaves import dead_leaves, leaves_like
+from dpcheckin.learning.data.made_up import LEAVES, dead_leaves, made_up
 from dpcheckin.learning.simulation.runs import make_data, make_model
 
 
@@ -19,8 +19,8 @@ def test_a_seed_is_all_there_is_to_them(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "IMAGES", 20)
     digits = load_dataset("digits")
     other = replace(digits, train_inputs=digits.train_inputs.flip(0) * 7)
-    assert torch.equal(leaves_like(digits).train_inputs, leaves_like(other).train_inputs)
-    assert leaves_like(digits).shape == (1, 8, 8)
+    assert torch.equal(made_up(LEAVES, digits).train_inputs, made_up(LEAVES, other).train_inputs)
+    assert made_up(LEAVES, digits).shape == (1, 8, 8)
     assert not torch.equal(dead_leaves(3, seed=1), dead_leaves(3, seed=2))
 
 
@@ -44,6 +44,6 @@ def test_they_reduce_features_and_teach_no_classes(
     with pytest.raises(InvalidParameter, match="no classes"):
         make_model(RunOptions(public="dead-leaves"), load_dataset("digits"))
     with pytest.raises(InvalidParameter, match="square images"):
-        leaves_like(make_data(options))
+        made_up(LEAVES, make_data(options))
     with pytest.raises(InvalidParameter, match="channels"):
         dead_leaves(1, channels=2)

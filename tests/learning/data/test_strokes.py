@@ -9,9 +9,9 @@ import torch
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import RunOptions
-from dpcheckin.learning.data import strokes as module
+from dpcheckin.learning.data import made_up as module
 from dpcheckin.learning.data.datasets import load_dataset
-from dpcheckin.learning.data.strokes import strokes, strokes_like
+from dpcheckin.learning.data.made_up import STROKES, made_up, strokes
 from dpcheckin.learning.simulation.runs import make_data, make_model
 
 
@@ -19,8 +19,8 @@ def test_a_seed_is_all_there_is_to_them(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "DRAWINGS", 10)
     digits = load_dataset("digits")
     other = replace(digits, train_inputs=digits.train_inputs.flip(0) * 7)
-    assert torch.equal(strokes_like(digits).train_inputs, strokes_like(other).train_inputs)
-    assert strokes_like(digits).shape == (1, 8, 8)
+    assert torch.equal(made_up(STROKES, digits).train_inputs, made_up(STROKES, other).train_inputs)
+    assert made_up(STROKES, digits).shape == (1, 8, 8)
     assert not torch.equal(strokes(3, seed=1), strokes(3, seed=2))
 
 
@@ -52,6 +52,6 @@ def test_they_reduce_features_and_teach_no_classes(
     with pytest.raises(InvalidParameter, match="no classes"):
         make_model(RunOptions(public="strokes"), load_dataset("digits"))
     with pytest.raises(InvalidParameter, match="square images"):
-        strokes_like(found)
+        made_up(STROKES, found)
     with pytest.raises(InvalidParameter, match="at least 1"):
         strokes(0)

@@ -89,7 +89,7 @@ def test_a_randomizer_without_a_short_cut_needs_each_report():
 
 def test_dummies_are_reports_about_zero():
     job = work(PrivUnit(4.0, SIZE), Reports.EACH)
-    dummies = torch.stack([job.dummy(50, (9, s)).estimate_sum for s in range(200)])
+    dummies = torch.stack([job.dummies(50, (9, s)) for s in range(200)])
     assert float((dummies.mean(0) / (dummies.std(0) / 200**0.5)).abs().max()) < 5.5
     assert float(dummies.norm(dim=1).mean()) > 1.0
 

@@ -14,7 +14,7 @@ from dpcheckin.accounting import CheckInRound, WindowRound, binary_response, com
 from dpcheckin.cli import main
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, GroupedByOwner, OneRecordEach, Settings
-from dpcheckin.learning.gradients.local_steps import LocalSteps
+from dpcheckin.learning.gradients.engine import LocalSteps
 from dpcheckin.learning.losses import cross_entropy
 from dpcheckin.learning.simulation.client_work import Reports
 from dpcheckin.learning.simulation.runs import build

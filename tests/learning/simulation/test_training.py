@@ -85,8 +85,10 @@ def test_a_run_taken_up_again_ends_with_the_same_bits(tiny, tmp_path, optimizer)
         return watch
 
     for limit in (2, 7, 11):
+        trainer = build(tiny(settings), tmp_path)
+        trainer.on_round = stop_at(limit)
         with pytest.raises(Stop):
-            build(tiny(settings), tmp_path, stop_at(limit)).run()
+            trainer.run()
     resumed, after = final(tiny(settings), tmp_path)
     assert torch.equal(straight, resumed)
     assert after.log == outcome.log

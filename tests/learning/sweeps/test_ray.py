@@ -9,13 +9,11 @@ import pytest
 import torch
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.simulation.backends import connect_ray
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.learning.simulation.workers import connect_ray
-from dpcheckin.learning.sweeps.grid import Sweep
-from dpcheckin.learning.sweeps.results import MARK, shared_folder
-from dpcheckin.learning.sweeps.runners import InThisProcess, OnRay
-from dpcheckin.learning.sweeps.sweep_run import run_sweep
+from dpcheckin.learning.sweeps.grid import MARK, Sweep, shared_folder
+from dpcheckin.learning.sweeps.runners import in_this_process, make_runner, run_sweep
 
 pytest.importorskip("ray", reason="the ray package is not installed (extra: flower)")
 
@@ -48,15 +46,15 @@ def test_a_sweep_on_ray_gives_the_local_results(cluster, tiny, tmp_path):
             {k: v for k, v in r.items() if k != "seconds"}
             for r in run_sweep(grid, tmp_path / name, runner)
         ]
-        for name, runner in (("here", InThisProcess()), ("ray", OnRay(2)))
+        for name, runner in (("here", in_this_process), ("ray", make_runner("ray", 2)))
     ]
     assert said[0] == said[1] and len({r["model"] for r in said[0]}) == 4
 
 
 def test_prices_on_ray_are_the_local_ones(cluster, tiny, tmp_path):
     grid = Sweep(tiny(randomizer="ldp-sgd"), {"population": (10**4, 10**8)}, train=False)
-    here = run_sweep(grid, tmp_path / "here", InThisProcess())
-    assert run_sweep(grid, tmp_path / "ray", OnRay(2)) == here
+    here = run_sweep(grid, tmp_path / "here", in_this_process)
+    assert run_sweep(grid, tmp_path / "ray", make_runner("ray", 2)) == here
 
 
 def test_checkpoints_are_kept_only_on_a_disk_that_is_shared(tmp_path):

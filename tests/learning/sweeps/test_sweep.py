@@ -19,8 +19,7 @@ from dpcheckin.cli.sweep import sweep as sweep_command
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.learning.sweeps.grid import Sweep
 from dpcheckin.learning.sweeps.report import shown, table, write_sweep
-from dpcheckin.learning.sweeps.runners import InProcesses, InThisProcess, make_runner
-from dpcheckin.learning.sweeps.sweep_run import run_sweep
+from dpcheckin.learning.sweeps.runners import in_this_process, make_runner, run_sweep
 
 SHORT = ["--set", "rounds=4", "--set", "evaluate-every=2"]
 
@@ -34,15 +33,15 @@ def small(tiny):
     return make
 
 
-class Counting(InThisProcess):
+class Counting:
     """Counts the cells it is given; may stop after some, as if the machine went down."""
 
     def __init__(self, stop_after=math.inf):
         self.given, self.played, self._stop_after = 0, 0, stop_after
 
-    def play(self, cells, folder):
+    def __call__(self, cells, folder):
         self.given += len(cells)
-        for result in super().play(cells, folder):
+        for result in in_this_process(cells, folder):
             if self.played >= self._stop_after:
                 raise KeyboardInterrupt
             self.played += 1
@@ -69,7 +68,7 @@ def test_a_key_depends_on_the_run_and_not_on_the_machine(small):
 
 def test_an_interrupted_sweep_plays_only_what_is_missing(small, tmp_path):
     """Stop after three of four, go on, and get what an uninterrupted sweep gets."""
-    straight = run_sweep(small(), tmp_path / "straight", InThisProcess())
+    straight = run_sweep(small(), tmp_path / "straight", in_this_process)
     with pytest.raises(KeyboardInterrupt):
         run_sweep(small(), tmp_path / "broken", Counting(stop_after=3))
     rest = Counting()
@@ -81,7 +80,7 @@ def test_an_interrupted_sweep_plays_only_what_is_missing(small, tmp_path):
 
 
 def test_a_wider_grid_reuses_the_folder(small, tmp_path):
-    run_sweep(small(), tmp_path, InThisProcess())
+    run_sweep(small(), tmp_path, in_this_process)
     wider = Counting()
     found = run_sweep(small(over={"local_epsilon": (2.0, 6.0, 8.0)}), tmp_path, wider)
     assert wider.given == 2 and len(found) == 6
@@ -89,7 +88,7 @@ def test_a_wider_grid_reuses_the_folder(small, tmp_path):
 
 def test_a_torn_result_is_played_again(small, tmp_path):
     cell = small().cells()[0]
-    run_sweep(small(), tmp_path, InThisProcess())
+    run_sweep(small(), tmp_path, in_this_process)
     (tmp_path / "cells" / f"{cell.key}.json").write_text('{"key": ')
     again = Counting()
     run_sweep(small(), tmp_path, again)
@@ -98,15 +97,15 @@ def test_a_torn_result_is_played_again(small, tmp_path):
 
 def test_processes_give_the_results_of_one_process(small, tmp_path):
     """The digest of the trained parameters is part of a result: equal means equal bits."""
-    here = run_sweep(small(), tmp_path / "here", InThisProcess())
-    there = run_sweep(small(), tmp_path / "there", InProcesses(2))
+    here = run_sweep(small(), tmp_path / "here", in_this_process)
+    there = run_sweep(small(), tmp_path / "there", make_runner("processes", 2))
     assert without_time(here) == without_time(there)
     assert len({result["model"] for result in here}) == 4
 
 
 def test_a_diverging_point_is_told_and_does_not_end_the_others(small, tmp_path):
     wild = small(over={"learning_rate": (0.5, 3e38)}, seeds=(0,))
-    results = run_sweep(wild, tmp_path, InThisProcess())
+    results = run_sweep(wild, tmp_path, in_this_process)
     rows = write_sweep(wild, results, tmp_path)["table"]
     assert rows[0]["runs"] == 1 and "failed" not in rows[0]
     assert rows[1]["runs"] == 0 and "learning_rate" in rows[1]["failed"]
@@ -134,7 +133,7 @@ def test_prices_are_the_accountants(small, tmp_path):
     base = replace(small().base, randomizer="ldp-sgd", rounds=30, rate=0.01)
     sizes = (10_000, 10**9)
     prices = Sweep(base, {"population": sizes, "local_epsilon": (2.0,)}, train=False)
-    results = run_sweep(prices, tmp_path, InThisProcess())
+    results = run_sweep(prices, tmp_path, in_this_process)
     for size, result in zip(sizes, results, strict=True):
         one = CheckInRound(size, 0.01, hemisphere(2.0))
         assert result["epsilon"] == compose([(one, 30)]).epsilon(1e-5).upper
@@ -161,13 +160,13 @@ def test_a_dead_worker_process_is_told(small, tmp_path, monkeypatch):
     """Killed workers end the sweep with one line that says what to do."""
     monkeypatch.setattr("dpcheckin.learning.sweeps.runners.play_cell", _die)
     with pytest.raises(DpCheckinError, match="run the same command again"):
-        run_sweep(small(), tmp_path, InProcesses(1))
+        run_sweep(small(), tmp_path, make_runner("processes", 1))
 
 
 def test_whoever_gives_up_waits_for_no_run(small, tmp_path, monkeypatch):
     """Ctrl-C: the workers' runs would take a minute more, and are left where they are."""
     monkeypatch.setattr("dpcheckin.learning.sweeps.runners.play_cell", _first_quickly)
-    playing = InProcesses(2).play(small().cells(), tmp_path)
+    playing = make_runner("processes", 2)(small().cells(), tmp_path)
     next(playing)
     began = time.monotonic()
     playing.close()  # what an interrupt in the loop comes to
@@ -284,7 +283,7 @@ def test_a_sweep_killed_with_kill_9_goes_on(tmp_path):
 
 
 def test_runners_by_name():
-    assert isinstance(make_runner("local", 1), InThisProcess)
-    assert isinstance(make_runner("processes", 3), InProcesses)
+    assert make_runner("local", 1) is in_this_process
+    assert callable(make_runner("processes", 3))
     with pytest.raises(InvalidParameter, match="backend"):
         make_runner("gossip", 1)

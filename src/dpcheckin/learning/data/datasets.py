@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import pickle
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,23 @@ from torch import Tensor
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning.names import DATASETS
 
-_MEANS = {
-    "mnist": (0.1307, 0.3081),
-    "fashion-mnist": (0.2860, 0.3530),
-    "cifar10": (0.4734, 0.2516),
-    "cifar100": (0.4782, 0.2682),
+_IMAGES = {  # torchvision's class, mean and deviation of the pixels
+    "mnist": ("MNIST", 0.1307, 0.3081),
+    "fashion-mnist": ("FashionMNIST", 0.2860, 0.3530),
+    "cifar10": ("CIFAR10", 0.4734, 0.2516),
+    "cifar100": ("CIFAR100", 0.4782, 0.2682),
 }
-_CIFAR = {  # folder, files with training records, file with test records, key of the labels
+_CIFAR = {  # folder, files with training records and, last, with test records, key of the labels
     "cifar10": (
         "cifar-10-batches-py",
-        [f"data_batch_{i}" for i in range(1, 6)],
-        "test_batch",
+        [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"],
         b"labels",
     ),
-    "cifar100": ("cifar-100-python", ["train"], "test", b"fine_labels"),
+    "cifar100": ("cifar-100-python", ["train", "test"], b"fine_labels"),
 }
+_ARRAYS = ("train_inputs", "train_targets", "test_inputs", "test_targets")
+_Parts = list[NDArray[Any]]
+"""The arrays of a data set, in this order."""
 
 
 @dataclass(frozen=True)
@@ -81,30 +84,30 @@ class Dataset:
         return self.classes
 
 
+def divided(data: Dataset, out: NDArray[np.bool_]) -> Dataset:
+    """The same training records, of which those marked in `out` are evaluated on instead."""
+    kept, watched = (torch.from_numpy(np.flatnonzero(rows)) for rows in (~out, out))
+    return replace(
+        data,
+        train_inputs=data.train_inputs[kept],
+        train_targets=data.train_targets[kept],
+        test_inputs=data.train_inputs[watched],
+        test_targets=data.train_targets[watched],
+        owners=None if data.owners is None else data.owners[~out],
+    )
+
+
 def held_out(data: Dataset, share: float) -> Dataset:
     """The training records alone: a fixed random share of them takes the place of the test records.
 
     Settings that are chosen this way are chosen without the test records.
-
-    Args:
-        data: whose training records are divided.
-        share: of the training records that is held out.
     """
     count = len(data.train_targets)
     held = round(share * count)
     if not 1 <= held < count:
         raise InvalidParameter("validate", share, f"a share of {count:,} records, not all or none")
     order = np.random.Generator(np.random.PCG64(0)).permutation(count)
-    kept, out = np.sort(order[held:]), np.sort(order[:held])
-    rows, watched = torch.from_numpy(kept), torch.from_numpy(out)
-    return replace(
-        data,
-        train_inputs=data.train_inputs[rows],
-        train_targets=data.train_targets[rows],
-        test_inputs=data.train_inputs[watched],
-        test_targets=data.train_targets[watched],
-        owners=None if data.owners is None else data.owners[kept],
-    )
+    return divided(data, np.isin(np.arange(count), order[:held]))
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
@@ -116,10 +119,8 @@ def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     """
     if name == "digits":
         return _digits()
-    if name in ("mnist", "fashion-mnist"):
-        return _idx_images(name, data_dir)
-    if name in _CIFAR:
-        return _cifar(name, data_dir)
+    if name in _IMAGES:
+        return _published(name, data_dir)
     path = Path(name).expanduser()
     if path.exists():
         return _npz(path)
@@ -139,6 +140,26 @@ def _digits() -> Dataset:
     return Dataset("digits", inputs[held:], targets[held:], inputs[:held], targets[:held])
 
 
+def _published(name: str, data_dir: Path | None) -> Dataset:
+    """Images that others published, in one scale: from files, or downloaded."""
+    folders, owners = _folders(name, data_dir), None
+    readers = (_cifar_arrays, _cifar_batches) if name in _CIFAR else (_idx_images,)
+    for read, folder in product(readers, folders):
+        if (parts := read(name, folder)) is not None:
+            owners = _writers(folder.parent) if name == "mnist" else None
+            break
+    else:
+        parts = _download(name, folders)
+    _, mean, deviation = _IMAGES[name]
+
+    def inputs(images: NDArray[Any]) -> Tensor:
+        pixels = torch.tensor(images, dtype=torch.float32) / 255.0
+        return ((pixels - mean) / deviation).reshape(len(images), -1, *images.shape[-2:])
+
+    labels = [torch.tensor(part, dtype=torch.int64) for part in parts[1::2]]
+    return Dataset(name, inputs(parts[0]), labels[0], inputs(parts[2]), labels[1], owners)
+
+
 def _folders(name: str, data_dir: Path | None) -> list[Path]:
     if data_dir is not None:
         return [data_dir / name, data_dir]
@@ -147,15 +168,7 @@ def _folders(name: str, data_dir: Path | None) -> list[Path]:
     return [Path("../shared/data") / name, *(b / name for b in beside), home / name]
 
 
-def _missing(name: str, folders: list[Path], reason: str) -> DatasetMissing:
-    looked = ", ".join(str(f) for f in folders)
-    kinds = f" ({name}.npz or {_CIFAR[name][0]})" if name in _CIFAR else ""
-    return DatasetMissing(
-        f"{name}{kinds} is not in {looked} and cannot be downloaded ({reason}); give --data-dir"
-    )
-
-
-def _read_idx(path: Path) -> NDArray[np.int64]:
+def _read_idx(path: Path) -> NDArray[Any]:
     raw = path.read_bytes()
     if path.suffix == ".gz":
         raw = gzip.decompress(raw)
@@ -169,37 +182,13 @@ def _read_idx(path: Path) -> NDArray[np.int64]:
 
 
 def _find(folder: Path, stem: str) -> Path | None:
-    for name in (f"{stem}.gz", stem):
-        if (folder / name).is_file():
-            return folder / name
-    return None
+    return next((p for p in (folder / f"{stem}.gz", folder / stem) if p.is_file()), None)
 
 
-def _idx_images(name: str, data_dir: Path | None) -> Dataset:
-    stems = [
-        f"{part}-{kind}"
-        for part in ("train", "t10k")
-        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
-    ]
-    folders = _folders(name, data_dir)
-    for folder in folders:
-        found = [_find(folder, stem) for stem in stems]
-        if all(found):
-            parts = [_read_idx(path) for path in found if path is not None]
-            return _images(name, parts, _writers(folder.parent) if name == "mnist" else None)
-    return _images(name, _download(name, folders), None)
-
-
-def _images(name: str, parts: list[NDArray[np.int64]], owners: NDArray[np.int64] | None) -> Dataset:
-    mean, deviation = _MEANS[name]
-
-    def inputs(images: NDArray[np.int64]) -> Tensor:
-        pixels = torch.tensor(images, dtype=torch.float32) / 255.0
-        return ((pixels - mean) / deviation).reshape(len(images), -1, *images.shape[-2:])
-
-    train, test = inputs(parts[0]), inputs(parts[2])
-    labels = [torch.tensor(part, dtype=torch.int64) for part in (parts[1], parts[3])]
-    return Dataset(name, train, labels[0], test, labels[1], owners)
+def _idx_images(name: str, folder: Path) -> _Parts | None:
+    kinds = ("images-idx3-ubyte", "labels-idx1-ubyte")
+    paths = [_find(folder, f"{part}-{kind}") for part in ("train", "t10k") for kind in kinds]
+    return [_read_idx(path) for path in paths if path is not None] if all(paths) else None
 
 
 def _writers(shared: Path) -> NDArray[np.int64] | None:
@@ -208,69 +197,59 @@ def _writers(shared: Path) -> NDArray[np.int64] | None:
     return None if path is None else _read_idx(path)[:, 2].astype(np.int64)
 
 
-def _download(name: str, folders: list[Path]) -> list[NDArray[np.int64]]:
-    try:
-        from torchvision import datasets  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        raise _missing(name, folders, "torchvision is not installed") from None
-    kinds = {
-        "mnist": datasets.MNIST,
-        "fashion-mnist": datasets.FashionMNIST,
-        "cifar10": datasets.CIFAR10,
-        "cifar100": datasets.CIFAR100,
-    }
-    parts: list[NDArray[np.int64]] = []
-    try:
-        for train in (True, False):
-            got = kinds[name](folders[-1], train=train, download=True)
-            data = np.asarray(got.data)
-            parts += [np.moveaxis(data, -1, 1) if data.ndim == 4 else data, np.asarray(got.targets)]
-    except (OSError, RuntimeError) as problem:
-        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
-        raise _missing(name, folders, reason) from None
-    return parts
-
-
-def _cifar(name: str, data_dir: Path | None) -> Dataset:
-    inner, training, test, key = _CIFAR[name]
-    places = _folders(name, data_dir)
-    for path in (place / f"{name}.npz" for place in places):
-        if path.is_file():
-            return _images(name, _pixels(path), None)
-    for place in places:
-        files = [place / inner / file for file in (*training, test)]
-        if not all(file.is_file() for file in files):
-            continue
-        batches = [pickle.loads(file.read_bytes(), encoding="bytes") for file in files]
-        images = [np.asarray(b[b"data"]).reshape(-1, 3, 32, 32) for b in batches]
-        labels = [np.asarray(b[key], dtype=np.int64) for b in batches]
-        train = [np.concatenate(images[:-1]), np.concatenate(labels[:-1])]
-        return _images(name, [*train, images[-1], labels[-1]], None)
-    return _images(name, _download(name, places), None)
-
-
-def _pixels(path: Path) -> list[NDArray[np.int64]]:
-    """Images and classes of an .npz that holds a named set: bytes, as they were published."""
+def _cifar_arrays(name: str, folder: Path) -> _Parts | None:
+    """An .npz that holds a named set: bytes, as they were published."""
+    path = folder / f"{name}.npz"
+    if not path.is_file():
+        return None
     parts, _ = _arrays(path)
     for images in parts[::2]:
         if images.dtype != np.uint8 or images.shape[1:] != (3, 32, 32):
-            raise InvalidParameter(
-                "data",
-                f"{path} with {images.dtype} {images.shape}",
-                "images of bytes, (records, 3, 32, 32)",
-            )
+            given = f"{path} with {images.dtype} {images.shape}"
+            raise InvalidParameter("data", given, "images of bytes, (records, 3, 32, 32)")
     return parts
 
 
-def _arrays(path: Path) -> tuple[list[NDArray[Any]], NDArray[np.int64] | None]:
-    """Arrays train_inputs, train_targets, test_inputs, test_targets and, if any, owners."""
-    wanted = ("train_inputs", "train_targets", "test_inputs", "test_targets")
+def _cifar_batches(name: str, folder: Path) -> _Parts | None:
+    inner, names, key = _CIFAR[name]
+    files = [folder / inner / file for file in names]
+    if not all(file.is_file() for file in files):
+        return None
+    batches = [pickle.loads(file.read_bytes(), encoding="bytes") for file in files]
+    images = [np.asarray(b[b"data"]).reshape(-1, 3, 32, 32) for b in batches]
+    labels = [np.asarray(b[key], dtype=np.int64) for b in batches]
+    return [np.concatenate(images[:-1]), np.concatenate(labels[:-1]), images[-1], labels[-1]]
+
+
+def _download(name: str, folders: list[Path]) -> _Parts:
+    parts: _Parts = []
+    try:
+        from torchvision import datasets  # type: ignore[import-not-found,unused-ignore]
+
+        for train in (True, False):
+            got = getattr(datasets, _IMAGES[name][0])(folders[-1], train=train, download=True)
+            data = np.asarray(got.data)
+            parts += [np.moveaxis(data, -1, 1) if data.ndim == 4 else data, np.asarray(got.targets)]
+    except (ImportError, OSError, RuntimeError) as problem:
+        reason = str(problem).splitlines()[0] if str(problem) else type(problem).__name__
+        if isinstance(problem, ImportError):
+            reason = "torchvision is not installed"
+        kinds = f" ({name}.npz or {_CIFAR[name][0]})" if name in _CIFAR else ""
+        looked = ", ".join(str(f) for f in folders)
+        raise DatasetMissing(
+            f"{name}{kinds} is not in {looked} and cannot be downloaded ({reason}); give --data-dir"
+        ) from None
+    return parts
+
+
+def _arrays(path: Path) -> tuple[_Parts, NDArray[np.int64] | None]:
+    """The arrays of an .npz and, if any, the owners."""
     with np.load(path, allow_pickle=False) as arrays:
-        missing = [w for w in wanted if w not in arrays.files]
+        missing = [name for name in _ARRAYS if name not in arrays.files]
         if missing:
             raise InvalidParameter("data", str(path), f"an .npz with {', '.join(missing)}")
         owners = arrays["owners"].astype(np.int64) if "owners" in arrays.files else None
-        return [arrays[w] for w in wanted], owners
+        return [arrays[name] for name in _ARRAYS], owners
 
 
 def _npz(path: Path) -> Dataset:
@@ -283,12 +262,6 @@ def _npz(path: Path) -> Dataset:
     parts, owners = _arrays(path)
     if not all(np.isfinite(p).all() for p in parts):
         raise InvalidParameter("data", str(path), "arrays without NaN or infinity")
-    x, y, tx, ty = parts
-    return Dataset(
-        path.stem,
-        torch.tensor(x, dtype=torch.float32),
-        torch.tensor(y, dtype=torch.int64),
-        torch.tensor(tx, dtype=torch.float32),
-        torch.tensor(ty, dtype=torch.int64),
-        owners,
-    )
+    kinds = (torch.float32, torch.int64) * 2
+    x, y, tx, ty = (torch.tensor(p, dtype=kind) for p, kind in zip(parts, kinds, strict=True))
+    return Dataset(path.stem, x, y, tx, ty, owners)

@@ -26,12 +26,7 @@ Records = tuple[Tensor, Tensor, Tensor | None]
 
 
 def client_hash(clients: Clients, seed: int) -> NDArray[np.uint64]:
-    """A fixed pseudo-random 64-bit word for each client (the finaliser of SplitMix64).
-
-    Args:
-        clients: their numbers.
-        seed: of the words.
-    """
+    """A fixed pseudo-random 64-bit word for each client (the finaliser of SplitMix64)."""
     word = clients.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
@@ -39,15 +34,11 @@ def client_hash(clients: Clients, seed: int) -> NDArray[np.uint64]:
 
 
 def tensor_digest(values: Tensor | NDArray[Any]) -> str:
-    """A fingerprint of an array's shape and bytes; bytes, because sums depend on threads.
-
-    Args:
-        values: the array.
-    """
+    """A fingerprint of an array's shape and bytes; bytes, because sums depend on threads."""
     array = np.ascontiguousarray(values.numpy() if isinstance(values, Tensor) else values)
-    found = hashlib.blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
-    found.update(array.data if array.size else b"")
-    return found.hexdigest()
+    digest = hashlib.blake2b(repr((array.shape, array.dtype.str)).encode(), digest_size=16)
+    digest.update(array.data if array.size else b"")
+    return digest.hexdigest()
 
 
 class Fleet(ABC):

@@ -8,18 +8,25 @@ beforehand, so that no preparation has to be charged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data.datasets import Dataset, load_dataset
-from dpcheckin.learning.data.tables import Bounds, Choice, Table, is_table_file, read_table
+from dpcheckin.learning.data.datasets import Dataset, divided, load_dataset
+from dpcheckin.learning.data.tables import (
+    Bounds,
+    Choice,
+    Table,
+    is_table_file,
+    not_finite,
+    read_table,
+)
 from dpcheckin.learning.names import TASKS
 from dpcheckin.options import listed
 
@@ -32,8 +39,8 @@ LARGEST_CLASS_LIST = 20
 _MOST_CLASSES = 100
 """More than so many are no classes if hardly two records share one."""
 
-_Parts = tuple[Tensor, Tensor, NDArray[np.int64] | None, tuple[str, ...]]
-"""Inputs, targets, the owner of each record, the names of the classes."""
+_Raw = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
+"""Inputs, targets and owners as arrays, before classes are numbered."""
 
 
 def client_data(
@@ -77,16 +84,18 @@ def client_data(
         return _stored(source, target, owner)
     choice = Choice(target, owner, None if columns is None else tuple(columns), bounds or {})
     called = name or (Path(source).name if isinstance(source, str | Path) else OWN)
-    raw = _raw(source, choice, owners, called)
-    labels = classes
+    raw, held = _raw(source, choice, owners, called), None
     if test is not None:
         held = _raw(test, choice, None, f"test records of {called}", asks_owner=False)
-        everything = np.concatenate([raw[1], held[1]])
-        kind, labels = _kind(everything, task, labels)
-        parts, test_parts = _tensors(raw, kind, labels), _tensors(held, kind, labels)
-        return _checked(Dataset(called, *parts[:2], *test_parts[:2], parts[2], parts[3]))
-    kind, labels = _kind(raw[1], task, labels)
-    return _checked(_split(_tensors(raw, kind, labels), test_share, seed, called))
+    targets = raw[1] if held is None else np.concatenate([raw[1], held[1]])
+    known = _classes(targets, task, classes)
+    data = _numbered(called, raw, known)
+    if held is None:
+        return _checked(_split(data, test_share, seed))
+    watched = _numbered(called, held, known)
+    return _checked(
+        replace(data, test_inputs=watched.train_inputs, test_targets=watched.train_targets)
+    )
 
 
 def _stored(source: str | Path, target: str | None, owner: str | None) -> Dataset:
@@ -99,23 +108,19 @@ def _stored(source: str | Path, target: str | None, owner: str | None) -> Datase
     return load_dataset(str(source))
 
 
-_Raw = tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]
-
-
 def _raw(source: Any, choice: Choice, owners: Any, called: str, *, asks_owner: bool = True) -> _Raw:
-    """Inputs, targets and owners as arrays, before classes are numbered."""
     if isinstance(source, str | Path):
         return read_table(Path(source)).records(choice, asks_owner)
     if hasattr(source, "columns"):
-        held = {str(one): np.asarray(source[one]) for one in source.columns}
-        return Table(called, held).records(choice, asks_owner)
+        columns = {str(name): np.asarray(source[name]) for name in source.columns}
+        return Table(called, columns).records(choice, asks_owner)
     if choice.target is not None or choice.owner is not None:
         raise InvalidParameter("target", choice.target, "left out: only tables have columns")
     if isinstance(source, tuple) and len(source) == 2:
         inputs, targets = (np.asarray(part) for part in source)
     elif hasattr(source, "__getitem__") and hasattr(source, "__len__"):
-        inputs, targets, found = _items(source)
-        owners = found if owners is None else owners
+        inputs, targets, *named = _items(source)
+        owners = named[0] if named and owners is None else owners
     else:
         raise InvalidParameter(
             "data", source, "a path, a DataFrame, a pair (inputs, targets) or a torch Dataset"
@@ -124,15 +129,14 @@ def _raw(source: Any, choice: Choice, owners: Any, called: str, *, asks_owner: b
     return inputs, targets, None if owners is None else np.asarray(owners)
 
 
-def _items(source: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+def _items(source: Any) -> list[NDArray[Any]]:
     items = [source[i] for i in range(len(source))]
-    sizes = {len(item) for item in items if isinstance(item, tuple | list)}
-    if len(sizes) != 1 or not sizes <= {2, 3} or not isinstance(items[0], tuple | list):
+    sizes = {len(item) if isinstance(item, tuple | list) else 0 for item in items}
+    if len(sizes) != 1 or not sizes <= {2, 3}:
         raise InvalidParameter(
             "data", type(source).__name__, "items (input, target) or (input, target, owner)"
         )
-    parts = [np.stack([np.asarray(part) for part in column]) for column in zip(*items, strict=True)]
-    return parts[0], parts[1], parts[2] if len(parts) == 3 else None
+    return [np.stack([np.asarray(part) for part in column]) for column in zip(*items, strict=True)]
 
 
 def _check_rows(inputs: NDArray[Any], targets: NDArray[Any], owners: Any, called: str) -> None:
@@ -148,89 +152,69 @@ def _check_rows(inputs: NDArray[Any], targets: NDArray[Any], owners: Any, called
         )
     if inputs.dtype.kind not in "biuf":
         raise InvalidParameter("inputs", f"dtype {inputs.dtype}", "numbers")
-    finite = np.isfinite(inputs.reshape(len(inputs), -1)).all(axis=1)
-    if not finite.all():
-        row = int(np.argmin(finite))
+    if (row := not_finite(inputs)) is not None:
         raise InvalidParameter("inputs", f"NaN or infinity in record {row}", "finite numbers")
 
 
-def _kind(
+def _classes(
     targets: NDArray[Any], task: str, classes: Sequence[Any] | None
-) -> tuple[str, list[Any] | None]:
-    """Whether targets are classes, and which, or numbers."""
-    if targets.dtype.kind == "f" and not np.isfinite(targets).all():
-        row = int(np.argmin(np.isfinite(targets.reshape(len(targets), -1)).all(axis=1)))
+) -> Sequence[Any] | None:
+    """The classes in the order of the model's outputs, None if the targets are numbers."""
+    if targets.dtype.kind == "f" and (row := not_finite(targets)) is not None:
         raise InvalidParameter("target", f"NaN or infinity in record {row}", "finite numbers")
     if task == "numbers" or (task == "auto" and classes is None and not _class_like(targets)):
         if targets.dtype.kind not in "biuf":
             raise InvalidParameter("target", targets.ravel()[0], "a number with task 'numbers'")
-        return "numbers", None
+        return None
     if targets.ndim != 1:
         raise InvalidParameter("targets", f"shape {targets.shape}", "one class for each record")
-    found = np.unique(targets).tolist()
-    if classes is not None and (missing := [c for c in found if c not in list(classes)]):
+    present = np.unique(targets).tolist()
+    if classes is not None and (missing := [c for c in present if c not in list(classes)]):
         raise InvalidParameter("classes", list(classes), f"a list with {missing[0]!r} in it")
-    known = found if classes is None else list(classes)
-    if len(known) < 2:
-        raise InvalidParameter("target", found[0], "at least two classes among the records")
-    if classes is None and len(found) > max(_MOST_CLASSES, len(targets) / 2):
-        many = f"{len(found):,} different targets in {len(targets):,} records are no classes"
+    if len(present if classes is None else classes) < 2:
+        raise InvalidParameter("target", present[0], "at least two classes among the records")
+    if classes is None and len(present) > max(_MOST_CLASSES, len(targets) / 2):
+        many = f"{len(present):,} different targets in {len(targets):,} records are no classes"
         raise InvalidParameter("task", task, f"'numbers': {many}")
-    return "classes", known
+    return present if classes is None else list(classes)
 
 
 def _class_like(targets: NDArray[Any]) -> bool:
-    if targets.ndim != 1:
-        return False
-    if targets.dtype.kind in "OUSb":
-        return True
+    if targets.ndim != 1 or targets.dtype.kind in "OUSb":
+        return targets.ndim == 1
     whole = bool((targets == np.round(targets)).all())
     return whole and len(np.unique(targets)) <= LARGEST_CLASS_LIST
 
 
-def _tensors(raw: _Raw, kind: str, classes: Sequence[Any] | None) -> _Parts:
+def _numbered(called: str, raw: _Raw, classes: Sequence[Any] | None) -> Dataset:
+    """All records as training records, classes and owners numbered from 0."""
     inputs, targets, owners = raw
     x = torch.tensor(np.ascontiguousarray(inputs), dtype=torch.float32)
     if not bool(torch.isfinite(x).all()):
         raise InvalidParameter("inputs", "a number above 3e38", "numbers that fit 32 bits")
     numbered = None if owners is None else np.unique(owners, return_inverse=True)[1]
-    if kind == "numbers":
-        y = torch.tensor(np.ascontiguousarray(targets), dtype=torch.float32)
-        return x, y.reshape(len(y), -1), numbered, ()
-    assert classes is not None
+    if classes is None:
+        y = torch.tensor(np.ascontiguousarray(targets), dtype=torch.float32).reshape(len(x), -1)
+        return Dataset(called, x, y, x[:0], y[:0], numbered)
     place = {value: index for index, value in enumerate(classes)}
-    numbers = np.array([place[value] for value in targets.tolist()], dtype=np.int64)
-    return x, torch.from_numpy(numbers), numbered, tuple(_label(c) for c in classes)
+    y = torch.tensor([place[value] for value in targets.tolist()], dtype=torch.int64)
+    labels = tuple(f"{c:g}" if isinstance(c, float) else str(c) for c in classes)
+    return Dataset(called, x, y, x[:0], y[:0], numbered, labels)
 
 
-def _label(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _split(parts: _Parts, share: float, seed: int, called: str) -> Dataset:
+def _split(data: Dataset, share: float, seed: int) -> Dataset:
     """Hold out whole clients, so that nobody is both trained on and evaluated on."""
     if not 0 < share < 1:
         raise InvalidParameter("test_share", share, "strictly between 0 and 1")
-    inputs, targets, owners, labels = parts
-    clients = np.arange(len(targets)) if owners is None else owners
+    clients = np.arange(len(data.train_targets)) if data.owners is None else data.owners
     count = int(clients.max()) + 1 if len(clients) else 0
     held = max(1, round(share * count))
     if count - held < 2:
         raise InvalidParameter(
-            "data", f"{count:,} clients in {called}", f"at least 2 beside {held:,} held out"
+            "data", f"{count:,} clients in {data.name}", f"at least 2 beside {held:,} held out"
         )
     order = np.random.Generator(np.random.PCG64(seed)).permutation(count)
-    out = np.isin(clients, order[:held])
-    kept, tested = (torch.from_numpy(np.flatnonzero(which)) for which in (~out, out))
-    return Dataset(
-        called,
-        inputs[kept],
-        targets[kept],
-        inputs[tested],
-        targets[tested],
-        None if owners is None else owners[~out],
-        labels,
-    )
+    return divided(data, np.isin(clients, order[:held]))
 
 
 def _checked(data: Dataset) -> Dataset:
@@ -244,21 +228,18 @@ def _checked(data: Dataset) -> Dataset:
     return data
 
 
-def parse_bounds(text: str | None) -> Mapping[str, tuple[float, float]]:
-    """Bounds as the command line takes them.
-
-    Args:
-        text: COLUMN=LOWEST:HIGHEST, separated by commas.
+def parse_bounds(text: str | None) -> Bounds:
+    """Bounds as the command line takes them: COLUMN=LOWEST:HIGHEST, separated by commas.
 
     >>> parse_bounds("age=0:100,visits=0:20")
     {'age': (0.0, 100.0), 'visits': (0.0, 20.0)}
     """
-    found: dict[str, tuple[float, float]] = {}
-    for part in (text or "").split(",") if text else ():
+    bounds: dict[str, tuple[float, float]] = {}
+    for part in text.split(",") if text else ():
         column, _, ends = part.rpartition("=")
         low, _, high = ends.partition(":")
         try:
-            found[column.strip()] = float(low), float(high)
+            bounds[column.strip()] = float(low), float(high)
         except ValueError:
             raise InvalidParameter("bounds", part, "COLUMN=LOWEST:HIGHEST") from None
-    return found
+    return bounds

@@ -1,7 +1,8 @@
 """Tables of records: CSV and parquet files, and folders with one file per client.
 
 A table becomes arrays of numbers here, or one line that names file, column and row. Which columns
-are wanted is a `Choice`; what clients and classes are is `data.own`'s business.
+are wanted is a `Choice`; what clients and classes are is `data.own`'s business. The windows that
+clients choose for themselves (random check-ins) come from such a table too.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.errors import InvalidParameter, MissingExtra
+from dpcheckin.display import needed
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.protocols import ClientWindows
 
 Bounds = Mapping[str, tuple[float, float]]
 Column = NDArray[Any]
@@ -29,14 +31,7 @@ _SHOWN_COLUMNS = 12
 
 @dataclass(frozen=True)
 class Choice:
-    """Which columns of a table are what.
-
-    Args:
-        target: the column to predict.
-        owner: the column that names each record's client, None if each record is a client.
-        columns: those to learn from, None for all others.
-        bounds: column -> (lowest, highest) that it is mapped from to [-1, 1].
-    """
+    """Which columns of a table are what, see `client_data`."""
 
     target: str | None = None
     owner: str | None = None
@@ -51,26 +46,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length by name, and what the table is called in messages.
-
-    Args:
-        name: of the file or folder.
-        columns: the values by column.
-        owners: the client of each row where the table itself says it (a folder of files).
-    """
+    """Columns of equal length by name, and what the table is called in messages."""
 
     name: str
     columns: Mapping[str, Column]
     owners: Column | None = None
+    """The client of each row where the table itself says it (a folder of files)."""
 
     def records(
         self, choice: Choice, asks_owner: bool = True
     ) -> tuple[NDArray[np.float64], Column, Column | None]:
         """Inputs (records, columns), targets, and owners if there are any.
 
-        Args:
-            choice: which columns are what.
-            asks_owner: False for records to evaluate on, whose owners do not matter.
+        The owners of records to evaluate on do not matter: then `asks_owner` is False.
         """
         if choice.target is None:
             raise InvalidParameter("target", None, f"a column of {self.name}: {self._listed()}")
@@ -127,9 +115,7 @@ class Table:
         if values.dtype.kind not in "biuf":
             self._refuse_text(name, values)
         numbers = values.astype(np.float64)
-        finite = np.isfinite(numbers)
-        if not finite.all():
-            row = int(np.argmin(finite))
+        if (row := not_finite(numbers)) is not None:
             raise InvalidParameter(
                 "data",
                 float(numbers[row]),
@@ -142,60 +128,54 @@ class Table:
 
     def _refuse_text(self, name: str, values: Column) -> NoReturn:
         for row, value in enumerate(values.tolist(), start=1):
-            if _number(value) is None:
+            try:
+                float(value)
+            except (TypeError, ValueError):
                 raise InvalidParameter(
                     f"column {name}",
                     value,
                     f"a number in row {row:,} of {self.name}; encode it, say with --owner that it "
                     "names the client, or name the --columns to learn from",
-                )
+                ) from None
         raise InvalidParameter("data", str(values.dtype), f"numbers in column {name!r}")
 
 
-def _number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
+def not_finite(rows: NDArray[Any]) -> int | None:
+    """The first row that holds NaN or infinity."""
+    finite = np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+    return None if finite.all() else int(np.argmin(finite))
 
 
 def is_table_file(source: str | Path) -> bool:
     """Is this a table's file, or a folder of them?"""
     path = Path(source).expanduser()
-    if path.is_dir():
-        return any(True for _ in _folder_files(path))
-    return path.name.lower().endswith(_FILES)
+    return bool(_folder_files(path)) if path.is_dir() else path.name.lower().endswith(_FILES)
 
 
-def _folder_files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if path.is_file() and path.name.lower().endswith(_FILES):
-            yield path
+def _folder_files(folder: Path) -> list[Path]:
+    files = (p for p in folder.iterdir() if p.is_file() and p.name.lower().endswith(_FILES))
+    return sorted(files)
 
 
 def read_table(path: Path) -> Table:
-    """A file's table, or a folder's: one file per client, whose name is the owner.
-
-    Args:
-        path: of a .csv, .csv.gz or .parquet file, or of a folder with such files.
-    """
+    """A file's table, or a folder's: one file per client, whose name is the owner."""
     path = path.expanduser()
     if not path.exists():
         raise InvalidParameter("data", str(path), "a file or folder that exists")
     if not path.is_dir():
         return _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
-    tables = [(file.name, read_table(file)) for file in _folder_files(path)]
-    first = tables[0][1]
-    for name, table in tables[1:]:
+    tables = [read_table(file) for file in _folder_files(path)]
+    first = tables[0]
+    for table in tables[1:]:
         if list(table.columns) != list(first.columns):
             raise InvalidParameter(
-                "data", f"{path.name}/{name}", f"the columns of {tables[0][0]}: {first._listed()}"
+                "data",
+                f"{path.name}/{table.name}",
+                f"the columns of {first.name}: {first._listed()}",
             )
-    merged = {
-        column: _joined([table.columns[column] for _, table in tables]) for column in first.columns
-    }
-    rows = [len(next(iter(table.columns.values()))) for _, table in tables]
-    return Table(path.name, merged, np.repeat([name for name, _ in tables], rows))
+    merged = {name: _joined([table.columns[name] for table in tables]) for name in first.columns}
+    rows = [len(next(iter(table.columns.values()))) for table in tables]
+    return Table(path.name, merged, np.repeat([table.name for table in tables], rows))
 
 
 def _joined(parts: Sequence[Column]) -> Column:
@@ -216,8 +196,8 @@ def _read_csv(path: Path) -> Table:
     header, body = [name.strip() for name in rows[0]], rows[1:]
     twice = [name for name in header if header.count(name) > 1]
     if twice or "" in header:
-        found = f"two columns {twice[0]!r}" if twice else "a column without a name"
-        raise InvalidParameter("data", f"{found} in {path.name}", "one name for each column")
+        fault = f"two columns {twice[0]!r}" if twice else "a column without a name"
+        raise InvalidParameter("data", f"{fault} in {path.name}", "one name for each column")
     for row, cells in enumerate(body, start=1):
         if len(cells) != len(header):
             raise InvalidParameter(
@@ -238,14 +218,31 @@ def _typed(cells: Sequence[str]) -> Column:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
-        parquet = import_module("pyarrow.parquet")
-        arrow = import_module("pyarrow")
-    except ImportError:
-        raise MissingExtra("pyarrow", "parquet") from None
+    parquet, arrow = needed("pyarrow.parquet", "parquet"), needed("pyarrow", "parquet")
     try:
         table = parquet.read_table(path)
     except (OSError, arrow.ArrowException) as problem:
         reason = str(problem).splitlines()[0]
         raise InvalidParameter("data", str(path), f"a readable parquet file ({reason})") from None
     return Table(path.name, {name: table[name].to_numpy() for name in table.column_names})
+
+
+def read_windows(path: Path) -> ClientWindows:
+    """Windows from a table with the columns first, last and, if not 1, probability.
+
+    One row for each client; slots are counted from 0.
+    """
+    columns = {"probability": np.ones(1), **read_table(path).columns}
+    for name in ("first", "last", "probability"):
+        if name not in columns:
+            raise InvalidParameter("windows", str(path), f"a table with a column {name!r}")
+        values = columns[name]
+        if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+            raise InvalidParameter("windows", str(path), f"numbers in column {name!r}")
+    first, last = columns["first"], columns["last"]
+    whole = all(np.array_equal(end, np.round(end)) for end in (first, last))
+    if not (whole and (first <= last).all()):
+        raise InvalidParameter("windows", str(path), "whole numbers with first ≤ last")
+    slots = [range(int(a), int(b) + 1) for a, b in zip(first, last, strict=True)]
+    chosen = np.broadcast_to(columns["probability"], len(slots))
+    return ClientWindows(slots, chosen.tolist())

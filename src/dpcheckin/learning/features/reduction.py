@@ -22,17 +22,12 @@ _SPARE, _TURNS = 100, 12  # of the iteration that finds directions: more of them
 
 @dataclass(frozen=True)
 class Projection:
-    """An affine map to fewer dimensions, then length one.
-
-    Args:
-        centre: subtracted from each row.
-        axes: columns are the directions kept.
-        deviations: of the public rows along each of them; ones without public rows.
-    """
+    """An affine map to fewer dimensions (the columns of `axes`), then length one."""
 
     centre: Tensor
     axes: Tensor
     deviations: Tensor
+    """Of the public rows along each direction; ones without public rows."""
 
     def __call__(self, rows: Tensor) -> Tensor:
         """Project rows and scale each to length one (a row at the centre stays zero)."""
@@ -43,12 +38,8 @@ def whitened(rows: Tensor, deviations: Tensor, power: float) -> Tensor:
     """Rows with each number divided by a power of its public deviation, then of length one.
 
     Directions of small variance tell classes apart as well as others do; left small, they need
-    steps so large that the noise of all directions grows with them.
-
-    Args:
-        rows: what a `Projection` gives; their lengths make no difference.
-        deviations: those of the projection.
-        power: 0 leaves the rows as they are, 1 gives public rows equal variance in all directions.
+    steps so large that the noise of all directions grows with them. Power 0 leaves the rows as they
+    are, 1 gives public rows equal variance in all directions.
     """
     if power == 0:
         return rows
@@ -66,12 +57,7 @@ def most_components(public: Tensor) -> int:
 
 
 def principal_components(public: Tensor, count: int) -> Projection:
-    """The directions of largest variance of public rows.
-
-    Args:
-        public: rows that need no protection.
-        count: directions to keep.
-    """
+    """The `count` directions of largest variance of public rows."""
     rows = public[:_SAMPLE].double()
     most = most_components(rows)
     if not 1 <= count <= most:
@@ -90,13 +76,9 @@ def principal_components(public: Tensor, count: int) -> Projection:
 def telling_components(public: Tensor, together: int, count: int) -> Projection:
     """Directions in which things differ most, over how much images of the *same* thing do.
 
-    Fisher's discriminant directions with every public thing a class of its own. Each is scaled so
-    that images of one thing have about deviation one in it; `deviations` are those of all images.
-
-    Args:
-        public: rows that need no protection, those of one thing next to each other.
-        together: rows of each thing, 2 or more.
-        count: directions to keep.
+    Fisher's discriminant directions with every public thing a class of its own, whose `together`
+    rows are neighbours. Each direction is scaled so that images of one thing have about deviation
+    one in it; `deviations` are those of all images.
     """
     things, width = len(public) // together, public.shape[1]
     most = min(things - 1, width)
@@ -113,8 +95,8 @@ def telling_components(public: Tensor, together: int, count: int) -> Projection:
     root = torch.linalg.cholesky(spread)
     half = torch.linalg.solve_triangular(root, total, upper=False)
     ratio = torch.linalg.solve_triangular(root, half.T.contiguous(), upper=False).float()
-    values, found = _largest(ratio, count)
-    axes = torch.linalg.solve_triangular(root.T.contiguous(), found, upper=True)
+    values, vectors = _largest(ratio, count)
+    axes = torch.linalg.solve_triangular(root.T.contiguous(), vectors, upper=True)
     return Projection(centre, _signed(axes).float(), values.clamp(min=0).sqrt().float())
 
 
@@ -134,13 +116,7 @@ def _signed(axes: Tensor) -> Tensor:
 
 
 def random_projection(dimension: int, count: int, seed: int = 0) -> Projection:
-    """Random directions, for when no public data is at hand.
-
-    Args:
-        dimension: numbers in a row.
-        count: directions to keep.
-        seed: of the directions.
-    """
+    """Random directions, for when no public data is at hand."""
     if not 1 <= count <= dimension:
         raise InvalidParameter("components", count, f"from 1 to {dimension:,}")
     chance = torch.Generator().manual_seed(seed)

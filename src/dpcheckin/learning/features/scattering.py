@@ -39,9 +39,8 @@ def _wavelets(side: int, scales: int, angles: int) -> Tensor:
         bump = torch.exp(-(first**2 + (slant * second) ** 2) / (2 * deviation**2))
         signal = bump * torch.exp(1j * wave * first)
         signal = signal - bump * (signal.sum() / bump.sum())
-        factor = slant / (2 * math.pi * deviation**2)
-        found: Tensor = torch.fft.fft2(signal).real * factor
-        return found
+        wavelet: Tensor = torch.fft.fft2(signal).real * (slant / (2 * math.pi * deviation**2))
+        return wavelet
 
     rows = [[spectrum(j, math.pi * a / angles) for a in range(angles)] for j in range(scales)]
     return torch.stack([torch.stack(row) for row in rows]).float()
@@ -83,12 +82,9 @@ def standardised(order: Tensor) -> Tensor:
 
 
 def scattering(images: Tensor, scales: int = SCALES, angles: int = ANGLES) -> Tensor:
-    """Scattering coefficients, one row an image.
+    """Scattering coefficients, one row an image (channels, side, side).
 
-    Args:
-        images: (images, channels, side, side), any affine scale of the pixels.
-        scales: octaves of wavelets; coefficients are 2^scales pixels apart.
-        angles: directions of wavelets.
+    Coefficients of `scales` octaves of wavelets are 2^scales pixels apart.
     """
     if images.ndim != 4 or images.shape[-1] != images.shape[-2]:
         raise InvalidParameter("images", tuple(images.shape), "square images with channels")

@@ -4,25 +4,30 @@ One ordinary batched pass in channels-last layout keeps each layer's input and o
 per-client norms and weighted sums follow from those. Two things make it fast beyond that: what is
 large (receptive fields, rows of all parameters) is formed for a few clients at a time, so that it
 stays in the processor's cache, and in memory that the engine keeps, because fresh pages cost more
-than the arithmetic. `client_gradients` picks between this engine and the general one of
+than the arithmetic. A linear head under cross-entropy has a closed form and needs no pass at all.
+`client_gradients` picks between these two engines and the general one of
 `learning.gradients.engine`.
 """
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.gradients.engine import (
     ChunkGradients,
     GradientEngine,
-    Loss,
+    Part,
+    Rows,
     VmapGradients,
     refuse_batch_coupling,
     squared_lengths,
 )
-from dpcheckin.learning.gradients.linear_head import LinearHeadGradients
+from dpcheckin.learning.losses import Loss, cross_entropy
 
 _BLOCK_NUMBERS = 400_000
 """Receptive fields are formed for as many clients as hold about this many numbers (1.6 MB)."""
@@ -36,9 +41,7 @@ class _Memory:
 
     def take(self, name: object, *shape: int) -> Tensor:
         """A tensor of this shape with whatever was in the buffer before."""
-        size = 1
-        for length in shape:
-            size *= length
+        size = math.prod(shape)
         kept = self._kept.get(name)
         if kept is None or kept.numel() < size:
             kept = self._kept[name] = torch.empty(size)
@@ -60,92 +63,57 @@ def _fields(inputs: Tensor, layer: nn.Conv2d) -> Tensor:
     )
 
 
-class _LinearPart:
-    """Linear layer: the client's gradient is an outer product, never formed for a sum."""
+class _Outer(Part):
+    """Weight of a linear layer: a client's gradient is an outer product, never formed for a sum.
 
-    def __init__(self, layer: nn.Linear, inputs: Tensor, deltas: Tensor) -> None:
+    `energy` is the squared length of each client's row of `deltas`.
+    """
+
+    def __init__(self, inputs: Tensor, deltas: Tensor, energy: Tensor) -> None:
         self._inputs, self._deltas = inputs, deltas
-        energy = squared_lengths(deltas)
-        self.squared = [energy * squared_lengths(inputs)]
-        if layer.bias is not None:
-            self.squared.append(energy)
+        self.squared = energy * squared_lengths(inputs)
 
-    def sums(self, weights: list[Tensor]) -> list[Tensor]:
-        parts = [((weights[0][:, None] * self._deltas).T @ self._inputs).flatten()]
-        if len(weights) > 1:
-            parts.append(weights[1] @ self._deltas)
-        return parts
+    def sum(self, weights: Tensor) -> Tensor:
+        return ((weights[:, None] * self._deltas).T @ self._inputs).flatten()
 
-    def write(self, rows: list[Tensor], weights: list[Tensor], some: slice) -> None:
+    def write(self, rows: Tensor, weights: Tensor, some: slice) -> None:
         deltas, inputs = self._deltas[some], self._inputs[some]
-        outer = rows[0].view(len(deltas), deltas.shape[1], inputs.shape[1])
-        torch.mul((weights[0][some, None] * deltas)[:, :, None], inputs[:, None], out=outer)
-        if len(weights) > 1:
-            torch.mul(weights[1][some, None], deltas, out=rows[1])
+        outer = rows.view(len(deltas), deltas.shape[1], inputs.shape[1])
+        torch.mul((weights[some, None] * deltas)[:, :, None], inputs[:, None], out=outer)
 
 
-class _ConvPart:
-    """Convolution: one small matrix product per client over the positions of the image."""
+class _Kernel(Part):
+    """Weight of a convolution: a small matrix product per client over the image's positions.
 
-    def __init__(self, layer: nn.Conv2d, inputs: Tensor, deltas: Tensor, memory: _Memory) -> None:
-        fields = _fields(inputs, layer)
+    `deltas` are (clients, positions, channels out).
+    """
+
+    def __init__(self, layer: nn.Conv2d, fields: Tensor, deltas: Tensor, memory: _Memory) -> None:
         clients, rows, columns, *field = fields.shape
-        size = field[0] * field[1] * field[2]
-        flat = deltas.permute(0, 2, 3, 1).reshape(clients, rows * columns, -1)
-        self._kernel = memory.take((layer, "kernel"), clients, flat.shape[2], size)
+        size = math.prod(field)
+        kernel = memory.take((layer, "kernel"), clients, deltas.shape[2], size)
         block = max(1, _BLOCK_NUMBERS // (rows * columns * size))
         for start in range(0, clients, block):
             some = slice(start, min(start + block, clients))
             near = memory.take("fields", some.stop - start, rows, columns, *field)
             near.copy_(fields[some])
-            products = (flat[some].transpose(1, 2), near.view(-1, rows * columns, size))
-            torch.bmm(*products, out=self._kernel[some])
-        self._kernel = self._kernel.flatten(1)
+            products = (deltas[some].transpose(1, 2), near.view(-1, rows * columns, size))
+            torch.bmm(*products, out=kernel[some])
+        self._kernel = kernel.flatten(1)
         self._shape = (layer.out_channels, *layer.kernel_size, layer.in_channels)
-        self.squared = [squared_lengths(self._kernel)]
-        self._bias = flat.sum(1) if layer.bias is not None else None
-        if self._bias is not None:
-            self.squared.append(squared_lengths(self._bias))
+        self.squared = squared_lengths(self._kernel)
 
-    def sums(self, weights: list[Tensor]) -> list[Tensor]:
-        kernel = (weights[0] @ self._kernel).view(self._shape).permute(0, 3, 1, 2)
-        parts = [kernel.flatten()]
-        if self._bias is not None:
-            parts.append(weights[1] @ self._bias)
-        return parts
+    def sum(self, weights: Tensor) -> Tensor:
+        return (weights @ self._kernel).view(self._shape).permute(0, 3, 1, 2).flatten()
 
-    def write(self, rows: list[Tensor], weights: list[Tensor], some: slice) -> None:
+    def write(self, rows: Tensor, weights: Tensor, some: slice) -> None:
         kernel = self._kernel[some].view(-1, *self._shape).permute(0, 1, 4, 2, 3)
-        factor = weights[0][some].view(-1, 1, 1, 1, 1)
-        torch.mul(factor, kernel, out=rows[0].view(kernel.shape))
-        if self._bias is not None:
-            torch.mul(weights[1][some, None], self._bias[some], out=rows[1])
+        torch.mul(weights[some].view(-1, 1, 1, 1, 1), kernel, out=rows.view(kernel.shape))
 
 
-class _LayeredChunk(ChunkGradients):
-    def __init__(
-        self, parts: list[_LinearPart | _ConvPart], losses: Tensor, sizes: list[int]
-    ) -> None:
-        self._parts, self._sizes = parts, sizes
-        self.losses = losses
-        self.squared_norms = torch.stack([s for p in parts for s in p.squared], dim=1)
-
-    def _split(self, columns: tuple[Tensor, ...]) -> list[list[Tensor]]:
-        """One entry per parameter tensor, handed out to the parts."""
-        left = iter(columns)
-        return [[next(left) for _ in part.squared] for part in self._parts]
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        split = self._split(weights.unbind(1))
-        return torch.cat([s for p, w in zip(self._parts, split, strict=True) for s in p.sums(w)])
-
-    def matrix(self, weights: Tensor, first: int = 0, last: int | None = None) -> Tensor:
-        some = slice(*slice(first, last).indices(len(self.losses)))
-        rows = torch.empty(some.stop - some.start, sum(self._sizes))
-        pieces = self._split(torch.split(rows, self._sizes, dim=1))
-        for part, piece, w in zip(self._parts, pieces, self._split(weights.unbind(1)), strict=True):
-            part.write(piece, w, some)
-        return rows
+def _refuse_many_records(mask: Tensor | None) -> None:
+    if mask is not None:
+        raise InvalidParameter("mask", "given", "None: the fast engines have one record each")
 
 
 class LayerwiseGradients(GradientEngine):
@@ -160,7 +128,6 @@ class LayerwiseGradients(GradientEngine):
         refuse_batch_coupling(module)
         self._module, self._loss, self._memory = module, loss, _Memory()
         self._layers = [m for m in module.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
-        self._sizes = [p.numel() for p in module.parameters()]
         module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # max-pooling is five times faster this way
 
     @staticmethod
@@ -168,54 +135,97 @@ class LayerwiseGradients(GradientEngine):
         """True when every parameter belongs to a plain Linear or Conv2d layer, in layer order."""
         owned: list[nn.Parameter] = []
         for layer in module.modules():
-            if type(layer) is nn.Linear:
-                owned += list(layer.parameters())
-            elif type(layer) is nn.Conv2d:
+            if type(layer) is nn.Conv2d:
                 plain = layer.groups == 1 and layer.dilation == (1, 1)
                 if not plain or layer.padding_mode != "zeros" or isinstance(layer.padding, str):
                     return False
-                owned += list(layer.parameters())
-        everything = list(module.parameters())
-        return len(owned) == len(everything) and all(
-            a is b for a, b in zip(owned, everything, strict=True)
-        )
+            elif type(layer) is not nn.Linear:
+                continue
+            owned += layer.parameters()
+        return [id(p) for p in owned] == [id(p) for p in module.parameters()]
 
     def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
-        if mask is not None:
-            raise InvalidParameter(
-                "mask", "given", "None: the layerwise engine has one record each"
-            )
+        _refuse_many_records(mask)
         seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
         def remember(layer: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
             if layer in seen:
                 raise _CalledTwice
-            if not output.requires_grad:  # the first layer: parameters themselves are frozen
+            if not output.requires_grad:  # the first layer: parameters themselves are detached
                 output = output.detach().requires_grad_()
             seen[layer] = (args[0].detach(), output)
             return output
 
         hooks = [layer.register_forward_hook(remember) for layer in self._layers]
-        frozen = [(p, p.requires_grad) for p in self._module.parameters()]
+        fixed = {name: p.detach() for name, p in self._module.named_parameters()}
         try:
-            for p, _ in frozen:
-                p.requires_grad_(False)
-            losses = self._loss(self._module(inputs), targets)
+            losses = self._loss(functional_call(self._module, fixed, (inputs,)), targets)
             outputs = [seen[layer][1] for layer in self._layers]
             deltas = torch.autograd.grad(losses.sum(), outputs)
         finally:
             for hook in hooks:
                 hook.remove()
-            for p, wanted in frozen:
-                p.requires_grad_(wanted)
-        parts: list[_LinearPart | _ConvPart] = []
+        parts: list[Part] = []
         for layer, delta in zip(self._layers, deltas, strict=True):
-            if isinstance(layer, nn.Linear):
-                parts.append(_LinearPart(layer, seen[layer][0], delta))
-            else:
-                assert isinstance(layer, nn.Conv2d)
-                parts.append(_ConvPart(layer, seen[layer][0], delta, self._memory))
-        return _LayeredChunk(parts, losses.detach(), self._sizes)
+            parts += self._weight_and_bias(layer, seen[layer][0], delta)
+        return ChunkGradients(self._module, parts, losses.detach())
+
+    def _weight_and_bias(
+        self, layer: nn.Linear | nn.Conv2d, inputs: Tensor, deltas: Tensor
+    ) -> list[Part]:
+        if isinstance(layer, nn.Linear):
+            return _linear(layer, inputs, deltas, squared_lengths(deltas))
+        by_place = deltas.permute(0, 2, 3, 1).flatten(1, 2)
+        kernel = _Kernel(layer, _fields(inputs, layer), by_place, self._memory)
+        return [kernel, Rows(by_place.sum(1))][: len(list(layer.parameters()))]
+
+
+def _linear(layer: nn.Linear, inputs: Tensor, deltas: Tensor, energy: Tensor) -> list[Part]:
+    parts: list[Part] = [_Outer(inputs, deltas, energy), Rows(deltas, energy)]
+    return parts[: len(list(layer.parameters()))]
+
+
+def head_of(module: nn.Module) -> nn.Linear | None:
+    """The only layer with parameters, when the model is a linear map of the flattened record."""
+    layers = list(module) if isinstance(module, nn.Sequential) else [module]
+    if layers and type(layers[0]) is nn.Flatten and layers[0].start_dim == 1:
+        layers = layers[1:]
+    only = layers[0] if len(layers) == 1 else None
+    return only if type(only) is nn.Linear else None
+
+
+class LinearHeadGradients(GradientEngine):
+    """A linear head under cross-entropy: (softmax of the logits less the class) times the record.
+
+    Nothing needs autograd; `supports` says whether a model and a loss qualify.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        head = head_of(module)
+        if head is None:
+            raise InvalidParameter("module", type(module).__name__, "a linear head")
+        self._head = head
+
+    @staticmethod
+    def supports(module: nn.Module, loss: Loss) -> bool:
+        """Whether the model is a linear head and the loss cross-entropy."""
+        return loss is cross_entropy and head_of(module) is not None
+
+    def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
+        _refuse_many_records(mask)
+        with torch.no_grad():
+            records, places, bias = inputs.flatten(1), targets[None], self._head.bias
+            # kept as (classes, clients): long rows are what a processor is fast at
+            scores = self._head.weight @ records.T
+            if bias is not None:
+                scores += bias[:, None]
+            scores = torch.log_softmax(scores, dim=0)
+            losses = -scores.gather(0, places)[0]
+            residuals = scores.exp_()
+            residuals.scatter_add_(0, places, residuals.new_full((1, len(targets)), -1.0))
+            energy = residuals.square().sum(dim=0)
+            parts = _linear(self._head, records, residuals.T, energy)
+        return ChunkGradients(self._head, parts, losses)
 
 
 class _CalledTwice(Exception):
@@ -250,8 +260,7 @@ def client_gradients(
     except (_CalledTwice, KeyError, RuntimeError, IndexError):
         return general
     slow_rows = slow_chunk.matrix(ones)
+    if fast_rows.shape != slow_rows.shape:
+        return general
     scale = slow_rows.abs().max().clamp(min=1e-12)
-    same = fast_rows.shape == slow_rows.shape and bool(
-        ((fast_rows - slow_rows).abs().max() / scale) < 1e-3
-    )
-    return fast if same else general
+    return fast if bool((fast_rows - slow_rows).abs().max() / scale < 1e-3) else general

@@ -3,25 +3,31 @@
 Every backend yields the results in the order of the chunks, and a chunk's result depends only on
 the parameters, its clients and its seed, so all of them give the same sum, bit for bit, as long
 as each worker uses the same number of threads. Work is shipped in groups of thousands of clients,
-never one client at a time; the data travels once.
+never one client at a time; the data travels once. `sweeps.runners` plays whole runs by the same
+means.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from contextlib import ExitStack, contextmanager
+from itertools import cycle
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.learning.names import BACKENDS
 from dpcheckin.learning.simulation.client_work import Chunk, ChunkResult, ClientWork, set_parameters
-from dpcheckin.learning.simulation.workers import follow_parent, import_ray, start_ray
 from dpcheckin.options import listed
+from dpcheckin.randomizers.base import at_least
 
 _GROUP = 8
 """Most chunks per shipment: 4,000 clients a call, enough to hide its cost."""
@@ -31,6 +37,56 @@ def _grouped(chunks: list[Chunk], workers: int) -> list[list[Chunk]]:
     """Shipments as large as they may be while every worker gets one."""
     size = max(1, min(_GROUP, -(-len(chunks) // workers)))
     return [chunks[i : i + size] for i in range(0, len(chunks), size)]
+
+
+def follow_parent() -> None:
+    """End this process when its parent does: a trainer killed without warning leaves nobody."""
+    parent = parent_process()
+
+    def follow() -> None:
+        assert parent is not None
+        parent.join()
+        os._exit(1)
+
+    if parent is not None:
+        Thread(target=follow, daemon=True).start()
+
+
+@contextmanager
+def connect_ray(workers: int, address: str | None = None) -> Iterator[Any]:
+    """The ray package, connected; what was started here is stopped at the end.
+
+    Without an address the one in RAY_ADDRESS counts, as everywhere in Ray, and without that a local
+    cluster of so many processes is started.
+    """
+    at_least("workers", workers, 1)
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    try:
+        import ray
+    except ImportError:
+        raise DpCheckinError("backend 'ray' needs the ray package: pip install ray") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:
+        ray.init(
+            address="local",  # not one that happens to run on this machine
+            num_cpus=workers,
+            include_dashboard=False,
+            logging_level=logging.ERROR,
+            _system_config={"metrics_report_interval_ms": 10**9},
+        )
+    else:
+        try:
+            ray.init(address=address, logging_level=logging.ERROR)
+        except (ConnectionError, ValueError) as problem:
+            reason = str(problem).splitlines()[0]
+            raise InvalidParameter("ray_address", address, f"a Ray cluster ({reason})") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
 
 
 class Backend(ABC):
@@ -77,8 +133,7 @@ class Processes(Backend):
     """Several worker processes on this machine."""
 
     def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
-        if workers < 1:
-            raise InvalidParameter("workers", workers, "at least 1")
+        at_least("workers", workers, 1)
         self._count = workers
         self._pool = ProcessPoolExecutor(
             workers, get_context("spawn"), initializer=_start_worker, initargs=(work, threads)
@@ -93,38 +148,35 @@ class Processes(Backend):
         self._pool.shutdown()
 
 
+class _RayWorker:
+    def __init__(self, work: ClientWork, threads: int) -> None:
+        _start_worker(work, threads)
+
+    def run(self, parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
+        return _run_group(parameters, group)
+
+
 class RayCluster(Backend):
     """Workers on a Ray cluster (a local one is started when there is none)."""
 
     def __init__(self, work: ClientWork, workers: int, threads: int = 1) -> None:
-        self._started = start_ray(workers)
-        ray = self._ray = import_ray()
-
-        class Worker:
-            def __init__(self, work: ClientWork, threads: int) -> None:
-                _start_worker(work, threads)
-
-            def run(self, parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
-                return _run_group(parameters, group)
-
-        remote: Any = ray.remote(num_cpus=1)(Worker)
+        self._connection = ExitStack()
+        ray = self._ray = self._connection.enter_context(connect_ray(workers))
+        remote: Any = ray.remote(num_cpus=1)(_RayWorker)
         shipped = ray.put(work)
         self._workers: list[Any] = [remote.remote(shipped, threads) for _ in range(workers)]
 
     def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
-        at = self._ray.put(parameters)
-        pending = [
-            self._workers[i % len(self._workers)].run.remote(at, group)
-            for i, group in enumerate(_grouped(chunks, len(self._workers)))
-        ]
+        at, groups = self._ray.put(parameters), _grouped(chunks, len(self._workers))
+        pairs = zip(cycle(self._workers), groups, strict=False)
+        pending = [worker.run.remote(at, group) for worker, group in pairs]
         for answer in pending:
             yield from self._ray.get(answer)
 
     def close(self) -> None:
         for worker in self._workers:
             self._ray.kill(worker)
-        if self._started:
-            self._ray.shutdown()
+        self._connection.close()
 
 
 def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) -> Backend:
@@ -136,10 +188,8 @@ def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) ->
         workers: number of processes.
         threads: torch threads of each process.
     """
+    if name not in BACKENDS:
+        raise InvalidParameter("backend", name, listed(BACKENDS))
     if name == "local":
         return InProcess(work)
-    if name == "processes":
-        return Processes(work, workers, threads)
-    if name == "ray":
-        return RayCluster(work, workers, threads)
-    raise InvalidParameter("backend", name, listed(BACKENDS))
+    return (Processes if name == "processes" else RayCluster)(work, workers, threads)

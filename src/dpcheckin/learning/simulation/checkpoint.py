@@ -8,7 +8,6 @@ reports are made and nothing is spent twice.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.learning.files import replacing
 
 FILE = "checkpoint.pt"
 _CHOSEN = "chosen"
@@ -37,34 +37,15 @@ class State:
 def save(folder: Path, state: State, fingerprint: str, chosen: Mapping[str, str]) -> None:
     """Write the state so that a crash leaves either the old file or the new one, never neither.
 
-    Args:
-        folder: the run's; it is made if need be.
-        state: what to keep.
-        fingerprint: of the run's settings, see `Trainer.fingerprint`.
-        chosen: its options in words, to say later which of them another run has otherwise.
+    The options in words, `chosen`, say later which of them another run has otherwise.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / (FILE + ".new")
-    with open(fresh, "wb") as file:
+    with replacing(folder / FILE, "wb") as file:
         torch.save({"fingerprint": fingerprint, _CHOSEN: dict(chosen), **state.__dict__}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, folder / FILE)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def load(folder: Path, fingerprint: str, chosen: Mapping[str, str]) -> State | None:
-    """The saved state, None when there is none; a state of another run is refused.
-
-    Args:
-        folder: the run's.
-        fingerprint: of the run that wants to go on.
-        chosen: its options in words.
-    """
+    """The saved state, None when there is none; a state of another run is refused."""
     path = folder / FILE
     if not path.exists():
         return None
@@ -76,7 +57,7 @@ def load(folder: Path, fingerprint: str, chosen: Mapping[str, str]) -> State | N
         raise InvalidParameter("out", str(folder), whole) from None
     if whose != fingerprint:
         allowed = "an empty folder or one with a run of exactly these settings"
-        other = [f"{name} {told}" for name, told in theirs.items() if chosen.get(name) != told]
+        other = [f"{name} {value}" for name, value in theirs.items() if chosen.get(name) != value]
         there = f" (the one there has {', '.join(other)})" if other else ""
         raise InvalidParameter("out", str(folder), allowed + there)
     return State(**saved)

@@ -8,6 +8,7 @@ happens to the sum is `simulation.training`'s.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,10 +18,14 @@ from torch import Tensor, nn
 
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.learning.data.fleet import Clients, Fleet
-from dpcheckin.learning.gradients.engine import ChunkGradients, GradientEngine, Loss
-from dpcheckin.learning.gradients.layerwise import client_gradients
-from dpcheckin.learning.gradients.linear_head import LinearHeadGradients
-from dpcheckin.learning.gradients.local_steps import LocalDifferences, LocalSteps
+from dpcheckin.learning.gradients.engine import (
+    ChunkGradients,
+    GradientEngine,
+    LocalSteps,
+    VmapGradients,
+)
+from dpcheckin.learning.gradients.layerwise import LinearHeadGradients, client_gradients
+from dpcheckin.learning.losses import Loss
 from dpcheckin.learning.models import count_parameters
 from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
 
@@ -64,11 +69,16 @@ class Chunk:
 
 def set_parameters(module: nn.Module, flat: Tensor) -> None:
     """Copy a flat vector into the module's parameters."""
-    start = 0
     with torch.no_grad():
-        for p in module.parameters():
-            p.copy_(flat[start : start + p.numel()].view_as(p))
-            start += p.numel()
+        for p, piece in pieces(module, flat):
+            p.copy_(piece)
+
+
+def pieces(module: nn.Module, flat: Tensor) -> Iterator[tuple[nn.Parameter, Tensor]]:
+    """Each parameter with its part of a flat vector, in its shape."""
+    parameters = list(module.parameters())
+    parts = torch.split(flat, [p.numel() for p in parameters])
+    return ((p, part.view_as(p)) for p, part in zip(parameters, parts, strict=True))
 
 
 def get_parameters(module: nn.Module) -> Tensor:
@@ -117,15 +127,11 @@ class ClientWork:
         size = CLIENT_CHUNK
         plain = self.local is None and not self.fleet.many_records
         if plain and LinearHeadGradients.supports(self.module, self.loss):
-            # a sum has no order, and neighbours in memory are read faster
-            size, cohort = self._head_chunk(), np.sort(cohort)
+            width = max(p.shape[-1] for p in self.module.parameters() if p.ndim == 2)
+            size = max(CLIENT_CHUNK, min(HEAD_CHUNK, HEAD_NUMBERS // max(width, 1)))
+            cohort = np.sort(cohort)  # a sum has no order; neighbours in memory are read faster
         starts = range(0, len(cohort), size)
         return [Chunk(cohort[s : s + size], (*seed, i)) for i, s in enumerate(starts)]
-
-    def _head_chunk(self) -> int:
-        """Clients of a chunk where the model is a linear head."""
-        width = max(p.shape[-1] for p in self.module.parameters() if p.ndim == 2)
-        return max(CLIENT_CHUNK, min(HEAD_CHUNK, HEAD_NUMBERS // max(width, 1)))
 
     def chunk(self, chunk: Chunk) -> ChunkResult:
         """Run one chunk at the module's present parameters."""
@@ -142,18 +148,12 @@ class ClientWork:
             clipped = int((norms > self.randomizer.clip).sum())
         else:
             total, clipped = self._reported(gradients, scale, source)
-        return ChunkResult(
-            estimate_sum=total,
-            clients=len(chunk.clients),
-            loss_sum=float(gradients.losses.sum()),
-            clipped=clipped,
-        )
+        return ChunkResult(total, len(chunk.clients), float(gradients.losses.sum()), clipped)
 
-    def dummy(self, count: int, seed: tuple[int, ...]) -> ChunkResult:
-        """Reports of clients that hold the zero vector: the dummy updates of random check-ins."""
-        source = SeededSource(seed, arrays="torch")
-        total = self._estimates(torch.zeros(count, count_parameters(self.module)), source)
-        return ChunkResult(total, count, 0.0, 0)
+    def dummies(self, count: int, seed: tuple[int, ...]) -> Tensor:
+        """The sum for clients that hold the zero vector: the dummy updates of random check-ins."""
+        zeros = torch.zeros(count, count_parameters(self.module))
+        return self._estimates(zeros, SeededSource(seed, arrays="torch"))
 
     def _estimates(self, rows: Tensor, source: SeededSource) -> Tensor:
         """One report for each row; the sum of what the analyzer reads from them."""
@@ -162,7 +162,7 @@ class ClientWork:
 
     def _make_engine(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> GradientEngine:
         if self.local is not None:
-            return LocalDifferences(self.module, self.loss, self.local)
+            return VmapGradients(self.module, self.loss, self.local)
         first = (inputs[:, 0], targets[:, 0]) if mask is not None else (inputs, targets)
         return client_gradients(
             self.module, self.loss, *first, many_records=self.fleet.many_records

@@ -10,24 +10,20 @@ from torch import nn
 
 from dpcheckin.display import told
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.data import dead_leaves, strokes
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
+from dpcheckin.learning.data.made_up import MADE_UP, STROKES, TIMES, made_up
 from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
-from dpcheckin.learning.data.tables import is_table_file
-from dpcheckin.learning.data.windows import read_windows
+from dpcheckin.learning.data.tables import is_table_file, read_windows
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
-from dpcheckin.learning.gradients.engine import Loss
-from dpcheckin.learning.gradients.local_steps import LocalSteps
-from dpcheckin.learning.losses import cross_entropy, squared_error
-from dpcheckin.learning.models import build_model, count_parameters
+from dpcheckin.learning.gradients.engine import LocalSteps
+from dpcheckin.learning.losses import ACCURACY, Loss, Score, cross_entropy, mean_loss, squared_error
+from dpcheckin.learning.models import build_model, count_parameters, private_head
 from dpcheckin.learning.names import DATASETS
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.pretraining import private_head
-from dpcheckin.learning.simulation.backends import Backend, make_backend
+from dpcheckin.learning.simulation.backends import make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
-from dpcheckin.learning.simulation.scores import ACCURACY, Score, mean_loss
-from dpcheckin.learning.simulation.training import OnRound, Trainer
+from dpcheckin.learning.simulation.training import Trainer
 from dpcheckin.options import options_of
 from dpcheckin.protocols import OwnWindows, Plan
 from dpcheckin.protocols.names import PROTOCOLS, protocol_name
@@ -62,7 +58,7 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
     """One record a client, owners' records together, or a bootstrapped population."""
-    if options.by_owner or (data.owners is not None and is_own(options.data)):
+    if options.by_owner or (data.owners is not None and _is_own(options.data)):
         if options.population is not None:
             raise InvalidParameter("population", options.population, "left out: owners are clients")
         if data.owners is None:
@@ -137,59 +133,46 @@ def make_model(options: RunOptions, data: Dataset) -> nn.Module:
         return build_model(options.model, data.shape, data.outputs)
     if options.model != "auto":
         raise InvalidParameter("model", options.model, "left out when --public is given")
-    if options.public in (dead_leaves.NAME, strokes.NAME):
+    if options.public in MADE_UP:
         raise InvalidParameter("public", options.public, "used with --features: it has no classes")
     public = load_dataset(options.public, options.data_dir)
     return private_head(public, data, options.public_epochs, options.settings.seed)
 
 
-def _public(options: RunOptions, data: Dataset) -> Dataset:
-    """Public data by name; some of it is made up in the shape of the records."""
-    assert options.public is not None
-    if options.public == dead_leaves.NAME:
-        return dead_leaves.leaves_like(data)
-    if options.public == strokes.NAME:
-        return strokes.strokes_like(data)
-    return load_dataset(options.public, options.data_dir)
-
-
 def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
     """The records by name, as features where the options ask for them.
 
-    Args:
-        options: of the run.
-        progress: told in a line what is computed, and what it cost.
+    `progress` is told in a line what is computed, and what it cost.
     """
-    data = own_data(options)
-    if data is None:
-        data = load_dataset(options.data, options.data_dir)
+    data = _records(options)
     if options.features != "none":
-        public = None if options.public is None else _public(options, data)
+        public = None
+        if options.public in MADE_UP:
+            public = made_up(options.public, data)
+        elif options.public is not None:
+            public = load_dataset(options.public, options.data_dir)
+        together = TIMES if options.public == STROKES else 1
         recipe = FeatureRecipe(
-            options.features,
-            options.components,
-            public,
-            options.whitening,
-            strokes.TIMES if options.public == strokes.NAME else 1,
+            options.features, options.components, public, options.whitening, together
         )
         data = featured(data, recipe, progress)
     return data if options.validate is None else held_out(data, options.validate)
 
 
-def is_own(name: str) -> bool:
+def _is_own(name: str) -> bool:
     """Is this the path of somebody's table, or data handed over by a program?"""
     return name not in DATASETS and (name == OWN or is_table_file(name))
 
 
-def own_data(options: RunOptions) -> Dataset | None:
-    """Somebody's own table as the options describe it, None if the data is no table."""
+def _records(options: RunOptions) -> Dataset:
+    """Somebody's own table as the options describe it, or data by name."""
     table = options.table
-    if not is_own(options.data):
+    if not _is_own(options.data):
         for parameter in ("target", "owner", "columns", "bounds"):
             if (value := getattr(table, parameter)) is not None:
                 why = f"left out: {options.data} is no table, nor a folder that holds one"
                 raise InvalidParameter(parameter, value, why)
-        return None
+        return load_dataset(options.data, options.data_dir)
     return client_data(
         options.data,
         table.target,
@@ -205,7 +188,6 @@ def own_data(options: RunOptions) -> Dataset | None:
 def build(
     options: RunOptions,
     out: Path | None = None,
-    on_round: OnRound | None = None,
     data: Dataset | None = None,
     progress: Progress = silent,
     module: nn.Module | None = None,
@@ -214,15 +196,9 @@ def build(
 ) -> Trainer:
     """A trainer ready to run; everything that can be wrong with the options is raised here.
 
-    Args:
-        options: the run.
-        out: folder for checkpoint and log; None keeps nothing.
-        on_round: called with the figures of every round as it ends.
-        data: what `make_data` gives for these options, when somebody holds it already.
-        progress: told in a line what is computed before the first round.
-        module: the model, None for the options' one.
-        loss: one loss per record, None for the one that fits the targets.
-        score: what is measured on held-out records, None for the one that fits the targets.
+    Checkpoint and log go to `out`. `data` is what `make_data` gives for these options, if somebody
+    holds it already; `progress` is told in a line what is computed before the first round. Without
+    module, loss or score the model is the options' one, and the targets say which of the others.
     """
     data = data or make_data(options, progress)
     if options.threads is not None:
@@ -240,19 +216,12 @@ def build(
     reported = plan.randomizer
     assert isinstance(reported, VectorRandomizer)
     summable = isinstance(reported, SummableRandomizer)
+    reports = Reports(options.reports) if summable else Reports.EACH
     local = None
     if options.local_steps != 1:
         local = LocalSteps(options.local_steps, options.local_learning_rate)
-    work = ClientWork(
-        module,
-        loss,
-        fleet,
-        reported,
-        Reports(options.reports) if summable else Reports.EACH,
-        options.per_tensor,
-        local,
-    )
-    backend: Backend | None = None
+    work = ClientWork(module, loss, fleet, reported, reports, options.per_tensor, local)
+    backend = None
     if options.backend != "local":
         backend = make_backend(options.backend, work, options.workers, options.threads or 1)
     return Trainer(
@@ -265,7 +234,6 @@ def build(
         epsilon_budget=options.epsilon_budget,
         out=out,
         backend=backend,
-        on_round=on_round,
         score=score,
         chosen={
             o.dashed: told(o.value(options)) for o in options_of(RunOptions) if o.changes_result

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,13 +26,18 @@ from dpcheckin.accounting.statements import rounded_up, rounds_in_words
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning.data.fleet import tensor_digest
-from dpcheckin.learning.losses import named_loss
+from dpcheckin.learning.files import replacing
+from dpcheckin.learning.losses import ACCURACY, Score, named_loss
 from dpcheckin.learning.models import FrozenFeatures
 from dpcheckin.learning.settings import Settings
 from dpcheckin.learning.simulation import checkpoint
 from dpcheckin.learning.simulation.backends import Backend, InProcess
-from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, set_parameters
-from dpcheckin.learning.simulation.scores import ACCURACY, Score
+from dpcheckin.learning.simulation.client_work import (
+    ClientWork,
+    get_parameters,
+    pieces,
+    set_parameters,
+)
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import SeededSource
@@ -69,8 +73,8 @@ class Outcome(Tabular):
     @property
     def caption(self) -> str:
         reached = f"{self.scored.label} {self.scored.text(self.score)}"
-        found = f"{reached} after {rounds_in_words(self.rounds)}"
-        return found if self.guarantee is None else f"{found}. {self.guarantee}"
+        sentence = f"{reached} after {rounds_in_words(self.rounds)}"
+        return sentence if self.guarantee is None else f"{sentence}. {self.guarantee}"
 
     def __str__(self) -> str:
         return self.caption
@@ -113,7 +117,6 @@ class Trainer:
     chosen: Mapping[str, str] = field(default_factory=dict)
     stop_after: int | None = None
     """Stop at this round although the plan goes on; a later run with the same folder continues."""
-    _started: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
         if self.work.fleet.population != self.plan.population:
@@ -141,20 +144,18 @@ class Trainer:
 
     def fingerprint(self) -> str:
         """What must be equal for a checkpoint to be taken up: plan, settings, model and data."""
-        sizes = [tuple(p.shape) for p in self.work.module.parameters()]
-        parts: list[object] = [self.plan, self.settings, self.work.reports, self.work.per_tensor]
-        parts += [sizes, self.delta, self.epsilon_budget, type(self.work.fleet).__name__]
-        parts += [repr(self.work.module), named_loss(self.work.loss), self.score.name]
-        parts.append(self.work.local)
-        parts += [self.work.fleet.digest(), tensor_digest(self.test_inputs)]
-        if isinstance(self.work.module, FrozenFeatures):
-            parts.append(self.work.module.digest())
+        work, sizes = self.work, [tuple(p.shape) for p in self.work.module.parameters()]
+        parts: list[object] = [self.plan, self.settings, work.reports, work.per_tensor]
+        parts += [sizes, self.delta, self.epsilon_budget, type(work.fleet).__name__]
+        parts += [repr(work.module), named_loss(work.loss), self.score.name, work.local]
+        parts += [work.fleet.digest(), tensor_digest(self.test_inputs)]
+        if isinstance(work.module, FrozenFeatures):
+            parts.append(work.module.digest())
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def run(self) -> Outcome:
         """Train, from the beginning or from the checkpoint in `out`."""
-        self._started = time.perf_counter()
-        allowed = self.rounds_allowed()
+        began, allowed = time.perf_counter(), self.rounds_allowed()
         module, backend = self.work.module, self.backend or InProcess(self.work)
         optimizer = self.settings.make_optimizer(module)
         mark = self.fingerprint() if self.out else ""
@@ -169,27 +170,26 @@ class Trainer:
                 checkpoint.save(self.out, state, mark, self.chosen)
                 write_log(self.out, [self._priced(row) for row in state.log])
         set_parameters(module, state.average)
-        guarantee = self.plan.guarantee(self.delta, state.rounds)
         return Outcome(
             module=module,
             log=[self._priced(row) for row in state.log],
             rounds=state.rounds,
             score=float(state.log[-1][self.score.name]),
-            guarantee=guarantee,
-            seconds=time.perf_counter() - self._started,
+            guarantee=self.plan.guarantee(self.delta, state.rounds),
+            seconds=time.perf_counter() - began,
             stopped_by_budget=allowed < self.plan.rounds,
             scored=self.score,
         )
 
     def _start(self, optimizer: torch.optim.Optimizer, mark: str) -> checkpoint.State:
-        found = checkpoint.load(self.out, mark, self.chosen) if self.out else None
-        if found is None:
+        saved = checkpoint.load(self.out, mark, self.chosen) if self.out else None
+        if saved is None:
             start = get_parameters(self.work.module)
             return checkpoint.State(parameters=start, average=start.clone())
-        set_parameters(self.work.module, found.parameters)
-        if found.optimizer:
-            optimizer.load_state_dict(found.optimizer)
-        return found
+        set_parameters(self.work.module, saved.parameters)
+        if saved.optimizer:
+            optimizer.load_state_dict(saved.optimizer)
+        return saved
 
     def _round(
         self,
@@ -210,7 +210,7 @@ class Trainer:
             loss += result.loss_sum
             clipped += result.clipped
         if cohort.dummies:
-            total += self.work.dummy(cohort.dummies, (seed, _DUMMIES, index)).estimate_sum
+            total += self.work.dummies(cohort.dummies, (seed, _DUMMIES, index))
         if cohort.server_noise:
             source = SeededSource((seed, _SERVER, index), arrays="torch")
             total += cohort.server_noise * source.normal(tuple(total.shape))
@@ -231,12 +231,9 @@ class Trainer:
     def _evaluate(self, state: checkpoint.State, figures: dict[str, Any]) -> None:
         """Log the averaged model's score beside the figures of the latest round."""
         set_parameters(self.work.module, state.average)
-        row = {
-            "round": state.rounds,
-            **figures,
-            self.score.name: self.score.of(self.work.module, self.test_inputs, self.test_targets),
-        }
+        reached = self.score.of(self.work.module, self.test_inputs, self.test_targets)
         set_parameters(self.work.module, state.parameters)
+        row = {"round": state.rounds, **figures, self.score.name: reached}
         state.log.append(row)
         if self.on_round:
             self.on_round(self._priced(row))
@@ -257,19 +254,11 @@ def optimiser_step(
 ) -> None:
     """Move the parameters, and their running average, by a mean estimate in units of the clip.
 
-    Args:
-        state: of the run; it is changed.
-        module: the model; it is changed.
-        optimizer: the analyzer's.
-        settings: learning rate, schedule and averaging.
-        mean: flat mean gradient, in units of the clip.
-        rounds: length of the schedule; `state.rounds` is the place on it.
+    State and module are changed. The schedule is `rounds` long, `state.rounds` is the place on it.
     """
-    start = 0
     set_parameters(module, state.parameters)
-    for p in module.parameters():
-        p.grad = mean[start : start + p.numel()].view_as(p).clone()
-        start += p.numel()
+    for p, gradient in pieces(module, mean):
+        p.grad = gradient.clone()
     for group in optimizer.param_groups:
         group["lr"] = settings.rate_at(state.rounds, rounds)
     optimizer.step()
@@ -293,19 +282,12 @@ def _projected(parameters: Tensor, radius: float | None) -> Tensor:
 
 
 def write_log(folder: Path, log: list[dict[str, Any]]) -> None:
-    """The log as CSV and JSON, each replaced as a whole.
-
-    Args:
-        folder: where `log.csv` and `log.json` go.
-        log: one row an evaluation.
-    """
+    """The log as `log.csv` and `log.json`, each replaced as a whole."""
     if not log:
         return
-    csv_path, json_path = folder / "log.csv.new", folder / "log.json.new"
-    with open(csv_path, "w", newline="") as file:
+    with replacing(folder / "log.csv") as file:
         writer = csv.DictWriter(file, fieldnames=list(log[0]))
         writer.writeheader()
         writer.writerows(log)
-    json_path.write_text(json.dumps(log, indent=1))
-    os.replace(csv_path, folder / "log.csv")
-    os.replace(json_path, folder / "log.json")
+    with replacing(folder / "log.json") as file:
+        json.dump(log, file, indent=1)

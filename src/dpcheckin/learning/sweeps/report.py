@@ -17,8 +17,7 @@ from typing import Any
 
 from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.display import legend_beside, told
-from dpcheckin.learning.sweeps.cells import Result
-from dpcheckin.learning.sweeps.grid import Sweep
+from dpcheckin.learning.sweeps.grid import VARIED, Result, Sweep
 
 _RUN_COLUMNS = ("accuracy", "best_accuracy", "epsilon", "colluding_epsilon", "delta", "rounds_run")
 _MOST_LABELS = 12
@@ -30,10 +29,14 @@ def table(results: list[Result]) -> list[dict[str, Any]]:
     Epsilon is the largest of the point's runs: they have the same plan, but a statement about all
     of them must hold for each.
     """
+    return [_row(same) for same in _by_point(results)]
+
+
+def _by_point(results: list[Result]) -> list[list[Result]]:
     points: dict[str, list[Result]] = {}
     for result in results:
         points.setdefault(json.dumps(result["point"], default=str), []).append(result)
-    return [_row(same) for same in points.values()]
+    return list(points.values())
 
 
 def _row(same: list[Result]) -> dict[str, Any]:
@@ -58,9 +61,7 @@ def _row(same: list[Result]) -> dict[str, Any]:
 
 def shown(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells as people read them; epsilon is rounded up, never to nearest."""
-    names: list[str] = []
-    for row in rows:
-        names += [name for name in row if name not in names and name != "accuracy_deviation"]
+    names = dict.fromkeys(name for row in rows for name in row if name != "accuracy_deviation")
     headings = [name.replace("_", " ") for name in names]
     return headings, [[_cell(row, name) for name in names] for row in rows]
 
@@ -79,13 +80,7 @@ def _cell(row: dict[str, Any], name: str) -> str:
 
 
 def write_sweep(sweep: Sweep, results: list[Result], out: Path) -> dict[str, Any]:
-    """Write the four files; returns the content of `sweep.json`.
-
-    Args:
-        sweep: the grid.
-        results: one a cell, in the order of the cells.
-        out: folder for the four files.
-    """
+    """Write the four files to `out`; returns the content of `sweep.json`."""
     rows = table(results)
     content = {
         "over": {name: list(values) for name, values in sweep.over.items()},
@@ -95,23 +90,17 @@ def write_sweep(sweep: Sweep, results: list[Result], out: Path) -> dict[str, Any
         "runs": results,
     }
     (out / "sweep.json").write_text(json.dumps(content, indent=1, default=str) + "\n")
-    _write_csv(sweep, results, out / "sweep.csv")
+    columns = [*sweep.over, "seed", *_RUN_COLUMNS, "model", "failed"]
+    with (out / "sweep.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({**result, **result["point"]} for result in results)
     headings, cells = shown(rows)
     lines = ["| " + " | ".join(line) + " |" for line in [headings, ["---"] * len(headings), *cells]]
     (out / "sweep.md").write_text("\n".join([*lines, "", "![sweep](sweep.png)", ""]))
     if any("failed" not in result for result in results):
         _draw(sweep, results, rows, out / "sweep.png")
     return content
-
-
-def _write_csv(sweep: Sweep, results: list[Result], path: Path) -> None:
-    names = [*sweep.over, "seed", *_RUN_COLUMNS, "model", "failed"]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        for result in results:
-            found = {**result, **result["point"]}
-            writer.writerow(["" if found.get(name) is None else found[name] for name in names])
 
 
 def _draw(sweep: Sweep, results: list[Result], rows: list[dict[str, Any]], path: Path) -> None:
@@ -133,11 +122,10 @@ def _label(point: dict[str, Any], without: str | None = None) -> str:
 
 def _draw_training(axes: Any, results: list[Result]) -> int:
     """Mean accuracy over the seeds against epsilon, with the range of the seeds behind it."""
-    points: dict[str, list[Result]] = {}
-    for result in results:
-        if "failed" not in result:
-            points.setdefault(_label(result["point"]), []).append(result)
-    for label, same in points.items():
+    well = [result for result in results if "failed" not in result]
+    points = _by_point(well)
+    for same in points:
+        label = _label(same[0]["point"])
         logs = list(zip(*(r["log"] for r in same), strict=False))
         epsilon = [max(row["epsilon"] for row in rows) for rows in logs]
         scores = [[100 * row["accuracy"] for row in rows] for rows in logs]
@@ -145,17 +133,17 @@ def _draw_training(axes: Any, results: list[Result]) -> int:
         if len(same) > 1:
             low, high = [min(s) for s in scores], [max(s) for s in scores]
             axes.fill_between(epsilon, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
-    deltas = {result["delta"] for result in results if "failed" not in result}
-    axes.set_xlabel(f"certified ε at δ = {', '.join(f'{d:g}' for d in sorted(deltas))}")
+    deltas = sorted({result["delta"] for result in well})
+    axes.set_xlabel(f"certified ε at δ = {', '.join(f'{d:g}' for d in deltas)}")
     axes.set_ylabel("accuracy, % (mean and range over seeds)")
-    _widen(axes, [row["epsilon"] for r in results if "failed" not in r for row in r["log"]])
+    _widen(axes, [row["epsilon"] for result in well for row in result["log"]])
     return len(points)
 
 
 def _draw_prices(axes: Any, sweep: Sweep, rows: list[dict[str, Any]]) -> int:
     """Epsilon against the first option with numbers; one curve for each choice of the others."""
-    numbers = [n for n, values in sweep.over.items() if all(_is_number(v) for v in values)]
-    across = numbers[0] if numbers else None
+    numbers = [n for n in sweep.over if VARIED[n].scalar in (int, float)]
+    across = next((n for n in numbers if None not in sweep.over[n]), None)
     curves: dict[str, list[tuple[float, float]]] = {}
     for index, row in enumerate(rows):
         if "epsilon" not in row or not math.isfinite(row["epsilon"]):
@@ -181,7 +169,3 @@ def _widen(axes: Any, values: list[float]) -> None:
     """A logarithmic axis where a linear one would crowd most points into a corner."""
     if values and min(values) > 0 and max(values) >= 20 * min(values):
         axes.set_xscale("log")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
