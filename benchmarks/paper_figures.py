@@ -21,7 +21,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.learning.paper_figures import LOG, REPORT, is_finished, run_folder
 from dpcheckin.learning.paper_runs import FIGURES, QUICK
 

@@ -37,8 +37,8 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.accounting import ShuffleRound, any_pure
+from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.accounting.published import clones
-from dpcheckin.accounting.solve import solve
 from dpcheckin.randomizers import LocalHashing, SeededSource
 from dpcheckin.survey import (
     Distribution,

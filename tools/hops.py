@@ -1,6 +1,6 @@
 """Through how many files does an answer go? Prints those in which a function ran, in order.
 
-    python tools/hops.py                      a question of check-in, of a window, of Gaussian reports
+    python tools/hops.py                      check-in, a window, Gaussian reports
     python tools/hops.py epsilon --rate …     any command
 
 What runs while modules are imported does not count; the files that only hold data do not appear.

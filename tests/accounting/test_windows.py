@@ -12,7 +12,7 @@ from dpcheckin.accounting import LocalPair, WindowRound, any_pure, compose, gaus
 from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.published import p2
 from dpcheckin.accounting.published.homogeneous_pair import subsample_epsilon
-from dpcheckin.accounting.windows import PosteriorRound
+from dpcheckin.accounting.rounds.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter
 from oracles.window_runs import window_law
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.published import Setting, catalogue
-from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.cli.training_figures import NAMES
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters, load_dataset

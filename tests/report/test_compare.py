@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import (
     Setting,
 )
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.report.compare import EMPTY_SEAT, compare
 
 

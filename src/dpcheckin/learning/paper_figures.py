@@ -20,8 +20,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.published import Setting, catalogue
-from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.paper_runs import FIGURES, QUICK, PaperRun, TrainingFigure

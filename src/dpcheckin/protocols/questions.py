@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dpcheckin import accounting as a
 from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
 from dpcheckin.accounting.parameters import keep_count, open_probability
-from dpcheckin.accounting.rounds import MOST_ROUNDS
+from dpcheckin.accounting.rounds.base import MOST_ROUNDS
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.comparators import local_only_guarantee
 from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RANDOMIZER_OF, RANDOMIZERS

@@ -25,7 +25,7 @@ from dpcheckin.accounting import (
     averaged_window,
     compose,
 )
-from dpcheckin.accounting.windows import AVERAGED_ASSUMPTIONS
+from dpcheckin.accounting.rounds.windows import AVERAGED_ASSUMPTIONS
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
 from dpcheckin.randomizers import Randomizer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from dpcheckin.accounting.figures import Kind, rounded_down, rounded_up
 from dpcheckin.accounting.published import Setting, catalogue, clones, strong_composition
-from dpcheckin.accounting.statements import Kind, rounded_down, rounded_up
 from dpcheckin.report import ours
 from dpcheckin.report.panel import Cell, Cells, Column, Panel, Row
 

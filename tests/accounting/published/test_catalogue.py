@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import (
     BoundValue,
     NotAGuarantee,
@@ -15,7 +16,6 @@ from dpcheckin.accounting.published import (
     published_bounds,
 )
 from dpcheckin.accounting.published.catalogue.entry import PAPERS
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.report.compare import compare
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import (
     PublishedBound,
     Setting,
@@ -21,7 +22,6 @@ from dpcheckin.accounting.published import (
     p2_utility,
     p4,
 )
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import OutsideTheorem
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.accounting import windows
 from dpcheckin.accounting.published import p2
+from dpcheckin.accounting.rounds import windows
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 

@@ -7,6 +7,7 @@ Refuted entries compute what the paper printed; :meth:`BoundValue.guaranteed_eps
 
 from __future__ import annotations
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published.catalogue.check_in import ENTRIES as _CHECK_IN
 from dpcheckin.accounting.published.catalogue.entry import (
     PAPERS,
@@ -17,7 +18,6 @@ from dpcheckin.accounting.published.catalogue.entry import (
 from dpcheckin.accounting.published.catalogue.random import ENTRIES as _RANDOM
 from dpcheckin.accounting.published.catalogue.shuffled import ENTRIES as _SHUFFLED
 from dpcheckin.accounting.published.catalogue.sums import ENTRIES as _SUMS
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import NotAGuarantee
 
 __all__ = [

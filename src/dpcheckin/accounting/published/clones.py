@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.published import strong_composition
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial

@@ -9,9 +9,9 @@ import numpy as np
 
 from dpcheckin.accounting import DistributedRound, Round, compose, lower_bound
 from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.figures import Kind, rounded_down
 from dpcheckin.accounting.published import p1
 from dpcheckin.accounting.published.p4 import full_shuffle_rdp
-from dpcheckin.accounting.statements import Kind, rounded_down
 from dpcheckin.report import ours
 from dpcheckin.report.panel import Cell, Cells, Column, Panel, Row
 

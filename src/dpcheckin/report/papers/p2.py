@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import clones, p2
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.report import ours
 from dpcheckin.report.panel import Cells, Column, Panel, Row
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import clones, p3, strong_composition
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.report import ours
 from dpcheckin.report.panel import Cell, Cells, Column, Panel, Row

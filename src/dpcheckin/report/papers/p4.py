@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dpcheckin.accounting.engine.noise import gaussian_profile
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import clones
 from dpcheckin.accounting.published.p4 import full_shuffle_rdp
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.report import ours
 from dpcheckin.report.panel import Cell, Cells, Column, Panel, Row
 

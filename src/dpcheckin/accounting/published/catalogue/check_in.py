@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import p0_shuffled, p1_coupling
 from dpcheckin.accounting.published.catalogue.entry import PublishedBound, Setting
 from dpcheckin.accounting.published.catalogue.shuffled import CHECK_IN, CONVERTED
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import OutsideTheorem
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.errors import (
     InvalidParameter,
     NotAGuarantee,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dpcheckin.accounting import windows
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import clones, p2
 from dpcheckin.accounting.published.catalogue.entry import PublishedBound, Setting
 from dpcheckin.accounting.published.catalogue.shuffled import SHUFFLE
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.rounds import windows
 from dpcheckin.errors import OutsideTheorem
 
 FIXED = "random-check-in-fixed"

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine.sampling import visible_counts
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import check_in_alone, clones, p1, p3
 from dpcheckin.accounting.published.catalogue.entry import PublishedBound, Setting
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import OutsideTheorem
 
 CHECK_IN = "shuffled-check-in"

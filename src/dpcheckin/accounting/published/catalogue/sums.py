@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dpcheckin.accounting.account import Composition, compose
-from dpcheckin.accounting.lower_bounds import lower_bound
+from dpcheckin.accounting.composition.account import Composition, compose
+from dpcheckin.accounting.composition.lower_bounds import lower_bound
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.published import (
     check_in_alone,
     clones,
@@ -15,8 +16,7 @@ from dpcheckin.accounting.published import (
 )
 from dpcheckin.accounting.published.catalogue.entry import PublishedBound, Setting
 from dpcheckin.accounting.published.catalogue.shuffled import CHECK_IN, SHUFFLE, SUBSAMPLE
-from dpcheckin.accounting.statements import Kind
-from dpcheckin.accounting.sums import DistributedRound
+from dpcheckin.accounting.rounds.sums import DistributedRound
 
 DISTRIBUTED = "distributed-check-in"
 REMOVAL = "distributed-check-in-removal"
