@@ -27,7 +27,7 @@ from typing import Any
 from _accuracy_goals import GOALS, Changes, Goal, command, options_for
 from _accuracy_page import write_page
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.learning import RunOptions
 
 

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.accounting import ShuffleRound, any_pure, clones
-from dpcheckin.accounting.solve import solve
+from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.randomizers import LocalHashing, SeededSource
 from dpcheckin.survey import (
     Distribution,

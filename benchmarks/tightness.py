@@ -40,7 +40,7 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.local import LocalPair
 
 LARGEST = 5.0
 STORE = Path(__file__).parents[1] / "docs" / "results" / "tightness.json"

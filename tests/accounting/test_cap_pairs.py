@@ -16,12 +16,12 @@ from dpcheckin.accounting import (
     SubsampleRound,
     guarantee,
     lower_bound,
-    lower_bounds,
     privunit,
 )
-from dpcheckin.accounting.cap_pairs import CapPair, ThirdDirection, cap_pair
+from dpcheckin.accounting.composition import lower_bounds
 from dpcheckin.accounting.engine.lower.cap_overlaps import overlap_of_caps
-from dpcheckin.accounting.pairs import OthersData
+from dpcheckin.accounting.pairs.cap import CapPair, ThirdDirection, cap_pair
+from dpcheckin.accounting.pairs.local import OthersData
 from dpcheckin.randomizers import PrivUnit
 
 

@@ -18,7 +18,6 @@ from dpcheckin.accounting import (
     ShuffleRound,
     SubsampleRound,
     WindowRound,
-    account,
     any_pure,
     binary_response,
     compose,
@@ -26,18 +25,25 @@ from dpcheckin.accounting import (
     guarantee,
     laplace,
     lower_bound,
-    lower_bounds,
 )
+from dpcheckin.accounting.composition import account, lower_bounds
+from dpcheckin.accounting.composition.gate import (
+    _bit,
+    counted,
+    honest_seats,
+    loud_arithmetic,
+    passed,
+)
+from dpcheckin.accounting.composition.preview import coarse_epsilon
+from dpcheckin.accounting.composition.sweeps import epsilon_by_rounds, lower_by_rounds
 from dpcheckin.accounting.engine.loss import Tail
-from dpcheckin.accounting.gate import _bit, counted, honest_seats, loud_arithmetic, passed
-from dpcheckin.accounting.lower_sweep import lower_by_rounds
-from dpcheckin.accounting.preview import coarse_epsilon
-from dpcheckin.accounting.rounds import Round
-from dpcheckin.accounting.rounds_sweep import epsilon_by_rounds
-from dpcheckin.accounting.statements import Bracket, LocalGuarantee
+from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.rounds.base import Round
+from dpcheckin.accounting.statements import LocalGuarantee
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special.normal import ndtr, ndtri
 
+COMPOSED = "dpcheckin.accounting.composition."
 ENGINE = "dpcheckin.accounting.engine."
 PURE = CheckInRound(1000, 0.5, any_pure(2.0))
 NOISY = CheckInRound(1000, 0.5, gaussian(2.0))
@@ -102,23 +108,39 @@ FAULTS: list[tuple[str, str, Callable[..., Any]]] = [
     (f"{ENGINE}compose.inverted", "guarantee", _spoiled(math.nan)),
     (f"{ENGINE}doubling.inverted", "sweep", _spoiled(math.nan)),
     (f"{ENGINE}curves.LocalCurve.upper", "guarantee", _spoiled(math.nan)),
-    ("dpcheckin.accounting.curve_composition.refined", "sum", lambda _: lambda *_: (math.nan, 1.0)),
-    ("dpcheckin.accounting.lower_bounds.in_either_order", "lower bound", lambda _: _nan),
-    ("dpcheckin.accounting.lower_sweep.in_either_order", "lower sweep", lambda _: _nan),
+    (
+        f"{COMPOSED}curves.refined",
+        "sum",
+        lambda _: lambda *_: (math.nan, 1.0),
+    ),
+    (
+        f"{COMPOSED}lower_bounds.in_either_order",
+        "lower bound",
+        lambda _: _nan,
+    ),
+    (f"{COMPOSED}sweeps.in_either_order", "lower sweep", lambda _: _nan),
     # overflow
     (f"{ENGINE}loss.convex_minorant", "guarantee", lambda _: _overflowing),
     (f"{ENGINE}compose.curve_of_masses", "delta", lambda _: _overflowing),
     (f"{ENGINE}typed.curve.typed_upper", "guarantee", lambda _: _overflowing),
-    (f"{ENGINE}coarse.dominating", "preview", lambda _: _overflowing),
+    (f"{ENGINE}grids.dominating", "preview", lambda _: _overflowing),
     # emptiness: a figure that looks like one, and is too small
     (f"{ENGINE}compose.untilted", "guarantee", lambda _: _empty),
     (f"{ENGINE}compose.untilted", "delta", lambda _: _nothing),
     (f"{ENGINE}compose.untilted", "profile", lambda _: _nothing),
     (f"{ENGINE}doubling.untilted", "sweep", lambda _: _nothing),
-    (f"{ENGINE}coarse.compose", "preview", lambda _: _nothing),
+    (f"{ENGINE}grids.compose", "preview", lambda _: _nothing),
     (f"{ENGINE}loss._halves", "guarantee", _spoiled(0.0)),
-    ("dpcheckin.accounting.account.every_report_seen", "local", lambda _: lambda *_: 1.0),
-    ("dpcheckin.accounting.account.every_report_seen", "noisy", lambda _: lambda *_: 1.0),
+    (
+        f"{COMPOSED}account.every_report_seen",
+        "local",
+        lambda _: lambda *_: 1.0,
+    ),
+    (
+        f"{COMPOSED}account.every_report_seen",
+        "noisy",
+        lambda _: lambda *_: 1.0,
+    ),
 ]
 
 

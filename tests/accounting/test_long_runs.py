@@ -21,8 +21,8 @@ from dpcheckin.accounting import (
     laplace,
     lower_bound,
 )
-from dpcheckin.accounting.rounds import Round
-from dpcheckin.accounting.rounds_sweep import epsilon_by_rounds
+from dpcheckin.accounting.composition.sweeps import epsilon_by_rounds
+from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.errors import DpCheckinError
 
 DELTA = 1e-6

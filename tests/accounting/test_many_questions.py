@@ -14,7 +14,6 @@ from dpcheckin.accounting import (
     Round,
     ShuffleRound,
     SubsampleRound,
-    account,
     any_pure,
     approximate,
     binary_response,
@@ -26,10 +25,11 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
+from dpcheckin.accounting.composition import account
+from dpcheckin.accounting.composition.sweeps import lower_by_rounds
 from dpcheckin.accounting.engine.compose import compose as composed
 from dpcheckin.accounting.engine.doubling import octaves, repeated
 from dpcheckin.accounting.engine.loss import LossDistribution
-from dpcheckin.accounting.lower_sweep import lower_by_rounds
 from dpcheckin.errors import InvalidParameter
 
 CLOSE = 2e-4  # of an epsilon: grids differ a little, and either figure is certified

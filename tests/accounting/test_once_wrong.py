@@ -14,6 +14,7 @@ import pytest
 from cli_in_process import run_cli
 from dpcheckin.accounting import (
     CheckInRound,
+    Composition,
     DistributedRound,
     LocalRound,
     SampledGaussianRound,
@@ -29,14 +30,15 @@ from dpcheckin.accounting import (
     lower_bound,
 )
 from dpcheckin.accounting.bridge import event_distribution
+from dpcheckin.accounting.composition.renyi import epsilon_by_renyi
+from dpcheckin.accounting.engine.grids import FINE
 from dpcheckin.accounting.engine.lattice import UpperLattice
 from dpcheckin.accounting.engine.loss import dominated
 from dpcheckin.accounting.engine.lower.lattice import LowerLattice
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.engine.typed.lattice_laws import LatticeMasses
-from dpcheckin.accounting.renyi.theorem import epsilon_by_renyi
-from dpcheckin.accounting.windows import PosteriorRound, poisson_load
+from dpcheckin.accounting.rounds.windows import PosteriorRound, poisson_load
 from dpcheckin.errors import NumericalFailure, Unreachable
 
 
@@ -259,11 +261,10 @@ def test_sums_of_little_noise_have_an_answer() -> None:
     assert 0 < found.lower <= found.upper < 4
 
 
-def test_long_runs_agree_on_a_coarser_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_runs_agree_on_a_coarser_grid() -> None:
     one = CheckInRound(10**6, 0.001, any_pure(1.0))
     whole = compose([(one, 10**6)]).epsilon(1e-6)
-    monkeypatch.setattr("dpcheckin.accounting.engine.compose.LONGEST_WINDOW", 2**18)
-    coarse = compose([(one, 10**6)]).epsilon(1e-6)
+    coarse = Composition([(one, 10**6)], replace(FINE, longest_window=2**18)).epsilon(1e-6)
     assert max(whole.lower, coarse.lower) <= min(whole.upper, coarse.upper)
     assert whole.upper < coarse.upper < whole.upper * 1.001
 

@@ -21,8 +21,8 @@ from dpcheckin.accounting import (
     laplace,
     privunit,
 )
-from dpcheckin.accounting.cap_pairs import privunit_parameters
 from dpcheckin.accounting.engine.curves import UPPER_SLACK
+from dpcheckin.accounting.pairs.cap import privunit_parameters
 
 ALL_PAIRS = [
     any_pure(1.0),

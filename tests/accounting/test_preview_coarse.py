@@ -18,7 +18,7 @@ from dpcheckin.accounting import (
     laplace,
     lower_bound,
 )
-from dpcheckin.accounting.preview import CoarseRounds, coarse_epsilon, rough_epsilon
+from dpcheckin.accounting.composition.preview import CoarseRounds, coarse_epsilon, rough_epsilon
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 

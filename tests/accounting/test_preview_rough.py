@@ -36,8 +36,8 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
-from dpcheckin.accounting.cap_pairs import privunit_parameters
-from dpcheckin.accounting.preview import coarse_epsilon, rough_epsilon
+from dpcheckin.accounting.composition.preview import coarse_epsilon, rough_epsilon
+from dpcheckin.accounting.pairs.cap import privunit_parameters
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from oracles import brute_force as bf
 from oracles import gaussian_mechanism, local_laws, theorem_oracle

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpcheckin.accounting import CheckInRound, LocalRound, any_pure, compose, gaussian, guarantee
-from dpcheckin.accounting.sharded import sharded
+from dpcheckin.accounting.rounds.sharded import sharded
 from dpcheckin.errors import InvalidParameter
 from oracles.brute_force import as_pair, both_directions, check_in_law, hockey_stick
 

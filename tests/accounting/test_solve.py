@@ -12,7 +12,7 @@ from dpcheckin.accounting import (
     compose,
     gaussian,
 )
-from dpcheckin.accounting.solve import solve
+from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.errors import (
     InvalidParameter,
     OutsideTheorem,

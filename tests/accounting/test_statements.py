@@ -98,8 +98,8 @@ def test_brackets_refuse_nonsense() -> None:
 
 
 CHARGES = """
-from dpcheckin.accounting.account import guarantee
-from dpcheckin.accounting.lower_bounds import lower_bound
+from dpcheckin.accounting.composition.account import guarantee
+from dpcheckin.accounting.composition.lower_bounds import lower_bound
 guarantee([], 1e-4).charge()
 lower_bound([], 1e-4).charge()
 """

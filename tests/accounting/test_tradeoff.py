@@ -23,7 +23,7 @@ from dpcheckin.accounting import (
     lower_bound,
     tradeoff,
 )
-from dpcheckin.accounting.tradeoff import gaussian_false_negatives
+from dpcheckin.accounting.composition.tradeoff import gaussian_false_negatives
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 RATES = [0.0, 1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99, 1.0]

@@ -22,7 +22,7 @@ from dpcheckin.accounting import (
     lower_bound,
 )
 from dpcheckin.accounting.engine.typed.smoothing import smoothing_suffices
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.types import pure
 
 P3 = (60_000, 1 / 30, 6_000)

@@ -10,7 +10,7 @@ import pytest
 
 from dpcheckin.accounting import LocalPair, WindowRound, any_pure, compose, gaussian, lower_bound
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.windows import PosteriorRound
+from dpcheckin.accounting.rounds.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.papers.p1.homogeneous_pair import subsample_epsilon
 from dpcheckin.papers.p2 import bounds as p2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcheckin.accounting.pairs import ThreeAtoms
+from dpcheckin.accounting.pairs.local import ThreeAtoms
 
 
 def worst_law(pair: ThreeAtoms) -> ThreeAtoms:

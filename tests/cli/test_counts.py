@@ -12,7 +12,7 @@ import pytest
 
 from cli_in_process import run_cli
 from dpcheckin.accounting import CheckInRound, Kind, any_pure, guarantee
-from dpcheckin.accounting.statements import rounded_down, rounded_up
+from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.dashboard.form import Form
 from dpcheckin.dashboard.runs import RunFolder
 from dpcheckin.dashboard.texts import shell

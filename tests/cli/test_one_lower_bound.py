@@ -8,7 +8,7 @@ import pytest
 
 import dpcheckin as dp
 from cli_in_process import run_cli
-from dpcheckin.accounting.statements import rounded_down
+from dpcheckin.accounting.figures import rounded_down
 from dpcheckin.dashboard.answers import least
 from dpcheckin.dashboard.form import Form
 

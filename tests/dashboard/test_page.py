@@ -13,8 +13,8 @@ from playwright.sync_api import Page, expect
 
 from dashboard.conftest import PATIENCE, Desk
 from dpcheckin.accounting import CheckInRound, Kind, any_pure, compose, lower_bound
-from dpcheckin.accounting.solve import solve
-from dpcheckin.accounting.statements import rounded_down, rounded_up
+from dpcheckin.accounting.composition.solve import solve
+from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.protocols.names import PLANNED, PROTOCOLS
 from dpcheckin.protocols.questions import randomizers_of
 

@@ -21,7 +21,7 @@ from dpcheckin.accounting import (
     guarantee,
     tradeoff,
 )
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.cli import application
 from dpcheckin.dashboard import panels
 from dpcheckin.dashboard.form import Form

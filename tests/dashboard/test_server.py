@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from dpcheckin.accounting import CheckInRound, WindowRound, any_pure, compose, lower_bound
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.dashboard import answers
 from dpcheckin.dashboard.form import Form
 from dpcheckin.dashboard.server import application

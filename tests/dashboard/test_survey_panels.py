@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from cli_in_process import run_cli
 from dashboard.conftest import Desk
 from dashboard.test_look import tidy_soon
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.dashboard import survey_answers
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Count, Wish, plan_survey

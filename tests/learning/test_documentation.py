@@ -3,7 +3,7 @@ import json
 import re
 from pathlib import Path
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.cli.train import train
 
 ROOT = Path(__file__).resolve().parents[2]

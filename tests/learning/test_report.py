@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters
 from dpcheckin.learning.losses import cross_entropy

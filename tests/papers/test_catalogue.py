@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.errors import InvalidParameter, NotAGuarantee
 from dpcheckin.papers.catalogue import catalogue, evaluate, published_bounds
 from dpcheckin.papers.entry import PAPERS, BoundValue, Setting

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from dpcheckin.accounting.clones import numerical, numerical_delta
+from dpcheckin.accounting.composition.clones import numerical, numerical_delta
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.papers.others import clones
 

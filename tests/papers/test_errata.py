@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import PublishedBound, Setting

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.accounting import windows
+from dpcheckin.accounting.rounds import windows
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.papers.p2 import bounds as p2
 

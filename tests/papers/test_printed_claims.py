@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.cli.reproduce import reproduce as reproduce_command
 from dpcheckin.papers.figures import panels
 

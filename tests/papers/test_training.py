@@ -6,7 +6,7 @@ from math import log
 
 import pytest
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning import load_dataset
 from dpcheckin.papers.catalogue import catalogue

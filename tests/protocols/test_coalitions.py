@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 import dpcheckin as dp
 from dpcheckin.accounting import CheckInRound, any_pure, compose
-from dpcheckin.accounting.account import local_guarantee
-from dpcheckin.accounting.shuffled import ShuffleRound
+from dpcheckin.accounting.composition.account import local_guarantee
+from dpcheckin.accounting.rounds.shuffled import ShuffleRound
 from dpcheckin.cli import main
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.coalitions import LOCAL, coalitions, shuffler_alone

@@ -1,18 +1,25 @@
 """Privacy accounting: local pairs, the empty-seat theorem, composition, bounds.
 
-Rooms: `engine` (numerics, imports nothing above), `pairs` and the rounds (`shuffled`, `windows`,
-`sums`), `account` and what is built on it, `renyi`, and `published`, what others printed.
+Rooms: `engine` (numerics, imports nothing above), `pairs`, `rounds`, `composition` with the gate
+through which figures leave, `renyi`, and `published`, what others printed.
 """
 
-from dpcheckin.accounting import lower_bounds as _lower_bounds
-from dpcheckin.accounting.account import Composition, compose, guarantee, local_guarantee
-from dpcheckin.accounting.account import clear_cache as _clear_statements
-from dpcheckin.accounting.brackets import Brackets
-from dpcheckin.accounting.cap_pairs import privunit
-from dpcheckin.accounting.gaussian_pairs import GaussianPair, gaussian
-from dpcheckin.accounting.laplace_pairs import LaplacePair, laplace
-from dpcheckin.accounting.lower_bounds import lower_bound
-from dpcheckin.accounting.pairs import (
+from dpcheckin.accounting.composition import lower_bounds as _lower_bounds
+from dpcheckin.accounting.composition.account import (
+    Composition,
+    compose,
+    guarantee,
+    local_guarantee,
+)
+from dpcheckin.accounting.composition.account import clear_cache as _clear_statements
+from dpcheckin.accounting.composition.lower_bounds import lower_bound
+from dpcheckin.accounting.composition.sweeps import epsilon_by_rounds
+from dpcheckin.accounting.composition.tradeoff import TradeOff, tradeoff
+from dpcheckin.accounting.figures import Bracket, Brackets, Kind
+from dpcheckin.accounting.pairs.cap import privunit
+from dpcheckin.accounting.pairs.gaussian import GaussianPair, gaussian
+from dpcheckin.accounting.pairs.laplace import LaplacePair, laplace
+from dpcheckin.accounting.pairs.local import (
     LocalPair,
     ThreeAtoms,
     any_pure,
@@ -20,38 +27,30 @@ from dpcheckin.accounting.pairs import (
     dary_response,
     hemisphere,
 )
-from dpcheckin.accounting.profile_pairs import (
+from dpcheckin.accounting.pairs.profile import (
     ProfilePair,
     approximate,
     from_atoms,
     from_profile,
 )
-from dpcheckin.accounting.response_pairs import (
+from dpcheckin.accounting.pairs.response import (
     hadamard_response,
     mixed,
     subset_selection,
     unary_encoding,
 )
-from dpcheckin.accounting.rounds import LocalRound, Round
-from dpcheckin.accounting.rounds_sweep import epsilon_by_rounds
-from dpcheckin.accounting.shuffled import CheckInRound, ShuffleRound, SubsampleRound
-from dpcheckin.accounting.statements import (
-    Adjacency,
-    Bracket,
-    Guarantee,
-    Kind,
-    LocalGuarantee,
-    LowerBound,
-)
-from dpcheckin.accounting.sums import (
+from dpcheckin.accounting.rounds.base import LocalRound, Round
+from dpcheckin.accounting.rounds.sharded import sharded
+from dpcheckin.accounting.rounds.shuffled import CheckInRound, ShuffleRound, SubsampleRound
+from dpcheckin.accounting.rounds.sums import (
     DiscreteGaussianRound,
     DistributedRound,
     IntegerSumRound,
     SampledGaussianRound,
     SkellamRound,
 )
-from dpcheckin.accounting.tradeoff import TradeOff, tradeoff
-from dpcheckin.accounting.windows import WindowRound, averaged_window
+from dpcheckin.accounting.rounds.windows import WindowRound, averaged_window
+from dpcheckin.accounting.statements import Adjacency, Guarantee, LocalGuarantee, LowerBound
 
 __all__ = [
     "Adjacency",
@@ -98,6 +97,7 @@ __all__ = [
     "lower_bound",
     "mixed",
     "privunit",
+    "sharded",
     "subset_selection",
     "tradeoff",
     "unary_encoding",

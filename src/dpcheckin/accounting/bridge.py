@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from dpcheckin.accounting.engine.loss import dominating
-from dpcheckin.accounting.rounds import Round
+from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.display import needed
 
 needed("dp_accounting", "bridge")  # one line that says what to install

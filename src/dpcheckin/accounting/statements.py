@@ -1,8 +1,7 @@
-"""Privacy statements as values: the figures, what they are worth, and why.
+"""Privacy statements as values: figures with their reasons.
 
-A number is a `Bracket`; its `Kind` says what it is worth and how it is rounded when printed. A
-`Guarantee` carries its reasons and, always, the weaker statement that is left when the party in the
-middle colludes. A `LowerBound` is another type: nothing but a guarantee can be charged.
+A `Guarantee` carries its reasons and, always, the weaker statement that is left when the party in
+the middle colludes. A `LowerBound` is another type: nothing but a guarantee can be charged.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dpcheckin.accounting.figures import Bracket, Kind, rounded_down, rounded_up
 from dpcheckin.display import frame, html_facts
 from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure
-from dpcheckin.numerals import written
 
 # when nothing but the noise of each report protects a client
 SHUFFLER_COLLUDES = "the shuffler colludes"
@@ -31,79 +29,6 @@ class Adjacency(StrEnum):
     REPLACE_ONE = "replace one client"
     REMOVE_ONE = "remove one client"
     ADD_OR_REMOVE_RECORD = "add or remove one record"
-
-
-class Kind(StrEnum):
-    """What a number is worth."""
-
-    GUARANTEE = "guarantee"
-    LOWER_BOUND = "lower bound"
-    CONJECTURE = "conjecture"
-    REFUTED = "refuted claim"
-
-    def figure(self, value: float | None, digits: int = 4) -> str:
-        """The value as it may be printed: rounding never turns it into a stronger claim."""
-        if value is None:
-            return "–"
-        if self is Kind.GUARANTEE:
-            return rounded_up(value, digits)
-        return rounded_down(value, digits) if self is Kind.LOWER_BOUND else written(value, digits)
-
-
-def rounded_up(value: float, digits: int = 4) -> str:
-    """A few digits, rounded up: a printed guarantee is never below the certified one.
-
-    >>> rounded_up(0.07353001), rounded_up(0.1), rounded_up(12345.6), rounded_up(0.0)
-    ('0.07354', '0.1', '12,350', '0')
-    """
-    return _rounded(value, digits, ROUND_CEILING)
-
-
-def rounded_down(value: float, digits: int = 4) -> str:
-    """A few digits, rounded down, for lower bounds.
-
-    >>> rounded_down(0.07353999), rounded_down(0.3)
-    ('0.07353', '0.3')
-    """
-    return _rounded(value, digits, ROUND_FLOOR)
-
-
-def _rounded(value: float, digits: int, direction: str) -> str:
-    if not math.isfinite(value):
-        return f"{value:g}"
-    # The shortest decimal that names this very float: 0.1 stays 0.1 and does not become 0.1001.
-    exact = Decimal(repr(float(value)))
-    shown = Context(prec=digits, rounding=direction).plus(exact)
-    return written(float(shown), digits)
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket:
-    """The closed interval [lower, upper]; `upper` is the end a guarantee may quote.
-
-    >>> Bracket(0.646, 0.647).relative_width < 0.002
-    True
-    """
-
-    lower: float
-    upper: float
-
-    def __post_init__(self) -> None:
-        if math.isnan(self.lower) or math.isnan(self.upper):
-            raise NumericalFailure("a bound came out as NaN; no figure can be stated")
-        if not self.lower <= self.upper:
-            raise NumericalFailure(f"bounds crossed: lower {self.lower!r} > upper {self.upper!r}")
-        if not self.upper >= 0.0 or self.lower == math.inf:
-            raise NumericalFailure(f"no figure lies between {self.lower!r} and {self.upper!r}")
-
-    @property
-    def relative_width(self) -> float:
-        """(upper - lower) / upper; 0 when both ends are 0, 1 when only the upper is known."""
-        if self.upper == self.lower:
-            return 0.0
-        if math.isinf(self.upper):
-            return 1.0
-        return (self.upper - self.lower) / self.upper
 
 
 @dataclass(frozen=True, slots=True)

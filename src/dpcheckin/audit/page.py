@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from dpcheckin.accounting.statements import rounded_down, rounded_up
+from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit.finding import Finding, Verdict
 from dpcheckin.document import Document, Table, versions
 

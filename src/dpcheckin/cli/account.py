@@ -48,7 +48,7 @@ def delta_(
     **given: Any,
 ) -> None:
     """Certified delta of a run at the given epsilon."""
-    from dpcheckin.accounting.account import guarantee_at
+    from dpcheckin.accounting.composition.account import guarantee_at
     from dpcheckin.notebook.runs import round_and_run
     from dpcheckin.protocols.questions import RunQuestion
 
@@ -104,7 +104,7 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpcheckin.accounting.statements import rounded_down, rounded_up
+    from dpcheckin.accounting.figures import rounded_down, rounded_up
 
     table = Table(show_header=False)
     if "solved" in data:

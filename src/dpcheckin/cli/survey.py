@@ -129,7 +129,7 @@ def _print_plan(found: SurveyPlan) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpcheckin.accounting.statements import rounded_up
+    from dpcheckin.accounting.figures import rounded_up
     from dpcheckin.survey.planning import WORTH
 
     facts = found.as_document()
@@ -166,7 +166,7 @@ def _print_estimate(outcome: Outcome, facts: dict[str, Any], out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from dpcheckin.accounting.statements import rounded_up
+    from dpcheckin.accounting.figures import rounded_up
 
     e = outcome.estimate
     truth = "truth (clipped)" if outcome.clipped else "truth"

@@ -56,7 +56,8 @@ def _say(line: str) -> None:
 
 
 def _print(facts: dict[str, Any], out: Path | None) -> None:
-    from dpcheckin.accounting.statements import rounded_up, rounds_in_words
+    from dpcheckin.accounting.figures import rounded_up
+    from dpcheckin.accounting.statements import rounds_in_words
 
     print(f"{facts['protocol']}; {facts['randomizer']}; {rounds_in_words(facts['rounds'])}")
     if facts["stopped_by_budget"]:

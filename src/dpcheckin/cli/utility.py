@@ -77,7 +77,7 @@ def utility(
 
 
 def _print(found: UtilityCheck, price: str | float, delta: float) -> None:
-    from dpcheckin.accounting.statements import rounded_up
+    from dpcheckin.accounting.figures import rounded_up
 
     print(f"{found.theorem}: {found.plan.describe()}; {found.plan.randomizer.describe()}")
     print(f"expected excess risk at most {rounded_up(found.bound)}")

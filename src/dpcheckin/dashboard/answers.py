@@ -15,11 +15,11 @@ from functools import lru_cache, wraps
 from typing import Any, ParamSpec
 
 from dpcheckin.accounting import Bracket, Kind, Round, compose, epsilon_by_rounds
-from dpcheckin.accounting import solve as inverse
-from dpcheckin.accounting.lower_sweep import lower_by_rounds
+from dpcheckin.accounting.composition import solve as inverse
+from dpcheckin.accounting.composition.preview import CoarseRounds, coarse_epsilon, rough_epsilon
+from dpcheckin.accounting.composition.sweeps import lower_by_rounds
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.parameters import open_probability
-from dpcheckin.accounting.preview import CoarseRounds, coarse_epsilon, rough_epsilon
-from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.dashboard.form import MOST_ROUNDS, Form
 from dpcheckin.dashboard.texts import shell, texts
 from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable

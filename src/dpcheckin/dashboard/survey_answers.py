@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from dpcheckin.accounting import Kind
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.dashboard.answers import Answer, answering
 from dpcheckin.dashboard.form import read_number
 from dpcheckin.errors import InvalidParameter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.learning.simulation.training import Outcome, Trainer
 from dpcheckin.waiting import waiting
 

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.display import told
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcheckin.accounting import Guarantee, Kind, Round, guarantee
-from dpcheckin.accounting.solve import solve
+from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written

@@ -19,7 +19,7 @@ from dpcheckin.accounting import (
     compose,
     epsilon_by_rounds,
 )
-from dpcheckin.accounting.brackets import is_array
+from dpcheckin.accounting.figures import is_array
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.notebook.sweeps import Sweep
 from dpcheckin.options import DEFAULT_DELTA

@@ -7,7 +7,7 @@ Refuted entries compute what the paper printed; :meth:`BoundValue.guaranteed_eps
 
 from __future__ import annotations
 
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.papers.entry import BoundValue, PublishedBound, Setting
 from dpcheckin.papers.others import entries as others
 from dpcheckin.papers.p0 import entries as p0

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.statements import Kind
 from dpcheckin.errors import (
     InvalidParameter,
     NotAGuarantee,

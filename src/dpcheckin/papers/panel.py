@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.figures import Kind
 
 Cell = float | None
 Cells = Mapping[tuple[str, str], Cell]

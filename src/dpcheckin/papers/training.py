@@ -20,7 +20,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.progress import run_watched

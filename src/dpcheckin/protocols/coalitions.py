@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcheckin.accounting import CheckInRound, any_pure, compose, guarantee
-from dpcheckin.accounting.account import local_guarantee
-from dpcheckin.accounting.shuffled import ShuffleRound
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.composition.account import local_guarantee
+from dpcheckin.accounting.figures import rounded_up
+from dpcheckin.accounting.rounds.shuffled import ShuffleRound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.special import binomial
 

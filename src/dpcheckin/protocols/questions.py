@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
 from dpcheckin.accounting.parameters import count, keep_count, open_probability
-from dpcheckin.accounting.rounds import MOST_ROUNDS
+from dpcheckin.accounting.rounds.base import MOST_ROUNDS
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols.comparators import CentralDpSgd, LocalOnly
 from dpcheckin.protocols.distributed import DistributedCheckIn

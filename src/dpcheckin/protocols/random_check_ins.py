@@ -27,10 +27,10 @@ from dpcheckin.accounting import (
     Round,
     WindowRound,
     averaged_window,
-    clones,
     compose,
 )
-from dpcheckin.accounting.windows import AVERAGED_ASSUMPTIONS
+from dpcheckin.accounting.composition import clones
+from dpcheckin.accounting.rounds.windows import AVERAGED_ASSUMPTIONS
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
 from dpcheckin.randomizers import Randomizer

@@ -289,7 +289,7 @@ class PrivUnit(CapRandomizer):
 
     @property
     def pair(self) -> LocalPair:
-        from dpcheckin.accounting.cap_pairs import cap_pair
+        from dpcheckin.accounting.pairs.cap import cap_pair
 
         # from the very cap that is sampled, so that the two cannot drift apart
         return cap_pair(self.local_epsilon, self.dimension, self.cap_measure)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import CategoryRandomizer, Gaussian, IntegerVector, VectorRandomizer
 from dpcheckin.service.pricing import randomizer_of

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpcheckin.accounting import Guarantee, Round, local_guarantee
+from dpcheckin.accounting.composition.solve import solve
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.parameters import LARGEST_LOCAL_EPSILON
-from dpcheckin.accounting.solve import solve
-from dpcheckin.accounting.statements import rounded_up
 from dpcheckin.display import Tabular
 from dpcheckin.errors import DpCheckinError, InvalidParameter, Unreachable
 from dpcheckin.survey.influence import COLLUDING_CLIENTS, FAILURE, check_clients

@@ -10,7 +10,7 @@ from dpcheckin.accounting import (
     compose,
     gaussian,
 )
-from dpcheckin.accounting.renyi.theorem import epsilon_by_renyi
+from dpcheckin.accounting.composition.renyi import epsilon_by_renyi
 from dpcheckin.errors import OutsideTheorem
 
 

@@ -233,7 +233,7 @@ def _bridge(one: _Examination) -> None:
 
 def _renyi(one: _Examination) -> None:
     case = one.case
-    module = importlib.import_module("dpcheckin.accounting.renyi.theorem")
+    module = importlib.import_module("dpcheckin.accounting.composition.renyi")
     for (single, _), (drawn, _) in zip(one.run, case.rounds, strict=True):
         what = f"renyi_curve({drawn.text}, orders)"
         curve = one.ask(what, lambda it=single: np.asarray(module.renyi_curve(it, ORDERS)))

@@ -8,42 +8,23 @@ stays meaningful at delta = 1e-15.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
-from dpcheckin.accounting.engine.curves import Curve
-from dpcheckin.accounting.engine.loss import (
-    LossDistribution,
-    Tail,
-    curve_of_masses,
-    dominated,
-    dominating,
-    single,
-)
+from dpcheckin.accounting.engine.loss import LossDistribution, Tail, curve_of_masses, single
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import fourier
 
 # Mass of the tilted distribution that may fall outside the FFT window, in natural logarithms.
 WINDOW_EXPONENT = 38.0
-LONGEST_GRID = 24_000
-# Grid points of a composition. A window takes some 17 deviations: beyond two million rounds, no
-# grid that holds them all resolves one of them as finely as it is worth.
-LONGEST_WINDOW = 2**22
 # Of more rounds than this the error of a transform, so many times, would count: the frequencies
 # that are left of so many are then added up term by term.
 LONG_RUN, FREQUENCIES_LEFT = 2_000_000, 512
 
 Parts = Sequence[tuple[LossDistribution, int]]
-Curves = Sequence[tuple[Curve, int]]
-
-
-def affordable_resolution(total: int) -> float:
-    """Grid points per deviation of one round at which a window holds so many rounds."""
-    return LONGEST_WINDOW / (17 * math.sqrt(total))
 
 
 class Cumulant:
@@ -308,108 +289,3 @@ def untilted(
     rounding = 8 * UNIT * (pmf.size + rounds)
     errors = scale * untilt * (per_bin * bins + wrapped) + rounding * above
     return Tail(losses, np.maximum(deltas, 0.0), errors, infinite)
-
-
-class Sides:
-    """Loss distributions from above and from below, each made when it is first asked for.
-
-    Args:
-        above: Makes those from above.
-        below: Makes those from below.
-    """
-
-    def __init__(self, above: Callable[[], Parts], below: Callable[[], Parts]) -> None:
-        self._make_above, self._make_below = above, below
-
-    @cached_property
-    def above(self) -> Parts:
-        return self._make_above()
-
-    @cached_property
-    def below(self) -> Parts:
-        return self._make_below()
-
-
-def gridded(curves: Curves, tolerance: float, total: int) -> Sides:
-    """One-round curves on one grid, from above and from below, for so many rounds in all.
-
-    Args:
-        curves: Curves, and how many rounds have each.
-        tolerance: What of each may be cut off and charged in a round.
-        total: Number of rounds that the composition will have.
-    """
-    return Grids(curves, tolerance).sides(total)
-
-
-class Grids:
-    """One-round curves on a grid for each number of rounds; grids that are alike are made once.
-
-    Args:
-        curves: Curves, and how many rounds have each.
-        tolerance: What of each may be cut off and charged in a round.
-    """
-
-    def __init__(self, curves: Curves, tolerance: float) -> None:
-        self._curves = curves
-        self._reaches = [curve.reach(tolerance) for curve, _ in curves]
-        self._made: dict[float, Sides] = {}
-
-    def sides(self, total: int) -> Sides:
-        """From above and from below.
-
-        Args:
-            total: Number of rounds that the composition will have.
-        """
-        step = self._step(total)
-        if step not in self._made:
-            self._made[step] = self._with(step)
-        return self._made[step]
-
-    def _with(self, step: float) -> Sides:
-        # lower bounds may be on a coarser grid where each point is dear
-        factor = max(
-            1,
-            *(
-                round(reach / step / c.most_lower)
-                for (c, _), reach in zip(self._curves, self._reaches, strict=True)
-            ),
-        )
-        sizes = [math.ceil(reach / step) + 3 for reach in self._reaches]
-
-        def above() -> Parts:
-            found = []
-            for (curve, n), points in zip(self._curves, sizes, strict=True):
-                other = None if curve.symmetric else curve.swapped()
-                backward = None if other is None else other.upper(step, points)
-                found.append((dominating(step, curve.upper(step, points), backward), n))
-            return found
-
-        def below() -> Parts:
-            found = []
-            for (curve, n), points in zip(self._curves, sizes, strict=True):
-                fine = 2 * math.ceil((points / factor + 1) / 2) + 1
-                lower = curve.lower(factor * step, fine)
-                backward = curve.lower_backward(factor * step, fine)
-                found.append((dominated(2 * factor * step, lower, backward), n))
-            return found
-
-        return Sides(above, below)
-
-    def _step(self, total: int) -> float:
-        """A step small against the loss of a typical round, with a grid of bounded length."""
-        curves = self._curves
-        rounds = sum(n for _, n in curves)
-        variance = sum(n * curve.spread**2 for curve, n in curves) / rounds
-        # few rounds leave room for a finer grid in an FFT of about 2^17 points
-        finer = 2**17 / (17 * math.sqrt(total))
-        resolution = min(min(max(c.resolution, finer), c.finest) for c, _ in curves)
-        resolution = min(resolution, affordable_resolution(total))
-        step = max(math.sqrt(variance) / resolution, max(self._reaches) / LONGEST_GRID)
-        if not (math.isfinite(step)):
-            raise NumericalFailure("the loss of one round could not be bounded")
-        if step == 0.0:
-            return 1.0
-        if len(curves) == 1 and curves[0][0].quantum > step:
-            quantum = curves[0][0].quantum
-            step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
-        return step

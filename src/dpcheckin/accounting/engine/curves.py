@@ -78,7 +78,6 @@ class Curve(ABC):
     resolution: int = 160  # grid points per standard deviation that are worth computing
     finest: int = 640  # as many if there are few rounds
     most_lower: int = 100_000  # points of the lower bound that are worth computing
-    refinable: bool = False  # so cheap that the grid may be refined until the bracket is narrow
     symmetric: bool = True  # is the pair closed under swapping?
 
     def coarser(self) -> Curve:
@@ -177,8 +176,6 @@ class FunctionCurve(Curve):
         accuracy: Relative width of the composed bracket at which refining the grid stops.
     """
 
-    refinable = True
-
     def __init__(
         self,
         upper: CurveFunction,
@@ -206,7 +203,7 @@ class FunctionCurve(Curve):
         if self._backward is None:
             return self
         ahead = (self._upper, self._lower)
-        return FunctionCurve(*self._backward, self.largest_loss, ahead, self.accuracy)
+        return type(self)(*self._backward, self.largest_loss, ahead, self.accuracy)
 
     def reach(self, tolerance: float) -> float:
         return self.largest_loss

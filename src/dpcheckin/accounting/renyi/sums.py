@@ -11,10 +11,11 @@ import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.sampling import visible_counts
+from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sampling import wang_subsampled
-from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Bracket, LocalGuarantee
+from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, LocalGuarantee
 from dpcheckin.errors import NumericalFailure
 
 MAX_ORDER = 128

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.statements import rounded_down, rounded_up
+from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit.finding import Verdict
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SeededSource

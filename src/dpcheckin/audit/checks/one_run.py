@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.accounting.statements import rounded_down, rounded_up
+from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit.betting.evidence import needed_capital
 from dpcheckin.audit.finding import Verdict
 from dpcheckin.errors import InvalidParameter

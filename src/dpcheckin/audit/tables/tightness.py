@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_down, rounded_up
+from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit.budget import Budget
 from dpcheckin.audit.checks.plans import check_plan, plan_named, rounds_text
 from dpcheckin.audit.examination import examine

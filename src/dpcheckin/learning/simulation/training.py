@@ -21,8 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.parameters import positive
-from dpcheckin.accounting.statements import rounded_up, rounds_in_words
+from dpcheckin.accounting.statements import rounds_in_words
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.learning.data.fleet import tensor_digest

@@ -15,7 +15,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.display import legend_beside, told
 from dpcheckin.learning.sweeps.grid import VARIED, Result, Sweep
 

@@ -14,8 +14,8 @@ from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.engine.sampling import refined, sampled, visible_counts
+from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.parameters import positive
-from dpcheckin.accounting.statements import Bracket
 
 
 def round_curve(

@@ -12,9 +12,9 @@ import math
 
 import numpy as np
 
-from dpcheckin.accounting.clones import approximate_delta, check_local, numerical
+from dpcheckin.accounting.composition.clones import approximate_delta, check_local, numerical
 from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.gaussian_pairs import gaussian
+from dpcheckin.accounting.pairs.gaussian import gaussian
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.papers.others import strong_composition
 from dpcheckin.special import binomial

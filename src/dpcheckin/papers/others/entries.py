@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dpcheckin.accounting import DistributedRound, compose
-from dpcheckin.accounting.clones import numerical
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.composition.clones import numerical
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.papers.entry import (
     CHECK_IN,
     DISTRIBUTED,

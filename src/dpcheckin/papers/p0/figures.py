@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcheckin.accounting.statements import rounded_down, rounded_up
+from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.papers import ours
 from dpcheckin.papers.entry import CHECK_IN
 from dpcheckin.papers.p0.entries import ENTRIES

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.sampling import refined, visible_counts
+from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial
 

@@ -33,8 +33,8 @@ from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.engine.sampling import reach, refined
+from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.parameters import count, positive
-from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.special import binomial
 

@@ -19,7 +19,7 @@ from functools import wraps
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.clones import approximate_delta, numerical
+from dpcheckin.accounting.composition.clones import approximate_delta, numerical
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.parameters import positive

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from dpcheckin.accounting.clones import numerical_delta
+from dpcheckin.accounting.composition.clones import numerical_delta
 from dpcheckin.accounting.parameters import count, open_probability, positive
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.special import binomial

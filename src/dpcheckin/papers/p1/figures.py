@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dpcheckin.accounting import DistributedRound, Kind, gaussian
-from dpcheckin.accounting.statements import rounded_down
+from dpcheckin.accounting.figures import rounded_down
 from dpcheckin.papers import ours
 from dpcheckin.papers.p1 import bounds
 from dpcheckin.papers.p4.bounds import full_shuffle_rdp

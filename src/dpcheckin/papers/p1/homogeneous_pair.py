@@ -24,7 +24,7 @@ from dpcheckin.accounting.engine.curves import FunctionCurve
 from dpcheckin.accounting.engine.loss import convex_minorant
 from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.engine.sampling import refined
-from dpcheckin.accounting.statements import Bracket
+from dpcheckin.accounting.figures import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.special import fourier
 

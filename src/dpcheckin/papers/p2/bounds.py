@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.account import compose
-from dpcheckin.accounting.pairs import any_pure
+from dpcheckin.accounting.composition.account import compose
+from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.pairs.local import any_pure
 from dpcheckin.accounting.parameters import count, open_probability, positive, probability
-from dpcheckin.accounting.statements import Bracket
-from dpcheckin.accounting.windows import PosteriorRound
+from dpcheckin.accounting.rounds.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import written
 

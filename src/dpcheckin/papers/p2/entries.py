@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dpcheckin.accounting import windows
-from dpcheckin.accounting.clones import numerical
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.composition.clones import numerical
+from dpcheckin.accounting.figures import Kind
+from dpcheckin.accounting.rounds import windows
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.papers.entry import AVERAGED, FIXED, SHUFFLE, SLIDING, PublishedBound, Setting
 from dpcheckin.papers.p2 import bounds

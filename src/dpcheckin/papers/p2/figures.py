@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpcheckin.accounting.clones import numerical
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.composition.clones import numerical
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.papers import ours
 from dpcheckin.papers.p2 import bounds
 from dpcheckin.papers.panel import Cells, Column, Panel, Parameters, rows_over

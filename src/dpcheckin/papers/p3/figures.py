@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dpcheckin.accounting.statements import Kind, rounded_up
+from dpcheckin.accounting.figures import Kind, rounded_up
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.papers import ours
 from dpcheckin.papers.entry import SUBSAMPLE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpcheckin.accounting.statements import Kind
+from dpcheckin.accounting.figures import Kind
 from dpcheckin.papers.entry import CHECK_IN, SHUFFLE, PublishedBound, Setting
 from dpcheckin.papers.p4 import bounds
 

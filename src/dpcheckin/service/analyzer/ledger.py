@@ -15,7 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer.total import BudgetSpent, TotalLedger
 from dpcheckin.service.journal import Entry, Journal, JournalDamaged

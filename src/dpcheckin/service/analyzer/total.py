@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.journal import Journal, JournalDamaged
 from dpcheckin.service.pricing import Spent

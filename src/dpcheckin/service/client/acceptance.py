@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import DpCheckinError, ServiceError
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.service.client.config import TOKENS_BIND, ClientConfig, Limits

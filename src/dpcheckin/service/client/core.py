@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.statements import rounded_up
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.client.acceptance import (

@@ -17,8 +17,8 @@ from dpcheckin.accounting import parameters
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.pairs import LocalPair, local_pair
-from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
+from dpcheckin.accounting.pairs.local import LocalPair, local_pair
+from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special.hypergeometric import cell_masses
 

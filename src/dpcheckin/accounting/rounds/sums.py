@@ -31,13 +31,13 @@ from dpcheckin.accounting.engine.sampling import (
     sampled_backward,
     visible_counts,
 )
-from dpcheckin.accounting.gaussian_pairs import GaussianPair
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.gaussian import GaussianPair
+from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.pairs.profile import ProfilePair
 from dpcheckin.accounting.parameters import count, keep_count, positive, probability
-from dpcheckin.accounting.profile_pairs import ProfilePair
 from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.accounting.renyi.sums import MAX_ORDER, SkellamSide
-from dpcheckin.accounting.rounds import SMALLEST_DELTA, Round
+from dpcheckin.accounting.rounds.base import SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Adjacency
 from dpcheckin.errors import InvalidParameter
 

@@ -21,7 +21,7 @@ from dpcheckin.accounting.engine.lower.cap_overlaps import (
 )
 from dpcheckin.accounting.engine.lower.leaning_sums import Leaning
 from dpcheckin.accounting.engine.seats import RealPair
-from dpcheckin.accounting.pairs import ThreeAtoms
+from dpcheckin.accounting.pairs.local import ThreeAtoms
 from dpcheckin.accounting.parameters import count, local_epsilon_in_range
 from dpcheckin.accounting.types.cases import OthersData
 from dpcheckin.special.gamma import log_beta

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.accounting.engine import compose as engine
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.engine.compose import compose
 from dpcheckin.accounting.engine.curves import Curve, FunctionCurve, crossing
+from dpcheckin.accounting.engine.grids import FINE, Accuracy, Grids, Sides
 from dpcheckin.accounting.engine.sampling import refined
-from dpcheckin.accounting.engine.threads import one_thread
-from dpcheckin.accounting.rounds import SMALLEST_DELTA, TAIL_SHARE
-from dpcheckin.accounting.statements import Bracket, rounded_up
+from dpcheckin.accounting.figures import Bracket, rounded_up
+from dpcheckin.accounting.rounds.base import SMALLEST_DELTA, TAIL_SHARE
 from dpcheckin.display import Tabular, axes_for, legend_beside
 
 # Deltas this many decades apart may share a grid, made for the smallest, or a transform: that
@@ -37,31 +37,35 @@ class CurveComposition:
         make: The curves and their counts, good for deltas down to its argument.
         total: Number of rounds.
         most: A loss that all of them together never exceed.
+        accuracy: How fine and how long grids may be.
     """
 
-    def __init__(self, make: Callable[[float], Curves], total: int, most: float) -> None:
-        self._make, self.total, self._most = make, total, most
+    def __init__(
+        self,
+        make: Callable[[float], Curves],
+        total: int,
+        most: float,
+        accuracy: Accuracy = FINE,
+    ) -> None:
+        self._make, self.total, self._most, self._accuracy = make, total, most, accuracy
         self._kept: dict[float, Curves] = {}
-        self._sides: dict[int, engine.Sides] = {}
+        self._sides: dict[int, Sides] = {}
 
     def epsilon(self, delta: float) -> Bracket:
         """Smallest epsilon for this delta, between certified bounds (upper may be infinite)."""
-        # the products inside are small: more threads would only wait for each other
-        with one_thread():
-            if self.total == 1:  # only rounds with one curve come here alone
-                return self._single_epsilon(delta)
-            upper = self.upper(delta)
-            below = self._distributions(delta).below
-            lower = engine.compose(below, delta=delta).epsilon(delta, upper=False)
+        if self.total == 1:  # only rounds with one curve come here alone
+            return self._single_epsilon(delta)
+        upper = self.upper(delta)
+        below = self._distributions(delta).below
+        lower = compose(below, delta=delta).epsilon(delta, upper=False)
         return bracket(min(lower, self._most), upper)
 
     def upper(self, delta: float) -> float:
         """The upper end of `epsilon` alone, which is there sooner."""
-        with one_thread():
-            if self.total == 1:
-                return self._single_epsilon(delta).upper
-            above = self._distributions(delta).above
-            upper = engine.compose(above, delta=delta).epsilon(delta, upper=True)
+        if self.total == 1:
+            return self._single_epsilon(delta).upper
+        above = self._distributions(delta).above
+        upper = compose(above, delta=delta).epsilon(delta, upper=True)
         return min(upper, self._most)
 
     def epsilons(self, deltas: Sequence[float]) -> list[Bracket]:
@@ -69,18 +73,15 @@ class CurveComposition:
         if self.total == 1:
             return [self.epsilon(delta) for delta in deltas]
         found: dict[float, Bracket] = {}
-        with one_thread():
-            for alike in _spans(deltas, DECADES_OF_A_GRID):
-                both = self._distributions(alike[0])
-                for near in _spans(alike, DECADES_OF_A_TILT):
-                    middle = math.sqrt(near[0] * near[-1])
-                    tails = [
-                        engine.compose(parts, delta=middle) for parts in (both.above, both.below)
-                    ]
-                    for delta in near:
-                        upper = tails[0].epsilon(delta, upper=True)
-                        lower = tails[1].epsilon(delta, upper=False)
-                        found[delta] = bracket(min(lower, self._most), min(upper, self._most))
+        for alike in _spans(deltas, DECADES_OF_A_GRID):
+            both = self._distributions(alike[0])
+            for near in _spans(alike, DECADES_OF_A_TILT):
+                middle = math.sqrt(near[0] * near[-1])
+                tails = [compose(parts, delta=middle) for parts in (both.above, both.below)]
+                for delta in near:
+                    upper = tails[0].epsilon(delta, upper=True)
+                    lower = tails[1].epsilon(delta, upper=False)
+                    found[delta] = bracket(min(lower, self._most), min(upper, self._most))
         return [found[delta] for delta in deltas]
 
     def profile(self, smallest: float) -> Profile:
@@ -89,11 +90,10 @@ class CurveComposition:
         The larger of both orders of the two datasets; between the places it is at most linear in
         exp(epsilon).
         """
-        with one_thread():
-            sides = [self]
-            if not all(curve.symmetric for curve, _ in self._curves(SMALLEST_DELTA)):
-                sides.append(CurveComposition(self._make_swapped, self.total, self._most))
-            profiles = [side._one_profile(smallest) for side in sides]
+        sides = [self]
+        if not all(curve.symmetric for curve, _ in self._curves(SMALLEST_DELTA)):
+            sides.append(self._swapped())
+        profiles = [side._one_profile(smallest) for side in sides]
         end = max(float(profile.epsilons[-1]) for profile in profiles)
         epsilons = np.linspace(0.0, end, PLACES)
         deltas = np.max([profile.at(epsilons) for profile in profiles], axis=0)
@@ -104,7 +104,7 @@ class CurveComposition:
     def _one_profile(self, smallest: float) -> Profile:
         above = self._distributions(smallest).above
         tails = [
-            engine.compose(above, delta=delta)
+            compose(above, delta=delta)
             for delta in np.geomspace(0.3, smallest, max(2, math.ceil(-math.log10(smallest) / 3)))
         ]
         end = min(tail.epsilon(smallest, upper=True) for tail in tails)
@@ -120,43 +120,46 @@ class CurveComposition:
         curves = [
             (c, n) for c, n in self._curves(delta / self.total) if isinstance(c, FunctionCurve)
         ]
-        with one_thread():
-            lower, upper = refined(curves, delta)
+        lower, upper = refined(curves, delta)
         return Bracket(min(lower, self._most), min(upper, self._most))
 
     def delta(self, epsilon: float) -> Bracket:
         """delta for this epsilon, between certified bounds."""
         if epsilon >= self._most:
             return Bracket(0.0, 0.0)
-        with one_thread():
-            curves = self._curves(SMALLEST_DELTA)
-            if not curves:
-                return Bracket(0.0, 0.0)
-            if sum(n for _, n in curves) == 1:
-                curve = curves[0][0]
-                lower = max(curve.lower_at(epsilon), curve.swapped().lower_at(epsilon))
-                upper = max(curve.upper_at(epsilon), curve.swapped().upper_at(epsilon))
-                return Bracket(lower, max(upper, lower))
-            found = self._composed_delta(epsilon)
-            if all(curve.symmetric for curve, _ in curves):
-                return found
-            other = CurveComposition(self._make_swapped, self.total, self._most)
-            turned = other._composed_delta(epsilon)
+        curves = self._curves(SMALLEST_DELTA)
+        if not curves:
+            return Bracket(0.0, 0.0)
+        if sum(n for _, n in curves) == 1:
+            curve = curves[0][0]
+            lower = max(curve.lower_at(epsilon), curve.swapped().lower_at(epsilon))
+            upper = max(curve.upper_at(epsilon), curve.swapped().upper_at(epsilon))
+            return Bracket(lower, max(upper, lower))
+        found = self._composed_delta(epsilon)
+        if all(curve.symmetric for curve, _ in curves):
+            return found
+        other = self._swapped()
+        turned = other._composed_delta(epsilon)
         return Bracket(max(found.lower, turned.lower), max(found.upper, turned.upper))
 
-    def _make_swapped(self, smallest: float) -> Curves:
-        return [(curve.swapped(), n) for curve, n in self._make(smallest)]
+    def _swapped(self) -> CurveComposition:
+        """The two datasets in the other order."""
+
+        def make(smallest: float) -> Curves:
+            return [(curve.swapped(), n) for curve, n in self._make(smallest)]
+
+        return CurveComposition(make, self.total, self._most, self._accuracy)
 
     def _composed_delta(self, epsilon: float) -> Bracket:
         magnitude = 1e-9
         for _ in range(12):
             both = self._distributions(magnitude)
-            upper = engine.compose(both.above, epsilon=epsilon).delta(epsilon, upper=True)
+            upper = compose(both.above, epsilon=epsilon).delta(epsilon, upper=True)
             # the tails cut off must not be what the answer consists of
             if upper >= magnitude or magnitude <= 1e-30:
                 break
             magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
-        lower = engine.compose(both.below, epsilon=epsilon).delta(epsilon, upper=False)
+        lower = compose(both.below, epsilon=epsilon).delta(epsilon, upper=False)
         return Bracket(lower, upper)
 
     def _curves(self, smallest: float) -> Curves:
@@ -174,16 +177,16 @@ class CurveComposition:
         ]
         return Bracket(min(sides), sides[1])
 
-    def _distributions(self, delta: float) -> engine.Sides:
+    def _distributions(self, delta: float) -> Sides:
         key = math.floor(math.log10(delta))
         if key not in self._sides:
             self._sides[key] = self._discretised(10.0**key)
         return self._sides[key]
 
-    def _discretised(self, delta: float) -> engine.Sides:
+    def _discretised(self, delta: float) -> Sides:
         tolerance = TAIL_SHARE * delta / self.total
         curves = self._curves(tolerance)
-        return engine.gridded(curves, tolerance, sum(n for _, n in curves))
+        return Grids(curves, tolerance, self._accuracy).sides(sum(n for _, n in curves))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,31 +15,32 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcheckin.accounting.cap_pairs import CapPair
-from dpcheckin.accounting.curve_composition import Profile
+from dpcheckin.accounting.composition.curves import Profile
+from dpcheckin.accounting.composition.gate import honest_seats, loud_arithmetic, passed_lower
 from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.compose import affordable_resolution, compose
+from dpcheckin.accounting.engine.compose import compose
 from dpcheckin.accounting.engine.curves import LOWER_SLACK, crossing
+from dpcheckin.accounting.engine.grids import FINE
 from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated
 from dpcheckin.accounting.engine.lower.homogeneous import HomogeneousCurve
 from dpcheckin.accounting.engine.lower.leaning_sums import leaning_atoms
 from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.engine.seats import Law, Seats
-from dpcheckin.accounting.engine.threads import one_thread
 from dpcheckin.accounting.engine.three_atoms import atoms, reseated
-from dpcheckin.accounting.gate import honest_seats, loud_arithmetic, passed_lower
-from dpcheckin.accounting.gaussian_pairs import GaussianPair
-from dpcheckin.accounting.pairs import (
+from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.pairs.cap import CapPair
+from dpcheckin.accounting.pairs.gaussian import GaussianPair
+from dpcheckin.accounting.pairs.local import (
     LocalPair,
     ThreeAtoms,
     binary_response,
     dary_response,
 )
 from dpcheckin.accounting.parameters import open_probability
-from dpcheckin.accounting.rounds import Round, Rounds, Run, as_run
-from dpcheckin.accounting.statements import Adjacency, Bracket, LowerBound
-from dpcheckin.accounting.sums import DistributedRound
+from dpcheckin.accounting.rounds.base import Round, Rounds, Run, as_run
+from dpcheckin.accounting.rounds.sums import DistributedRound
+from dpcheckin.accounting.statements import Adjacency, LowerBound
 from dpcheckin.accounting.types.cases import OthersData, ThirdValue, third_value
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
@@ -84,8 +85,7 @@ def _known(rounds: tuple[tuple[Round, int], ...], delta: float) -> LowerBound:
         return _stated(value, delta, OthersData.ONE_OF_TWO)
     candidates: list[tuple[float, str]] = []
     for parts in bad_cases(rounds):
-        with one_thread():
-            value = _composed(parts, delta)
+        value = _composed(parts, delta)
         third = (
             pair.others_data
             for _, _, pair in parts
@@ -110,8 +110,7 @@ def _summed(rounds: Run, delta: float) -> float:
                 "rounds", one, "sums only: no bad case of such a mixture is known"
             )
         curves.append((one.bad_case(delta / total), n))
-    with one_thread():
-        return refined(curves, delta, may_be_infinite=True)[0]
+    return refined(curves, delta, may_be_infinite=True)[0]
 
 
 def _third_value(_: Round, pair: LocalPair) -> LocalPair | None:
@@ -194,7 +193,7 @@ def _ways(sides: Sequence[tuple[Side, int]]) -> list[list[tuple[LossDistribution
     # few rounds leave room for a finer grid
     resolution, longest = (400.0, 40_000) if total > FEW_ROUNDS else (1600.0, 160_000)
     # `dominated` takes every other point
-    resolution = min(resolution, 2 * affordable_resolution(total))
+    resolution = min(resolution, 2 * FINE.affordable(total))
     fine = max(math.sqrt(variance) / resolution, reach / longest)
     ways: list[list[tuple[LossDistribution, int]]] = [[], []]
     for side, n in sides:
@@ -220,14 +219,13 @@ def bad_case_profiles(rounds: Rounds, smallest: float) -> tuple[tuple[Profile, P
     if any(one.pair is None or isinstance(one, DistributedRound) for one, _ in run):
         return ()
     found = []
-    with one_thread():
-        for parts in bad_cases(run):
-            total = sum(n for _, n, _ in parts)
-            for i in range(max((len(pair.directions) for _, _, pair in parts), default=0)):
-                sides = [(side_of(one, p, 1e-3 * smallest / total, i), n) for one, n, p in parts]
-                ways = _ways(sides)
-                if ways:
-                    found.append((_profile(ways[0], smallest), _profile(ways[1], smallest)))
+    for parts in bad_cases(run):
+        total = sum(n for _, n, _ in parts)
+        for i in range(max((len(pair.directions) for _, _, pair in parts), default=0)):
+            sides = [(side_of(one, p, 1e-3 * smallest / total, i), n) for one, n, p in parts]
+            ways = _ways(sides)
+            if ways:
+                found.append((_profile(ways[0], smallest), _profile(ways[1], smallest)))
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled
 from dpcheckin.accounting.engine.noise import gaussian_profile, gaussian_profile_at
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.types.cases import all_at_one_value, with_types
 from dpcheckin.accounting.types.gaussian import gaussian_types

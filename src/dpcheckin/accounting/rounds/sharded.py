@@ -17,10 +17,10 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine import binomial
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.parameters import count
-from dpcheckin.accounting.rounds import LocalRound, Round
-from dpcheckin.accounting.shuffled import CheckInRound
+from dpcheckin.accounting.rounds.base import LocalRound, Round
+from dpcheckin.accounting.rounds.shuffled import CheckInRound
 
 _BEYOND = 1e-38
 """Bernstein: a sum of independent coins passes its mean by 40 deviations and 60 less often."""

@@ -13,13 +13,9 @@ from typing import ClassVar, Protocol
 
 from dpcheckin.accounting import parameters
 from dpcheckin.accounting.engine.curves import Curve
-from dpcheckin.accounting.pairs import LocalPair, local_pair
-from dpcheckin.accounting.statements import (
-    SHUFFLER_COLLUDES,
-    Adjacency,
-    Bracket,
-    LocalGuarantee,
-)
+from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.pairs.local import LocalPair, local_pair
+from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Adjacency, LocalGuarantee
 from dpcheckin.errors import InvalidParameter
 
 MOST_ROUNDS = 10**9

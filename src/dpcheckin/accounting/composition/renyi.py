@@ -15,7 +15,7 @@ from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
 from dpcheckin.accounting.engine.typed.curve import TypedCurve
 from dpcheckin.accounting.parameters import open_probability, positive
-from dpcheckin.accounting.rounds import Round
+from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.display import needed
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.special.gamma import log_sum

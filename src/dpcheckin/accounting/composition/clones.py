@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.parameters import count, open_probability, positive
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial

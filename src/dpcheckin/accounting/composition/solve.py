@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from dpcheckin.accounting.account import compose
+from dpcheckin.accounting.composition.account import compose
+from dpcheckin.accounting.composition.preview import CoarseRounds
 from dpcheckin.accounting.parameters import open_probability, positive
-from dpcheckin.accounting.preview import CoarseRounds
-from dpcheckin.accounting.rounds import Round
+from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
 from dpcheckin.numerals import written
 from dpcheckin.options import listed

@@ -11,7 +11,7 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
-from dpcheckin.accounting.pairs import LocalPair, ThreeAtoms
+from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms
 from dpcheckin.accounting.parameters import (
     LARGEST_LOCAL_EPSILON,
     local_epsilon_in_range,

@@ -11,7 +11,7 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.parameters import local_epsilon_in_range
 from dpcheckin.accounting.types.cases import all_at_one_value, with_types
 from dpcheckin.accounting.types.laplace import (

@@ -14,24 +14,24 @@ from typing import overload
 
 import numpy as np
 
-from dpcheckin.accounting.brackets import Brackets, is_array
-from dpcheckin.accounting.curve_composition import (
+from dpcheckin.accounting.composition.curves import (
     CurveComposition,
     Curves,
     Profile,
     bracket,
 )
+from dpcheckin.accounting.composition.gate import loud_arithmetic, passed, passed_bracket
+from dpcheckin.accounting.composition.preview import coarser_epsilon
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import Curve
-from dpcheckin.accounting.gate import loud_arithmetic, passed, passed_bracket
-from dpcheckin.accounting.pairs import LocalPair
+from dpcheckin.accounting.engine.grids import FINE, Accuracy
+from dpcheckin.accounting.figures import Bracket, Brackets, is_array
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.parameters import non_negative, open_probability
-from dpcheckin.accounting.preview import coarser_epsilon
-from dpcheckin.accounting.rounds import EVERY, LocalRound, Round, Rounds, as_run
+from dpcheckin.accounting.rounds.base import EVERY, LocalRound, Round, Rounds, as_run
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
     Adjacency,
-    Bracket,
     Guarantee,
     LocalGuarantee,
     rounds_in_words,
@@ -60,9 +60,10 @@ class Composition:
 
     Args:
         rounds: Rounds and how often each takes place; a round alone takes place once.
+        accuracy: How fine and how long grids may be; a coarser one only raises figures.
     """
 
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: Rounds, accuracy: Accuracy = FINE) -> None:
         self.rounds = tuple((one, repeats) for one, repeats in as_run(rounds) if repeats)
         self.total = sum(repeats for _, repeats in self.rounds)
         kinds = {one.adjacency for one, _ in self.rounds} or {Adjacency.REPLACE_ONE}
@@ -72,7 +73,7 @@ class Composition:
         self.adjacency = kinds.pop()
         # what local privacy alone gives: the sum of local epsilons, if there is no delta
         most = math.fsum(n * one.largest_loss for one, n in self.rounds)
-        self._composed = CurveComposition(self._make, self.total, most)
+        self._composed = CurveComposition(self._make, self.total, most, accuracy)
         self._reserved = math.fsum(n * one.reserved for one, n in self.rounds)
         self._answers: dict[float, Bracket] = {}
 

@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.accounting.account import Composition, compose
-from dpcheckin.accounting.brackets import Brackets, is_array
-from dpcheckin.accounting.curve_composition import Profile
+from dpcheckin.accounting.composition.account import Composition, compose
+from dpcheckin.accounting.composition.curves import Profile
+from dpcheckin.accounting.composition.lower_bounds import bad_case_profiles
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.noise import gaussian_profile_at
-from dpcheckin.accounting.lower_bounds import bad_case_profiles
+from dpcheckin.accounting.figures import Bracket, Brackets, Kind, is_array
 from dpcheckin.accounting.parameters import open_probability, probability
-from dpcheckin.accounting.rounds import Rounds
-from dpcheckin.accounting.statements import Adjacency, Bracket, Kind
+from dpcheckin.accounting.rounds.base import Rounds
+from dpcheckin.accounting.statements import Adjacency
 from dpcheckin.display import Tabular, axes_for, legend_beside
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dpcheckin.accounting.pairs import ThreeAtoms, dary_response
+from dpcheckin.accounting.pairs.local import ThreeAtoms, dary_response
 from dpcheckin.accounting.parameters import count, local_epsilon_in_range, open_probability
 from dpcheckin.accounting.types.cases import OthersData
 from dpcheckin.errors import InvalidParameter

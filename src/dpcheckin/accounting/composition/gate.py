@@ -21,16 +21,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from dpcheckin.accounting.engine.seats import Law, RealPair, Seats
-from dpcheckin.accounting.pairs import LocalPair
-from dpcheckin.accounting.rounds import LocalRound, Round, Run
-from dpcheckin.accounting.shuffled import CheckInRound, ShuffleRound, SubsampleRound
-from dpcheckin.accounting.statements import Bracket
-from dpcheckin.accounting.windows import WindowRound
+from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.rounds.base import LocalRound, Round, Run
+from dpcheckin.accounting.rounds.shuffled import CheckInRound, ShuffleRound, SubsampleRound
+from dpcheckin.accounting.rounds.windows import WindowRound
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import binomial
 
@@ -40,12 +41,21 @@ _LEAST_FALL, _LEAST_GAIN = 1e-8, 1e-5  # of h, and of p over q: differences that
 _FAR = np.linspace(-1.0, 12.0, 27)  # deviations at which one round's count is looked at
 
 
+@cache
+def _libraries() -> ThreadpoolController:
+    """Those loaded when first asked; looking for them again costs more than a small run does."""
+    return ThreadpoolController()
+
+
 @contextmanager
 def loud_arithmetic() -> Iterator[None]:
-    """Within this context arithmetic without a result raises, and never becomes a figure."""
+    """Within this context arithmetic without a result raises, and never becomes a figure.
+
+    Products are small: more than one thread would only wait for each other.
+    """
     try:
         # numbers may vanish: what is cut off and charged in every round is far larger
-        with np.errstate(all="raise", under="ignore"):
+        with _libraries().limit(limits=1), np.errstate(all="raise", under="ignore"):
             yield
     except ArithmeticError as broken:
         raise NumericalFailure(f"no figure can be stated: {broken} on the way to it") from broken

@@ -17,9 +17,9 @@ from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import Curve, FunctionCurve
 from dpcheckin.accounting.engine.lattice_curve import even_shares
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Seats, Shares
-from dpcheckin.accounting.pairs import LocalPair, local_pair
+from dpcheckin.accounting.pairs.local import LocalPair, local_pair
 from dpcheckin.accounting.parameters import count, keep_count, positive
-from dpcheckin.accounting.rounds import EMPTY_SEAT, SMALLEST_DELTA, Round
+from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial, poisson

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 
-from dpcheckin.accounting.engine.coarse import CoarseComposition
-from dpcheckin.accounting.engine.threads import one_thread
-from dpcheckin.accounting.gate import loud_arithmetic, passed
+from dpcheckin.accounting.composition.gate import loud_arithmetic, passed
+from dpcheckin.accounting.engine.grids import COARSE, Grids
 from dpcheckin.accounting.parameters import count, open_probability
-from dpcheckin.accounting.rounds import MOST_ROUNDS, TAIL_SHARE, LocalRound, Round
+from dpcheckin.accounting.rounds.base import MOST_ROUNDS, TAIL_SHARE, LocalRound, Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 # Part of delta for what a report gives away beyond the epsilon it is simplified to.
@@ -36,9 +35,8 @@ class CoarseRounds:
         self._smallest = open_probability("delta", smallest)
         self._most = count("count", most, 1, MOST_ROUNDS)
         tolerance = TAIL_SHARE * smallest / most
-        with one_thread():
-            ((curve, _),) = one.curves(tolerance)
-            self._composed = CoarseComposition(curve.coarser(), tolerance, one.largest_loss)
+        ((curve, _),) = one.curves(tolerance)
+        self._grids = Grids([(curve.coarser(), 1)], tolerance, COARSE)
 
     @loud_arithmetic()
     def epsilon(self, repeats: int, delta: float) -> float:
@@ -46,7 +44,11 @@ class CoarseRounds:
         repeats = count("count", repeats, 0, self._most)
         if not self._smallest <= open_probability("delta", delta):
             raise InvalidParameter("delta", delta, f"at least {self._smallest:g}")
-        return passed(self._composed.epsilon(repeats, delta), [(self._one, repeats)], delta)
+        if repeats == 0:
+            return 0.0
+        found = self._grids.upper_tail(repeats, delta).epsilon(delta, upper=True)
+        found = min(found, repeats * self._one.largest_loss)
+        return passed(found, [(self._one, repeats)], delta)
 
 
 def coarse_epsilon(one: Round, repeats: int, delta: float) -> float:

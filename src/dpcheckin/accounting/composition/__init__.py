@@ -1,0 +1,1 @@
+"""Rounds composed: statements, lower bounds, previews and inverse questions, and their gate."""

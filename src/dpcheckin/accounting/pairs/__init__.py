@@ -1,0 +1,1 @@
+"""What one report gives away, by kind of randomizer: the local pairs."""

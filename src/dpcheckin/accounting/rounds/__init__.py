@@ -1,0 +1,1 @@
+"""The rounds of every protocol: who reports, and what one round reveals."""
