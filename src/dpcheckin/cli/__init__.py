@@ -6,6 +6,7 @@ Nothing heavy is imported until a command runs.
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
 from typing import NoReturn
 
@@ -126,6 +127,7 @@ def _panel(name: str) -> str:
 
 def main() -> None:
     """Entry point: bad input ends with exit code 2 and one line on standard error."""
+    warnings.formatwarning = lambda said, *_, **__: f"dpcheckin: {said}\n"
     try:
         code = application()(standalone_mode=False) or 0
         if code == 130:  # the parser has caught the interrupt, and says nothing

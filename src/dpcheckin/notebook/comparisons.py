@@ -13,8 +13,8 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.entry import Setting
 from dpcheckin.randomizers import Gaussian, Randomizer, registry
+from dpcheckin.report import compare as comparison
 from dpcheckin.report.compare import Line
-from dpcheckin.report.compare import compare as compared
 
 _COLOURS = {
     "guarantee": "#1b9e4b",
@@ -109,7 +109,7 @@ def compare(
         population=population, rate=rate, local_epsilon=local_epsilon, rounds=rounds, delta=delta,
         **{"protocol": "shuffled-check-in", **run},
     )  # fmt: skip
-    return Comparison(setting, tuple(compared(checked(setting))))
+    return Comparison(setting, tuple(comparison.compare(checked(setting))))
 
 
 def setting_of(randomizer: str | Randomizer = "any", **run: Any) -> Setting:

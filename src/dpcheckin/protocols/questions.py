@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
@@ -214,6 +215,7 @@ _PLANS: dict[str, Callable[[RunQuestion, int], Plan]] = {
 }
 
 
+@cache
 def fits(protocol: str, kind: type[Randomizer]) -> bool:
     """Whether a protocol has a theorem about a randomizer.
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcheckin.audit import Neighbours, PerClient, Simulated, check_plan, check_report
+from dpcheckin.audit import (
+    Budget,
+    Neighbours,
+    PerClient,
+    Simulated,
+    check_plan,
+    check_report,
+    examine,
+)
 from dpcheckin.audit.attacks.statistics import (
     AllOrNone,
     FrontAgainstBack,
@@ -16,15 +24,24 @@ from dpcheckin.audit.attacks.statistics import (
 from dpcheckin.audit.systems.batches import gathered
 from dpcheckin.audit.systems.fast import CoinByCoin, Everybody, heads
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols import FullShuffle, ShuffledCheckIn, SubsampledShuffle
+from dpcheckin.protocols import (
+    DistributedCheckIn,
+    FullShuffle,
+    ShuffledCheckIn,
+    SubsampledShuffle,
+)
 from dpcheckin.randomizers import (
+    CategoryRandomizer,
     DaryResponse,
-    Gaussian,
-    Laplace,
-    LdpSgd,
-    PrivUnit,
+    DiscreteGaussianVector,
+    IntegerVector,
+    Randomizer,
     SecureSource,
     SeededSource,
+    SkellamVector,
+    SubsetSelection,
+    VectorRandomizer,
+    registry,
 )
 from dpcheckin.service.shuffler.chance import SecureChance
 
@@ -177,12 +194,28 @@ def test_the_attack_is_the_exact_likelihood_ratio(symbols: int) -> None:
         assert score == pytest.approx(math.log(p / q), abs=1e-8)
 
 
+AUDITED = [
+    registry.usual(kind, **({"dimension": 4} if "dimension" in registry.parameters(kind) else {}))
+    for kind in registry.kinds().values()
+    if kind.log_ratio is not Randomizer.log_ratio
+]
+
+
+def test_every_randomizer_of_symbols_or_vectors_is_audited() -> None:
+    """All but those whose only price is that of a sum, which are attacked there."""
+    left = {
+        name
+        for name, kind in registry.kinds().items()
+        if issubclass(kind, CategoryRandomizer | VectorRandomizer)
+    }
+    assert left - {one.name for one in AUDITED} == {"skellam", "discrete-gaussian"}
+
+
 @pytest.mark.parametrize(
     "randomizer",
-    [DaryResponse(1.0, 2), DaryResponse(1.0, 5), Gaussian(1.5), Laplace(1.0), LdpSgd(1.0, 4),
-     PrivUnit(1.0, 4)],
+    [*AUDITED, DaryResponse(1.0, 2), SubsetSelection(1.0, 12, 6)],
     ids=lambda r: r.describe(),
-)  # fmt: skip
+)
 def test_a_likelihood_ratio_has_mean_one_under_its_denominator(randomizer) -> None:
     """E[dR(a)/dR(b)] = 1 under b and E[its inverse] = 1 under a, for reports really drawn."""
     data = Neighbours.worst(randomizer)
@@ -193,6 +226,14 @@ def test_a_likelihood_ratio_has_mean_one_under_its_denominator(randomizer) -> No
         reports = randomizer.randomize(values, SeededSource(4))
         ratios = np.exp(randomizer.log_ratio(reports, value, other))
         assert ratios.mean() == pytest.approx(1.0, abs=5 * ratios.std() / math.sqrt(runs))
+
+
+@pytest.mark.parametrize("kind", [SkellamVector, DiscreteGaussianVector])
+def test_sums_of_noisy_integers_are_attacked(kind: type[IntegerVector]) -> None:
+    """With hardly any noise an attack shows most of what there is to see."""
+    plan = DistributedCheckIn(4, 0.5, 1, kind(0.5, 1))
+    finding = examine(check_plan(plan, 0.05), Budget(pairs=3_000), seed=1, workers=1)
+    assert not finding.refuted and finding.lower > 0.5
 
 
 def test_the_seeded_randomizer_that_is_audited_has_the_law_of_the_secure_one() -> None:
