@@ -1,5 +1,6 @@
 """The demonstration says what it does, at once, and writes over nothing."""
 
+import json
 import subprocess
 import sys
 import time
@@ -109,6 +110,16 @@ def test_a_party_that_died_ends_the_demonstration_and_is_named(tmp_path: Path, w
     finally:
         alive.kill()
         alive.wait()
+
+
+@pytest.mark.slow
+def test_rounds_without_reports_go_through_the_running_parties() -> None:
+    """Four rounds of ten clients at rate 0.05: six of ten rounds are empty, on average."""
+    asked = "--task histogram --clients 10 --rounds 4 --rate 0.05 --epsilon-budget 40 --json"
+    facts = json.loads(run_cli("deploy", "demo", *asked.split()).strip().splitlines()[-1])
+    assert facts["finished"] == "all 4 rounds of the plan have been charged"
+    assert facts["released"] == 4
+    assert facts["statement"].startswith("The run is (")
 
 
 def test_the_command_says_so_and_does_not_exit_with_zero(
