@@ -231,7 +231,7 @@ def adult(load: ModuleType, repeats: int) -> dict[str, Any]:
 
 def _central_cdf(age: np.ndarray, epsilon: float, delta: float, runs: int) -> float:
     """A histogram with Gaussian noise, summed and made non-decreasing as ours is."""
-    from dpcheckin.survey.distribution import non_decreasing
+    from dpcheckin.survey.questions.distribution import non_decreasing
 
     counts = np.bincount(age - 17, minlength=74)
     draw, sigma = np.random.default_rng(3), math.sqrt(2) / gaussian_mu(epsilon, delta)

@@ -21,7 +21,7 @@ from cli_in_process import run_cli
 from dpcheckin import waiting
 from dpcheckin.accounting import Kind
 from dpcheckin.cli import COMMANDS, PANELS, application
-from dpcheckin.cli.extras import EXTRAS
+from dpcheckin.cli.arguments.extras import EXTRAS
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.panel import Column, Panel, Row
 from dpcheckin.report.compare import Line

@@ -6,7 +6,7 @@ import sys
 import textwrap
 
 from dpcheckin.cli import COMMANDS
-from dpcheckin.cli.extras import EXTRAS
+from dpcheckin.cli.arguments.extras import EXTRAS
 
 GROUPS = ("shuffler", "analyzer", "client", "deploy", "flower", "issuer")
 SERVED = [name for name in COMMANDS if name.split(" ")[0] in GROUPS and " " in name]

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpcheckin.cli.options import options_from
+from dpcheckin.cli.arguments.options import options_from
 from dpcheckin.cli.train import train
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.options import RunOptions

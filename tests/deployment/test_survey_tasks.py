@@ -19,10 +19,10 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.analyzer import core, octets, state
+from dpcheckin.service.analyzer.batches import OUT_OF_RANGE
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.keys import KeyRing, load_identity
-from dpcheckin.service.analyzer.octets import OUT_OF_RANGE
 from dpcheckin.service.analyzer.settings import read_settings
 from dpcheckin.service.influence import influence
 from dpcheckin.service.pricing import Price, randomizer_of

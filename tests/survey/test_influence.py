@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from cli_in_process import run_cli
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Count, Distribution, HeavyHitters, Histogram, Mean, Quantiles, Survey
-from dpcheckin.survey.distribution import non_decreasing
 from dpcheckin.survey.influence import FAILURE, largest_moves, least_sizes
+from dpcheckin.survey.questions.distribution import non_decreasing
 
 
 def _figure(worlds, contributions):

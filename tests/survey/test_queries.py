@@ -23,7 +23,7 @@ from dpcheckin.survey import (
     one_round,
     simulate,
 )
-from dpcheckin.survey.distribution import non_decreasing
+from dpcheckin.survey.questions.distribution import non_decreasing
 
 EVERY = [
     (Count(), None, [0, 1] * 50),
@@ -162,7 +162,7 @@ def test_the_expected_distribution_is_the_true_one(branching):
     mechanism = "flat" if branching == 9 else f"tree:{branching}"
     survey = Survey(query, 100, 1.1, mechanism)
     tree = survey.randomizer
-    from dpcheckin.survey.tree_estimates import _flat, _levels
+    from dpcheckin.survey.questions.tree_estimates import _flat, _levels
 
     for leaf in (0, 4, 8):
         seen = []

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Histogram, Survey
-from dpcheckin.survey.histogram import ShareLaw
+from dpcheckin.survey.questions.histogram import ShareLaw
 from dpcheckin.survey.sampling import (
     Sample,
     critical_value,

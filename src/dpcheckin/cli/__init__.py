@@ -14,9 +14,9 @@ import typer
 import typer.main
 
 from dpcheckin import __version__
+from dpcheckin.cli.arguments.numbers import reading_numbers
+from dpcheckin.cli.arguments.options import Listing
 from dpcheckin.cli.complaints import what_to_say
-from dpcheckin.cli.numbers import reading_numbers
-from dpcheckin.cli.options import Listing
 
 # command name -> (module, function), in the order of the help; modules import what they need when
 # they run. A name of two words is a command of a group, such as `analyzer serve`.
@@ -37,28 +37,28 @@ COMMANDS = {
     "survey plan": ("dpcheckin.cli.survey", "plan"),
     "survey run": ("dpcheckin.cli.survey", "run"),
     "audit": ("dpcheckin.cli.audit", "audit"),
-    "deploy demo": ("dpcheckin.cli.deploy", "demo"),
-    "shuffler serve": ("dpcheckin.cli.shuffler", "serve"),
-    "shuffler init": ("dpcheckin.cli.shuffler", "init"),
-    "shuffler identity": ("dpcheckin.cli.shuffler", "identity"),
-    "shuffler enroll": ("dpcheckin.cli.shuffler", "enroll"),
-    "shuffler rotate": ("dpcheckin.cli.shuffler", "rotate"),
-    "shuffler revoke": ("dpcheckin.cli.shuffler", "revoke"),
-    "shuffler backup": ("dpcheckin.cli.shuffler", "backup"),
-    "shuffler restore": ("dpcheckin.cli.shuffler", "restore"),
-    "analyzer serve": ("dpcheckin.cli.analyzer", "serve"),
-    "analyzer identity": ("dpcheckin.cli.analyzer", "identity"),
-    "analyzer backup": ("dpcheckin.cli.analyzer", "backup"),
-    "analyzer restore": ("dpcheckin.cli.analyzer", "restore"),
-    "issuer init": ("dpcheckin.cli.issuer", "init"),
-    "issuer serve": ("dpcheckin.cli.issuer", "serve"),
-    "issuer identity": ("dpcheckin.cli.issuer", "identity"),
-    "issuer enroll": ("dpcheckin.cli.issuer", "enroll"),
-    "issuer revoke": ("dpcheckin.cli.issuer", "revoke"),
-    "issuer rekey": ("dpcheckin.cli.issuer", "rekey"),
-    "client run": ("dpcheckin.cli.client", "run"),
-    "flower agent": ("dpcheckin.cli.flower", "agent"),
-    "flower fleet": ("dpcheckin.cli.flower", "fleet"),
+    "deploy demo": ("dpcheckin.cli.parties.deploy", "demo"),
+    "shuffler serve": ("dpcheckin.cli.parties.shuffler", "serve"),
+    "shuffler init": ("dpcheckin.cli.parties.shuffler", "init"),
+    "shuffler identity": ("dpcheckin.cli.parties.shuffler", "identity"),
+    "shuffler enroll": ("dpcheckin.cli.parties.shuffler", "enroll"),
+    "shuffler rotate": ("dpcheckin.cli.parties.shuffler", "rotate"),
+    "shuffler revoke": ("dpcheckin.cli.parties.shuffler", "revoke"),
+    "shuffler backup": ("dpcheckin.cli.parties.shuffler", "backup"),
+    "shuffler restore": ("dpcheckin.cli.parties.shuffler", "restore"),
+    "analyzer serve": ("dpcheckin.cli.parties.analyzer", "serve"),
+    "analyzer identity": ("dpcheckin.cli.parties.analyzer", "identity"),
+    "analyzer backup": ("dpcheckin.cli.parties.analyzer", "backup"),
+    "analyzer restore": ("dpcheckin.cli.parties.analyzer", "restore"),
+    "issuer init": ("dpcheckin.cli.parties.issuer", "init"),
+    "issuer serve": ("dpcheckin.cli.parties.issuer", "serve"),
+    "issuer identity": ("dpcheckin.cli.parties.issuer", "identity"),
+    "issuer enroll": ("dpcheckin.cli.parties.issuer", "enroll"),
+    "issuer revoke": ("dpcheckin.cli.parties.issuer", "revoke"),
+    "issuer rekey": ("dpcheckin.cli.parties.issuer", "rekey"),
+    "client run": ("dpcheckin.cli.parties.client", "run"),
+    "flower agent": ("dpcheckin.cli.parties.flower", "agent"),
+    "flower fleet": ("dpcheckin.cli.parties.flower", "fleet"),
 }
 
 # the boxes of the help, by what people come for

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcheckin.cli.options import takes_run
+from dpcheckin.cli.arguments.options import takes_run
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.waiting import waiting

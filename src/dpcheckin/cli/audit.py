@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dpcheckin.cli.options import AUDITED_RANDOMIZERS, options_from
+from dpcheckin.cli.arguments.options import AUDITED_RANDOMIZERS, options_from
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import option
 from dpcheckin.waiting import waiting

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpcheckin.cli.options import takes_run
+from dpcheckin.cli.arguments.options import takes_run
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import number

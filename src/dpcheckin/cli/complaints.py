@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
-from dpcheckin.cli.extras import EXTRAS
+from dpcheckin.cli.arguments.extras import EXTRAS
 from dpcheckin.errors import DpCheckinError, InvalidParameter, MissingExtra
 
 # names that others give to what is meant, in papers and libraries

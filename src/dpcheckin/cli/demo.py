@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from dpcheckin.cli.extras import need
+from dpcheckin.cli.arguments.extras import need
 from dpcheckin.waiting import waiting
 
 # P3's MNIST run: 60,000 clients, 2,000 in expectation per round, 6,000 rounds, local epsilon 2

@@ -13,7 +13,7 @@ from typing import Any
 import typer.main
 
 from dpcheckin.cli import application
-from dpcheckin.cli.options import fill_lists
+from dpcheckin.cli.arguments.options import fill_lists
 
 _HEAD = """# Command line
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.options import options_from
+from dpcheckin.cli.arguments.options import options_from
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
 from dpcheckin.survey.names import KINDS

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.options import options_from
+from dpcheckin.cli.arguments.options import options_from
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.settings import MACHINE
 from dpcheckin.waiting import waiting

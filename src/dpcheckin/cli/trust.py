@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcheckin.cli.account import Delta, Json
-from dpcheckin.cli.options import takes_run
+from dpcheckin.cli.arguments.options import takes_run
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.waiting import waiting
 

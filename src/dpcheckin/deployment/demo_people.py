@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.survey.distribution import Distribution
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.histogram import Histogram
-from dpcheckin.survey.query import Query
+from dpcheckin.survey.questions.distribution import Distribution
+from dpcheckin.survey.questions.histogram import Histogram
+from dpcheckin.survey.questions.query import Query
 
 COLOURS = ("blue", "green", "red", "yellow", "violet", "orange")
 WORDS = ("tea", "cola", "milk", "mate", "soda", "wine", "beer", "rum")

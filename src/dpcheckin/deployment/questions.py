@@ -21,10 +21,10 @@ from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.documents import OCTETS
 from dpcheckin.service.wire.problems import Malformed
-from dpcheckin.survey.heavy_hitters import HeavyHitters
 from dpcheckin.survey.names import KINDS
 from dpcheckin.survey.planning import Wish, plan_survey
-from dpcheckin.survey.query import Query
+from dpcheckin.survey.questions.heavy_hitters import HeavyHitters
+from dpcheckin.survey.questions.query import Query
 from dpcheckin.survey.surveys import Survey
 
 _OF_CLIENTS = ("about", "answers")

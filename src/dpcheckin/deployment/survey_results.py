@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.service.journal import replace_file
 from dpcheckin.survey.estimates import Estimate, Figures
-from dpcheckin.survey.heavy_hitters import HeavyHitters
+from dpcheckin.survey.questions.heavy_hitters import HeavyHitters
 from dpcheckin.survey.report import (
     MOST_BARS,
     answer_table,

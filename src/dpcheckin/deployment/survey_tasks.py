@@ -28,7 +28,7 @@ from dpcheckin.service.pricing import Price
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query
+from dpcheckin.survey.questions.query import Query
 from dpcheckin.survey.surveys import Survey
 
 ROUNDS = "rounds"

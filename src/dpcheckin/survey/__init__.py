@@ -11,17 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpcheckin.survey.distribution import Distribution, Quantiles
     from dpcheckin.survey.estimates import Estimate
-    from dpcheckin.survey.heavy_hitters import HeavyHitters
-    from dpcheckin.survey.histogram import Count, Histogram
-    from dpcheckin.survey.numbers import Mean, Sum
     from dpcheckin.survey.options import SurveyOptions
     from dpcheckin.survey.planning import SurveyPlan, Wish, plan_survey
-    from dpcheckin.survey.query import Query
+    from dpcheckin.survey.questions.distribution import Distribution, Quantiles
+    from dpcheckin.survey.questions.heavy_hitters import HeavyHitters
+    from dpcheckin.survey.questions.histogram import Count, Histogram
+    from dpcheckin.survey.questions.numbers import Mean, Sum
+    from dpcheckin.survey.questions.query import Query
+    from dpcheckin.survey.questions.vectors import VectorMean
     from dpcheckin.survey.simulation import Outcome, one_round, simulate
     from dpcheckin.survey.surveys import Survey
-    from dpcheckin.survey.vectors import VectorMean
 
 __all__ = [
     "Count",
@@ -45,17 +45,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "distribution": ("Distribution", "Quantiles"),
+    "questions.distribution": ("Distribution", "Quantiles"),
     "estimates": ("Estimate",),
-    "heavy_hitters": ("HeavyHitters",),
-    "histogram": ("Count", "Histogram"),
-    "numbers": ("Mean", "Sum"),
+    "questions.heavy_hitters": ("HeavyHitters",),
+    "questions.histogram": ("Count", "Histogram"),
+    "questions.numbers": ("Mean", "Sum"),
     "options": ("SurveyOptions",),
     "planning": ("SurveyPlan", "Wish", "plan_survey"),
-    "query": ("Query",),
+    "questions.query": ("Query",),
     "simulation": ("Outcome", "one_round", "simulate"),
     "surveys": ("Survey",),
-    "vectors": ("VectorMean",),
+    "questions.vectors": ("VectorMean",),
 }
 """Which module each name is in; the imports above say the same to type checkers."""
 

@@ -12,7 +12,7 @@ from dpcheckin.survey.names import KINDS
 
 if TYPE_CHECKING:
     from dpcheckin.survey.planning import Wish
-    from dpcheckin.survey.query import Query
+    from dpcheckin.survey.questions.query import Query
 
 _QUESTION, _PRIVACY = "The question", "Privacy and error"
 
@@ -76,9 +76,9 @@ class SurveyOptions:
         Args:
             kind: one of `KINDS`.
         """
-        from dpcheckin.survey.heavy_hitters import HeavyHitters
-        from dpcheckin.survey.histogram import Count, Histogram
-        from dpcheckin.survey.vectors import VectorMean
+        from dpcheckin.survey.questions.heavy_hitters import HeavyHitters
+        from dpcheckin.survey.questions.histogram import Count, Histogram
+        from dpcheckin.survey.questions.vectors import VectorMean
 
         if kind == "count":
             return Count()
@@ -93,8 +93,8 @@ class SurveyOptions:
         return self._of_numbers(kind)
 
     def _of_numbers(self, kind: str) -> Query:
-        from dpcheckin.survey.distribution import Distribution, Quantiles
-        from dpcheckin.survey.numbers import Mean, Sum
+        from dpcheckin.survey.questions.distribution import Distribution, Quantiles
+        from dpcheckin.survey.questions.numbers import Mean, Sum
 
         if kind not in KINDS:
             raise InvalidParameter("kind", kind, "one of " + ", ".join(KINDS))

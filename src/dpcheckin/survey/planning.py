@@ -20,7 +20,7 @@ from dpcheckin.accounting.parameters import LARGEST_LOCAL_EPSILON
 from dpcheckin.display import Tabular
 from dpcheckin.errors import DpCheckinError, InvalidParameter, Unreachable
 from dpcheckin.survey.influence import COLLUDING_CLIENTS, FAILURE, check_clients
-from dpcheckin.survey.query import Query
+from dpcheckin.survey.questions.query import Query
 from dpcheckin.survey.sampling import critical_value, gaussian_mu
 from dpcheckin.survey.surveys import Survey
 
@@ -180,7 +180,7 @@ def plan_survey(wish: Wish) -> SurveyPlan:
     Args:
         wish: what the plan must keep to.
 
-    >>> from dpcheckin.survey.histogram import Histogram
+    >>> from dpcheckin.survey.questions.histogram import Histogram
     >>> found = plan_survey(Wish(Histogram(10), 10_000, 1e-6, epsilon=1.0))
     >>> found.survey.mechanism, found.guarantee.epsilon.upper <= 1.0
     ('dary', True)

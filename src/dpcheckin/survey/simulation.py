@@ -21,7 +21,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures
-from dpcheckin.survey.query import Values
+from dpcheckin.survey.questions.query import Values
 from dpcheckin.survey.surveys import Survey
 
 CHUNK = 100_000

@@ -20,7 +20,7 @@ from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures
-from dpcheckin.survey.query import Query
+from dpcheckin.survey.questions.query import Query
 from dpcheckin.survey.sampling import Sample, expected_sample
 
 ABSENT = 50.0

@@ -21,9 +21,9 @@ from dpcheckin.randomizers import (
     CategoryRandomizer,
     Gaussian,
     IntegerVector,
+    Randomizer,
     VectorRandomizer,
 )
-from dpcheckin.service.analyzer.octets import OUT_OF_RANGE, ReportRows
 from dpcheckin.service.analyzer.tokens import TokenChecker
 from dpcheckin.service.influence import UNIT_SQUARES, longest_gaussian
 from dpcheckin.service.pricing import randomizer_of
@@ -45,11 +45,49 @@ from dpcheckin.service.wire.problems import Malformed
 from dpcheckin.service.wire.shares import SumOfShares
 
 COPY = "a copy of another report"
+OUT_OF_RANGE = "not a report this randomizer can make"
+_AT_ONCE = 1 << 16
+"""Reports that are decoded together."""
 _CARRY = 64
 _SEAL_NAME = slice(HEADER_BYTES, HEADER_BYTES + 16)
 """Of a sealed report: the beginning of its random `enc`. HPKE binds all of it, so a copy that was
 changed does not open, and one that was not has the same sixteen bytes."""
 _CACHE_LINE = 64
+
+
+class ReportRows:
+    """Opened reports as rows of numbers, for tasks that count reports; memory is that of the rows.
+
+    Rows that the randomizer could not have made are left out and counted: a hostile report weighs
+    as much as an honest one, or nothing.
+
+    Args:
+        randomizer: of the plan; says how reports are laid out and which there can be.
+    """
+
+    def __init__(self, randomizer: Randomizer) -> None:
+        self._randomizer, self._format = randomizer, randomizer.report_format
+        self._waiting: list[bytes] = []
+        self._rows: list[NDArray[Any]] = []
+        self.dropped = 0
+
+    def take(self, payload: bytes) -> None:
+        """One opened payload of the plan's kind and size."""
+        self._waiting.append(payload[PAYLOAD_HEAD_BYTES:])
+        if len(self._waiting) == _AT_ONCE:
+            self._decode()
+
+    def rows(self) -> NDArray[Any]:
+        """The rows that can be counted, in the order of the batch."""
+        self._decode()
+        return np.concatenate(self._rows)
+
+    def _decode(self) -> None:
+        rows, odd = self._format.decode(self._waiting)
+        good = self._randomizer.well_formed(rows)
+        self._rows.append(rows[good])
+        self.dropped += odd + len(good) - int(good.sum())
+        self._waiting = []
 
 
 @dataclass(frozen=True)

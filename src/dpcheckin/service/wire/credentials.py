@@ -15,7 +15,6 @@ import secrets
 from dpcheckin.service.wire.canonical import digest
 
 TOKEN_BYTES = 32
-DIGEST_BYTES = 32
 _TOKEN = re.compile(rb"[A-Za-z0-9_-]{43}")
 _BEARER = b"bearer "
 

@@ -19,7 +19,6 @@ from dpcheckin.service.wire.documents import KeyDocument, PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
 D = TypeVar("D", bound=Document)
-IDENTITY_BYTES = 32
 SIGNATURE_BYTES = 64
 _START, _END = b'{"document":', re.compile(rb',"signature":"([0-9a-f]{128})"\}')
 _END_BYTES = len(b',"signature":""}') + 2 * SIGNATURE_BYTES

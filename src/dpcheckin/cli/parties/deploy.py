@@ -13,8 +13,8 @@ from typing import Any
 
 import typer
 
-from dpcheckin.cli.extras import need
-from dpcheckin.cli.folders import check_empty
+from dpcheckin.cli.arguments.extras import need
+from dpcheckin.cli.arguments.folders import check_empty
 from dpcheckin.numerals import written
 
 

@@ -14,7 +14,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import DitheredLevels, Randomizer
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, number_between, numbers_of, plain_values
+from dpcheckin.survey.questions.query import Query, Values, number_between, numbers_of, plain_values
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
 

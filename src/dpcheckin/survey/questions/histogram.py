@@ -14,7 +14,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import FrequencyRandomizer, Randomizer, registry
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import (
+from dpcheckin.survey.questions.query import (
     Query,
     Values,
     no_value,

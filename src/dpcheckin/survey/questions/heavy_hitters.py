@@ -22,11 +22,11 @@ from dpcheckin.randomizers import LocalHashing, Randomizer
 from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.histogram import ShareLaw
-from dpcheckin.survey.query import Query, Values, number_between, plain_values
+from dpcheckin.survey.questions.histogram import ShareLaw
+from dpcheckin.survey.questions.query import Query, Values, number_between, plain_values
+from dpcheckin.survey.questions.words import Alphabet
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, sample_of, score_interval
-from dpcheckin.survey.words import Alphabet
 
 FIRST_BITS, MORE_BITS = 16, 10
 FUNCTIONS = 1024

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dpcheckin.cli.arguments.folders import check_exists
 from dpcheckin.cli.certificates import TEST_HOSTS, make_test_certificates
-from dpcheckin.cli.enrolling import client_id, enroll_clients, show
-from dpcheckin.cli.folders import check_exists
+from dpcheckin.cli.parties.enrolling import client_id, enroll_clients, show
 from dpcheckin.errors import InvalidParameter
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import Randomizer, TreeResponse
 from dpcheckin.randomizers.base import at_least
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.histogram import ShareLaw
-from dpcheckin.survey.numbers import beyond, check_bounds, unit_numbers
-from dpcheckin.survey.query import Query, Values, number_between
+from dpcheckin.survey.questions.histogram import ShareLaw
+from dpcheckin.survey.questions.numbers import beyond, check_bounds, unit_numbers
+from dpcheckin.survey.questions.query import Query, Values, number_between
+from dpcheckin.survey.questions.tree_estimates import even_variance, reach_of, running_shares
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
-from dpcheckin.survey.tree_estimates import even_variance, reach_of, running_shares
 
 MOST_BINS = 1 << 14
 MOST_LEAVES_OF_A_TREE = 1024

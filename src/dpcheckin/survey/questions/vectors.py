@@ -15,7 +15,7 @@ from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import CapRandomizer, Randomizer
 from dpcheckin.randomizers.base import at_least, clip_rows, positive
 from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.query import Query, Values, number_between, numbers_of
+from dpcheckin.survey.questions.query import Query, Values, number_between, numbers_of
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from dpcheckin.cli.folders import check_exists
+from dpcheckin.cli.arguments.folders import check_exists
 
 _FOLDER = typer.Option(
     Path("analyzer-data"), "--folder", "-f", help="Settings, keys, ledger and checkpoint."

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.survey.query import no_value
+from dpcheckin.survey.questions.query import no_value
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
-from dpcheckin.cli.extras import need
-from dpcheckin.cli.folders import check_empty
+from dpcheckin.cli.arguments.extras import need
+from dpcheckin.cli.arguments.folders import check_empty
 from dpcheckin.cli.trust import print_coalitions
 from dpcheckin.waiting import waiting
 

@@ -1,0 +1,1 @@
+"""Commands of the fleets that run: the parties, the demonstration, Flower."""
