@@ -123,6 +123,8 @@ def _in_all(seats: Seats[Law], q: float, p: float, rounds: int, delta: float) ->
 def _in_one_round(seats: Seats[Law], q: float, p: float, delta: float) -> float:
     usual = seats.participation * q
     changed = usual + _share(seats) * (p - q)
+    if not changed - usual > max(delta, 1e-300):  # no test gains more; and smaller numbers overflow
+        return 0.0
     mean = seats.count * usual
     at = np.append(mean + _FAR * math.sqrt(mean), [1.0, 2.0, 3.0, 5.0])
     at = np.unique(np.clip(np.ceil(at), 1.0, seats.count))

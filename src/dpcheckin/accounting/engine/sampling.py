@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.compose import compose
+from dpcheckin.accounting.engine.compose import LONGEST_WINDOW, WindowTooLong, compose
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.loss import dominated, dominating
 from dpcheckin.errors import InvalidParameter, NumericalFailure
@@ -190,7 +190,10 @@ def _narrowed(parts: FunctionParts, delta: float) -> tuple[float, float]:
         if gap <= accuracy * max(upper, 1e-4) or reach / (step / 2) > LARGEST_GRID:
             break
         step /= 2
-        low, high = _at_step(parts, delta, step)
+        try:
+            low, high = _at_step(parts, delta, step)
+        except WindowTooLong:  # what was found is certified as it is
+            break
         lower, upper = max(lower, low), min(upper, high)
         if upper - lower > 0.7 * gap:
             break  # the curves themselves, not the grid, leave the rest of the gap
@@ -217,6 +220,7 @@ def _at_step(parts: FunctionParts, delta: float, step: float) -> tuple[float, fl
         above.append((dominating(step, curve.upper(step, points), backward), count))
         backward = None if other is None or alone else other.lower(step / 2, fine)
         below.append((dominated(step, curve.lower(step / 2, fine), backward), count))
-    upper = compose(above, delta=delta).epsilon(delta, upper=True)
-    lower = compose(below, delta=delta).epsilon(delta, upper=False)
+    longest = 2 * LONGEST_WINDOW
+    upper = compose(above, delta=delta, longest=longest).epsilon(delta, upper=True)
+    lower = compose(below, delta=delta, longest=longest).epsilon(delta, upper=False)
     return min(lower, upper), upper
