@@ -117,7 +117,7 @@ def test_the_summary_of_the_mutants_is_that_of_the_table() -> None:
     from dpcheckin.audit.tables.mutant_table import load
 
     rows = load(stored("audit-mutants.json")).values()
-    assert len(rows) == 12
+    assert len(rows) == 13
     assert {(row.caught, row.repetitions) for row in rows} == {(300, 300)}
     honest = sum(row.honest_repetitions for row in rows)
     text = " ".join(PAGE.split())
