@@ -186,6 +186,10 @@ class ClipOnly(SummableRandomizer):
             "clipping without noise has no local guarantee; use it in a central plan only"
         )
 
+    @property
+    def neighbours(self) -> tuple[Value, Value, Value]:
+        self._cannot("one that protects a report: of this there is nothing to audit")
+
     def describe(self) -> str:
         return "clipping only"
 

@@ -25,6 +25,7 @@ from dpcheckin.audit.systems.batches import gathered
 from dpcheckin.audit.systems.fast import CoinByCoin, Everybody, heads
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import (
+    CentralDpSgd,
     DistributedCheckIn,
     FullShuffle,
     ShuffledCheckIn,
@@ -298,5 +299,7 @@ def test_plans_that_no_attack_is_known_for_are_refused() -> None:
 
     with pytest.raises(InvalidParameter, match=r"randomizer.*neighbours"):
         check_report(DitheredLevels(1.0, 4), 1e-3)
+    with pytest.raises(InvalidParameter, match="nothing to audit"):
+        check_plan(CentralDpSgd(10, 0.1, 2, 1.0), 1e-3)
     with pytest.raises(InvalidParameter, match="delta"):
         check_plan(PLANS[0], 0.0)
