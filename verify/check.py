@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -37,44 +38,38 @@ SENTENCES = {
     "thresholds": "the truth falls when clients are added: m clients' bound serves larger crowds",
 }
 Law = list[tuple[arb, arb]]  # atoms: value, probability
+Numbers = dict[str, Any]
+Seats = list[tuple[Law, int]]  # laws, and how often
 
 
-class NotACertificate(Exception):
-    """The file does not say what a certificate says, or says what is not covered. Exit code 2."""
+class Refused(Exception):
+    """A text and the exit code: 1 not proved, 2 no certificate or not covered."""
 
 
-class NotProved(Exception):
-    """An inequality of the proof does not hold for certain. Exit code 1."""
-
-
-def need(holds: bool, text: str) -> None:
+def need(holds: Any, text: str, code: int = 2) -> None:
     if not holds:
-        raise NotACertificate(text)
+        raise Refused(text, code)
 
 
-def prove(holds: bool, text: str) -> None:
-    if not holds:
-        raise NotProved(text)
+prove = partial(need, code=1)
 
 
-# ------------------------------------------------------------------------ reading, exactly
-
-
+# ---------------- reading, exactly
 def number(text: Any, name: str = "a number") -> Fraction:
     """A decimal or a quotient of integers, not negative."""
     form = r"\d+(\.\d+)?([eE][+-]?\d{1,3})?|\d+/0*[1-9]\d*"
     written = isinstance(text, str) and len(text) <= 60 and re.fullmatch(form, text, re.ASCII)
-    need(bool(written), f"{name} must be a decimal or a quotient, not negative, as a string")
+    need(written, f"{name} must be a decimal or a quotient, not negative, as a string")
     return Fraction(text)
 
 
-def take(entry: Any, name: str, form: str) -> dict[str, Any]:
-    """The keys of an object, no others: key=number, key#integer, key*list, key. A `?` is optional."""
+def take(entry: Any, name: str, form: str) -> Numbers:
+    """An object with these keys only: key= number, key# integer, key* list, key; ? is optional."""
     need(isinstance(entry, dict), f"{name} must be an object")
-    found: dict[str, Any] = {}
+    found: Numbers = {}
     for key, sign, optional in re.findall(r"(\w+)([=#*]?)(\??)", form):
         value = entry.get(key)
-        need(key in entry or bool(optional), f"{name} lacks {key}")
+        need(key in entry or optional, f"{name} lacks {key}")
         if key not in entry:
             continue
         whole = type(value) is int and 0 <= value <= 10**15
@@ -91,25 +86,22 @@ def ball(value: Fraction | int) -> arb:
     return arb(fmpq(value.numerator, value.denominator))
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Numbers:
     """The file's content, with its hash checked."""
 
     def whole(text: str) -> int:
         need(len(text) <= 20 and text.lstrip("-").isdigit(), f"{text[:20]} is no integer")
         return int(text)
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> Numbers:
         need(len(dict(pairs)) == len(pairs), "a key is given twice")
         return dict(pairs)
 
     readers: Any = dict.fromkeys(("parse_float", "parse_constant", "parse_int"), whole)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-        need(len(raw) <= MOST_BYTES, f"larger than {MOST_BYTES} bytes")
-        content = json.loads(raw.decode("ascii"), object_pairs_hook=once, **readers)
-    except (OSError, ValueError, RecursionError) as error:
-        raise NotACertificate(f"no JSON in ASCII: {str(error)[:100]}") from error
+    with path.open("rb") as file:
+        raw = file.read(MOST_BYTES + 1)
+    need(len(raw) <= MOST_BYTES, f"larger than {MOST_BYTES} bytes")
+    content = json.loads(raw.decode("ascii"), object_pairs_hook=once, **readers)
     form = "format package run claim assumed* rounds* composition? sha256"
     rest = take(content, "the certificate", form)
     need(rest["format"] == "dpcheckin-certificate/1", "its format is not dpcheckin-certificate/1")
@@ -119,9 +111,7 @@ def read(path: Path) -> dict[str, Any]:
     return rest
 
 
-# ------------------------------------------------------------------------ profiles and pairs
-
-
+# ---------------- profiles and pairs
 def chords(points: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
     """The symmetric pair whose profile is the chords of these points, 1 = alpha_0 < alpha_1 ..., of
     their mirror images (1/alpha, 1 - 1/alpha + delta/alpha) and the horizontal beyond the last.
@@ -138,7 +128,7 @@ def chords(points: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
 class Randomizer:
     """What section 2 knows of a randomizer: W = dP/dQ under Q, and delta = h(infinity)."""
 
-    def __init__(self, kind: str, profile: list[tuple[arb, arb]], numbers: dict[str, Any]) -> None:
+    def __init__(self, kind: str, profile: list[tuple[arb, arb]], numbers: Numbers) -> None:
         middle, masses = chords(profile)
         self.kind, self.numbers, (self.e0, self.delta) = kind, numbers, profile[-1]
         self.ratios: Law = [(arb(1), arb(middle)), *masses, *((1 / w, w * m) for w, m in masses)]
@@ -155,7 +145,7 @@ class Randomizer:
         return [*law, (arb(0), 1 - sum((q for _, q in law), arb(0)))]
 
 
-def three_atoms(kind: str, numbers: dict[str, Any]) -> Randomizer:
+def three_atoms(kind: str, numbers: Numbers) -> Randomizer:
     """The table of section 2: W = e0 with probability hit, 1/e0 with e0 hit, 1 otherwise."""
     e0, d, w, p, q, delta = (numbers.get(k, 0) for k in ("e0", "values", "size", "p", "q", "delta"))
     if kind in ("unary", "privunit"):
@@ -185,21 +175,19 @@ def matrix(rows: list[list[Fraction]]) -> Randomizer:
 
 
 def on_grid(kind: str, size: arb, grid: list[Any]) -> Randomizer:
-    """Gaussian (size s = 2/sigma) and Laplace (size epsilon_0) reports: h at the points of a grid of
-    losses, [[step, count], ...]. Chords lie above h: a law that is larger in convex order."""
+    """Gaussian (size s = 2/sigma) and Laplace (size epsilon_0) reports: h at the points of a grid
+    of losses, [[step, count], ...]. Chords lie above h: a law that is larger in convex order."""
     points = [Fraction(0)]
     for part in grid:
         step = take({"step": part[0], "count": part[1]}, "grid", "step= count#")
         need(step["step"] > 0 and step["count"] <= 1000, "grid must rise, in at most 1000 points")
         points += [points[-1] + step["step"] * (i + 1) for i in range(step["count"])]
 
-    def tail(x: arb) -> arb:
-        return (x / arb(2).sqrt()).erfc() / 2
-
     def profile(loss: arb) -> arb:
         if kind == "laplace":
             return (1 - ((loss - size) / 2).exp()).nonnegative_part()
-        return tail(loss / size - size / 2) - loss.exp() * tail(loss / size + size / 2)
+        near, far = ((loss / size + half) / arb(2).sqrt() for half in (-size / 2, size / 2))
+        return (near.erfc() - loss.exp() * far.erfc()) / 2
 
     law = [(ball(loss).exp(), profile(ball(loss))) for loss in points]
     return Randomizer(kind, law, {"size": size, "grid": grid})
@@ -217,29 +205,28 @@ def randomizer(entry: Any) -> Randomizer:
     kind = str(entry.get("kind")) if isinstance(entry, dict) else ""
     need(kind in NUMBERS, f"randomizer {kind[:30]!r} is not covered")
     x = take(entry, "randomizer", f"kind {NUMBERS[kind]}")
-    need(0 < x.get("local_epsilon", 1) <= 50, "local_epsilon must be above 0, at most 50")
+    need(0 < x.get("local_epsilon", 1) <= 50 and x.get("local_delta", 0) < 1, "local numbers")
     if kind == "matrix":
-        return matrix([[number(p) for p in row] for row in x["rows"] if isinstance(row, list)])
+        return matrix(
+            [[number(p) for p in take({"row": row}, "", "row*")["row"]] for row in x["rows"]]
+        )
     if kind == "gaussian":
-        need(x["noise_multiplier"] > 0, "noise_multiplier must be above 0")
         return on_grid(kind, ball(2 / x["noise_multiplier"]), x["grid"])
     if kind == "laplace":
         return on_grid(kind, ball(x["local_epsilon"]), x["grid"])
-    need(3 <= x.get("values", 3) and 0 < x.get("size", 1) < x.get("values", 3), "values, size")
+    need(0 < x.get("size", 1) < x.get("values", 3) and x.get("values", 3) > 2, "values, size")
     numbers = {key: ball(x[key]) if key in "pq" else x[key] for key in x}
     numbers["e0"] = ball(x.get("local_epsilon", 0)).exp()
     numbers["delta"] = ball(x.get("local_delta", 0))
-    need(bool(numbers["delta"] < 1), "local_delta must be below 1")
     return three_atoms(kind, numbers)
 
 
 def marked(r: Randomizer, beta: arb) -> Randomizer:
-    """R' of the marking lemma, R = beta G + (1 - beta) R': G uniform, or R(a) for any randomizer."""
+    """R' of the marking lemma, R = beta G + (1 - beta) R': G uniform, or R(a) for `any`."""
     kinds = ("any", "binary", "hemisphere", "hadamard", "dary", "subset", "unary", "privunit")
     need(r.kind in kinds and r.delta.is_zero(), f"marking is not covered for this {r.kind}")
-    p, q, d, w = (
-        r.numbers.get(k, least) for k, least in (("p", 0), ("q", 0), ("values", 2), ("size", 1))
-    )
+    x = {"p": 0, "q": 0, "values": 2, "size": 1} | r.numbers
+    p, q, d, w = x["p"], x["q"], x["values"], x["size"]
     if r.kind in ("unary", "privunit"):
         prove(beta < (1 - p) / (1 - q), "marking: beta is too large")
         return three_atoms(r.kind, {"p": (p - beta * q) / (1 - beta), "q": q})
@@ -249,9 +236,7 @@ def marked(r: Randomizer, beta: arb) -> Randomizer:
     return three_atoms(r.kind, r.numbers | {"e0": e0})
 
 
-# ------------------------------------------------------------------------ types and smoothing
-
-
+# ---------------- types and smoothing
 def positions(r: Randomizer, alpha: arb) -> dict[str, Law]:
     """The laws below whose mixtures every report lies: others at a (A), at b (B), at a third value
     (C). Section 2b; Gaussian and Laplace reports have A = 1 - alpha W and B = W - alpha."""
@@ -277,9 +262,9 @@ def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) 
     """Whether f(u) = E G(mixture - u) - E G(report - u) >= 0 for all u, where
     G(v) = v+ + (tau/2) exp(-|v|/tau).
 
-    f - tau^2 f'' = D, the difference of the potentials, and f vanishes far out (the means agree). At
-    a negative minimum f'' >= 0, so D < 0 there: it is enough that f > 0 wherever D < 0, which is
-    between the outermost atoms. Intervals are halved until balls prove D >= 0 or f > 0.
+    f - tau^2 f'' = D, the difference of the potentials, and f vanishes far out (the means agree).
+    At a negative minimum f'' >= 0, so D < 0 there: it is enough that f > 0 wherever D < 0, which
+    is between the outermost atoms. Intervals are halved until balls prove D >= 0 or f > 0.
     """
     atoms = [(v, w * p) for law, w in zip(types, weights, strict=True) for v, p in law]
     atoms += [(v, -p) for v, p in report]
@@ -310,20 +295,19 @@ def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) 
     return all(proved(low, high, 12) for low, high in pairwise(ends))
 
 
-def quoted(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[Randomizer, arb]:
+def quoted(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[Randomizer, arb]:
     """Types of Gaussian and Laplace reports: the claim (1) that the file quotes is assumed."""
-    x = take(
-        way.get("quoted"), "quoted", "diameter= distance= smoothing= violation= largest_alpha="
-    )
+    form = "diameter= distance= smoothing= violation= largest_alpha="
+    x = take(way.get("quoted"), "quoted", form)
     prove(tau >= ball(x["smoothing"]) * (1 + alpha) / 2, "less noise than (1) asks for")
     prove(alpha <= ball(x["largest_alpha"]), "alpha is larger than in (1)")
     prove(ball(x["diameter"]) >= r.numbers["size"], "(1) is quoted for a smaller diameter")
     prove(x["distance"] >= x["diameter"], "the distance of the types is too small")
-    wide = on_grid(r.kind, ball(x["distance"]), r.numbers["grid"])
-    return wide, ball(x["violation"]) * (1 + alpha) / 2 + wide.delta  # delta: B ends with the grid
+    wide = on_grid(r.kind, ball(x["distance"]), r.numbers["grid"])  # B ends where the grid ends
+    return wide, ball(x["violation"]) * (1 + alpha) / 2 + 2 * wide.delta
 
 
-def types_of(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[list[Law], arb]:
+def types_of(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[list[Law], arb]:
     """The types of a way at this alpha, above every report of the randomizer; and what it costs."""
     charge, exact, types, mean = arb(0), set(), [], 1 - alpha
     if r.kind in ("gaussian", "laplace"):
@@ -334,7 +318,8 @@ def types_of(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[
     for entry in way["types"]:
         x = take(entry, "a type", "law wider=?")
         need(x["law"] in ("A", "B", "C") and x["law"] in laws, f"no such type of {r.kind}")
-        wider = x.get("wider", 0)
+        wider = x.get("wider", Fraction(0))
+        need(wider <= 1, "types more than twice as wide are not covered")
         prove(r.kind != "laplace" or wider >= Fraction(1, 2000), "(1) asks for types 0.0005 wider")
         exact.add(x["law"])  # wider about its mean is larger in convex order
         types.append([(mean + (1 + ball(wider)) * (v - mean), p) for v, p in laws[x["law"]]])
@@ -348,8 +333,7 @@ def types_of(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[
     return types, charge
 
 
-# ------------------------------------------------------------------------ sums of seats
-
+# ---------------- sums of seats
 WORK = [0]
 SUM = "theta= period= terms# normal=? laplace=?"  # searched: any numbers give a bound
 
@@ -359,18 +343,16 @@ def spend(exponentials: int) -> None:
     need(WORK[0] <= MOST_WORK, "it asks for too much work")
 
 
-def largest_sum(
-    seats: list[tuple[Law, int]], shift: arb, s: dict[str, Any], pair: list[Law], cells: list[int]
-) -> arb:
+def largest_sum(seats: Seats, shift: arb, s: Numbers, pair: list[Law], cells: list[int]) -> arb:
     """Above E(shift + seats)+ with, besides, j seats of pair[0] and cells[-1] - j of pair[1],
     whatever j is; or, without cells, above E(1 - exp(-(shift + seats)))+.
 
-    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; 1/(z(z+1)) belongs to the
-    other. The trapezoidal rule adds E(S - lL)+ exp(theta l L) for l != 0, which is not negative
-    (Poisson's summation). Noise of mean zero raises the first (Jensen); to the other it adds a
-    mechanism with loss N(normal^2/2, normal^2), and what more is seen can only cost. Beyond the last
-    term the integrand is at most M(theta) phi(y)/y^2. As a function of j the sum has the second
-    differences sum c M1^(j-1) M2^(J-j-1) (M1 - M2)^2, in modulus largest at an end of a cell of j.
+    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; 1/(z(z+1)) belongs to
+    the other. The trapezoidal rule adds E(S - lL)+ exp(theta l L) for l != 0, which is not
+    negative (Poisson's summation). Noise of mean zero raises the first (Jensen); to the other it
+    adds a mechanism with loss N(normal^2/2, normal^2), and what more is seen can only cost. Beyond
+    the last term the integrand is at most M(theta) phi(y)/y^2. As a function of j the sum has the
+    second differences sum c M1^(j-1) M2^(J-j-1) (M1 - M2)^2, in modulus largest at a cell's end.
     """
     numbers = [s["theta"], s["period"], s.get("normal", 0), s.get("laplace", 0)]
     need(min(numbers[:2]) > 0 and s["theta"] * numbers[3] < 1, "a sum needs 0 < theta < 1/laplace")
@@ -409,9 +391,7 @@ def transform(law: Law, z: acb) -> acb:
     return sum((p * (z * v).exp() for v, p in law), acb(0))
 
 
-# ------------------------------------------------------------------------ one round at one alpha
-
-
+# ---------------- one round at one alpha
 @dataclass(frozen=True)
 class Round:
     """A kind of round: honest clients, rates (1 in a full shuffle), or a cohort's size."""
@@ -428,18 +408,18 @@ class Round:
         return ball(Fraction(self.cohort, self.clients)) if self.cohort else self.rate
 
 
-def seated(
-    rnd: Round, alpha: arb, s: dict[str, Any], types: list[Law], cells: Any, charge: arb
-) -> arb:
+def seated(rnd: Round, alpha: arb, s: Numbers, types: list[Law], cells: Any, charge: arb) -> arb:
     """Sections 2 and 2b: n seats, one of Z* and the others of the types, or all of Z*; a cohort has
-    k of them and the constant (n - k)(1 - alpha). Nobody absent costs rate^n h(alpha)."""
+    k of them and the constant (n - k)(1 - alpha). Nobody absent costs rate^n h(alpha). Beside types
+    Z* is that of the pure randomizer: their charge has paid for the local delta."""
     n, k, empty = rnd.clients, rnd.cohort, 1 - alpha
     others = (k or n) - 1
 
     def seat(law: Law) -> Law:  # taken by the client's own coin, worth 1 - alpha when empty
         return law if k else [(v, rnd.rate * p) for v, p in law] + [(empty, 1 - rnd.rate)]
 
-    seats = [(seat(rnd.r.worst(alpha)), 1 if types else others + 1)]
+    pure = three_atoms("any", {"e0": rnd.r.e0}) if types and rnd.r.kind == "any" else rnd.r
+    seats = [(seat(pure.worst(alpha)), 1 if types else others + 1)]
     seats += [(seat(types[0]), others)] if len(types) == 1 else []
     pair, counts = [seat(law) for law in types] if len(types) == 2 else [], [others]
     if pair:
@@ -459,7 +439,7 @@ def fewer(clients: int, share: Fraction, threshold: int) -> arb:
     return (-(clients - 1) * (left + right)).exp()
 
 
-def worst(rnd: Round, alpha: arb, s: dict[str, Any]) -> arb:
+def worst(rnd: Round, alpha: arb, s: Numbers) -> arb:
     """Section 2, and section 5 where rates differ."""
     n, r, q = rnd.clients, rnd.r, ball(rnd.share)
     if rnd.share == 1:
@@ -470,7 +450,7 @@ def worst(rnd: Round, alpha: arb, s: dict[str, Any]) -> arb:
     return largest_sum([(law, n)], arb(0), s, [], [n]) / (n * q) + rnd.rate * r.delta + nobody
 
 
-def typed(rnd: Round, way: dict[str, Any], alpha: arb, s: dict[str, Any], local: arb) -> arb:
+def typed(rnd: Round, way: Numbers, alpha: arb, s: Numbers, local: arb) -> arb:
     """Section 2b. Where rates differ, the bounds for at least m clients count, with the
     probability that there are fewer; with fewer than the first m of them the local bound."""
     types, charge = types_of(way, rnd.r, alpha, ball(s.get("laplace", 0)))
@@ -485,7 +465,7 @@ def typed(rnd: Round, way: dict[str, Any], alpha: arb, s: dict[str, Any], local:
     return total + bound
 
 
-def value(rnd: Round, way: dict[str, Any], s: dict[str, Any], alpha: arb, used: set[str]) -> arb:
+def value(rnd: Round, way: Numbers, s: Numbers, alpha: arb, used: set[str]) -> arb:
     """Above the profile of this round at alpha >= 1, for every two adjacent datasets."""
     theorem, local = way["theorem"], rnd.presence * rnd.r.profile(alpha)
     if theorem == "local":  # section 3: the batch is post-processing of client 1's lazy report
@@ -513,8 +493,8 @@ def value(rnd: Round, way: dict[str, Any], s: dict[str, Any], alpha: arb, used: 
     return typed(rnd, way, alpha, s, local)
 
 
-# ------------------------------------------------------------------------ a run
-
+# ---------------- a run
+POINT = "alpha= delta= way cells*? theta=? period=? terms#? normal=? laplace=?"
 PROTOCOLS = {
     "shuffled-check-in": "rate= lowest_rate=? dropout=? colluding#?",
     "subsampled-shuffle": "cohort#",
@@ -522,24 +502,19 @@ PROTOCOLS = {
 }
 
 
-def round_of(entry: Any, used: set[str]) -> tuple[Round, dict[str, Any]]:
+def round_of(entry: Any, used: set[str]) -> tuple[Round, Numbers]:
     """The numbers of one kind of round."""
     protocol = str(entry.get("protocol")) if isinstance(entry, dict) else ""
     need(protocol in PROTOCOLS, f"protocol {protocol[:30]!r} is not covered")
     form = "count# protocol population# randomizer ways points*"
     x = take(entry, "a round", f"{form} {PROTOCOLS[protocol]}")
-    clients, rate, cohort = (
-        x["population"] - x.get("colluding", 0),
-        x.get("rate", 1),
-        x.get("cohort", 0),
-    )
-    lowest, dropout = x.get("lowest_rate", rate), x.get("dropout", Fraction(0))
+    clients, rate = x["population"] - x.get("colluding", 0), x.get("rate", Fraction(1))
+    cohort, lowest, dropout = x.get("cohort", 0), x.get("lowest_rate", rate), x.get("dropout", 0)
     need(clients > 1 and x["count"] > 0, "a round has two honest clients or more, and takes place")
     need(0 < lowest <= rate <= 1 and dropout < 1, "0 < lowest_rate <= rate < 1, dropout < 1")
-    need(
-        protocol == "shuffle" or (rate < 1 if "rate" in x else 0 < cohort < clients), "rate, cohort"
-    )
-    share = Fraction(lowest * (1 - dropout)) / rate
+    fits = rate < 1 if "rate" in x else protocol == "shuffle" or 0 < cohort < clients
+    need(fits, "the rate must be below 1, a cohort smaller than the population")
+    share = lowest * (1 - dropout) / rate
     used |= {"extensions"} if share < 1 or x.get("colluding") else set()
     return Round(clients, ball(rate), share, cohort, randomizer(x["randomizer"])), x
 
@@ -554,9 +529,7 @@ def points_of(entry: Any, used: set[str]) -> list[tuple[Fraction, Fraction]]:
         need(way["theorem"] in ("local", "worst", "types", "blanket"), "a theorem is not covered")
         need((way["theorem"] == "types") == ("types" in way), "types belong to theorem types")
     for item in x["points"]:
-        s = take(
-            item, "a point", "alpha= delta= way cells*? theta=? period=? terms#? normal=? laplace=?"
-        )
+        s = take(item, "a point", POINT)
         need(s["alpha"] >= 1 and str(s["way"]) in ways, "a point needs alpha >= 1 and a way")
         bound = value(rnd, ways[str(s["way"])], s, ball(s["alpha"]), used)
         claimed = f"delta at alpha = {float(s['alpha']):.9g}: {float(s['delta']):.9g} claimed"
@@ -578,7 +551,7 @@ def losses(points: list[tuple[Fraction, Fraction]]) -> Law:
     return law
 
 
-def check(content: dict[str, Any]) -> tuple[str, set[str]]:
+def check(content: Numbers) -> tuple[str, set[str]]:
     """What is proved, in a sentence, and the names of the sentences that are assumed."""
     WORK[0], used = 0, {"profile"}
     run, claim = take(content["run"], "run", "words adjacency"), content["claim"]
@@ -609,10 +582,10 @@ def main(arguments: list[str]) -> int:
         need(len(arguments) == 1, "usage: python check.py FILE")
         content = read(Path(arguments[0]))
         proved, used = check(content)
-    except (NotACertificate, NotProved) as error:
-        refused = isinstance(error, NotACertificate)
-        print(f"{'not a certificate' if refused else 'not proved'}: {error}", file=sys.stderr)
-        return 2 if refused else 1
+    except Exception as e:  # a file that breaks the reading is no certificate
+        text, code = e.args if isinstance(e, Refused) else (f"{type(e).__name__}: {e}"[:150], 2)
+        print("not proved:" if code == 1 else "not a certificate:", text, file=sys.stderr)
+        return int(code)
     print(f"proved: {proved}")
     for entry in content["rounds"]:
         print(" ", {key: entry[key] for key in entry if key not in ("points", "ways")})
