@@ -325,7 +325,7 @@ def types_of(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[list[La
         types.append([(mean + (1 + ball(wider)) * (v - mean), p) for v, p in laws[x["law"]]])
     need(len(types) <= 2, "more than two types are not covered")
     for name in sorted(set(laws) - exact):
-        weights = take(way.get("weights"), "weights", "A*? B*? C*?").get(name, [])
+        weights = take(way.get("weights", {}), "weights", "A*? B*? C*?").get(name, [])
         mixture = [number(weight) for weight in weights]
         prove(len(mixture) == len(types) and sum(mixture) == 1, f"no mixture is above type {name}")
         above = tau > 0 and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)

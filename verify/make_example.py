@@ -76,7 +76,8 @@ def choose(seats, shift, pair, cells, rounds, tau, noise, target=None):
 
 
 def smallest_tau(r, way, alpha):
-    used: set[str] = set()
+    if "quoted" in way:
+        return float(way["quoted"]["smoothing"]) * (1 + float(alpha)) / 2 * 1.001
     laws = check.positions(r, alpha)
     types = [[((1 - alpha) + (1 + check.ball(Fraction(w))) * (v - (1 - alpha)), p) for v, p in laws[n]] for n, w in ((t["law"], t.get("wider", "0")) for t in way["types"])]
     exact = {t["law"] for t in way["types"]}
@@ -244,6 +245,13 @@ def sign(content):
 
 
 CASES = {
+    "small": lambda: make("300 clients, each with probability 1/5 in each of 40 rounds and with 1/10 in 10 more", [
+        make_round({"count": 40, "protocol": "shuffled-check-in", "population": 300, "rate": "1/5",
+            "randomizer": {"kind": "any", "local_epsilon": "1.5"},
+            "ways": {"C": {"theorem": "types", "types": [{"law": "C"}], "weights": {"A": ["1"], "B": ["1"]}}, "Z": {"theorem": "worst"}, "own": {"theorem": "local"}}}, "0.0001", ["C", "Z"], step=0.25, noise=1e-3),
+        make_round({"count": 10, "protocol": "shuffled-check-in", "population": 300, "rate": "1/10",
+            "randomizer": {"kind": "binary", "local_epsilon": "1.5"},
+            "ways": {"AB": {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}, "own": {"theorem": "local"}}}, "0.0001", ["AB"], cells=[0, 150, 299], step=0.25, noise=1e-3)], "0.0001", noise=1e-3),
     "readme": lambda: make("60,000 clients, each by its own coin with probability 1/30 in each of 6,000 rounds, any randomizer with local epsilon 2", [
         make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
             "randomizer": {"kind": "any", "local_epsilon": "2"},
