@@ -16,6 +16,7 @@ import check  # noqa: E402
 
 exact_sum = check.largest_sum
 import os
+
 STEP = float(os.environ.get("STEP", "0.05"))
 NOISE = float(os.environ.get("NOISE", "1e-4"))
 
@@ -44,10 +45,16 @@ def tilted(laws, shift, theta):
 
 
 def choose(seats, shift, pair, cells, rounds, tau, noise, target=None):
-    laws = [(np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), c) for l, c in seats]
+    laws = [
+        (np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), c)
+        for l, c in seats
+    ]
     if pair:
         half = cells[-1] / 2
-        laws += [(np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), half) for l in pair]
+        laws += [
+            (np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), half)
+            for l in pair
+        ]
     shift = float(shift)
     _, m0, v0 = tilted(laws, shift, 0.0)
     sd = math.sqrt(v0)
@@ -79,12 +86,20 @@ def smallest_tau(r, way, alpha):
     if "quoted" in way:
         return float(way["quoted"]["smoothing"]) * (1 + float(alpha)) / 2 * 1.001
     laws = check.positions(r, alpha)
-    types = [[((1 - alpha) + (1 + check.ball(Fraction(w))) * (v - (1 - alpha)), p) for v, p in laws[n]] for n, w in ((t["law"], t.get("wider", "0")) for t in way["types"])]
+    types = [
+        [((1 - alpha) + (1 + check.ball(Fraction(w))) * (v - (1 - alpha)), p) for v, p in laws[n]]
+        for n, w in ((t["law"], t.get("wider", "0")) for t in way["types"])
+    ]
     exact = {t["law"] for t in way["types"]}
 
     def ok(tau):
         t = check.ball(Fraction(txt(tau, 5)))
-        return all(check.smoothly_above(types, [check.ball(Fraction(x)) for x in way["weights"][n]], laws[n], t) for n in set(laws) - exact)
+        return all(
+            check.smoothly_above(
+                types, [check.ball(Fraction(x)) for x in way["weights"][n]], laws[n], t
+            )
+            for n in set(laws) - exact
+        )
 
     if not set(laws) - exact:
         return 0.0
@@ -199,20 +214,42 @@ def make(words, rounds, delta, package="dpcheckin (prototype)", noise=NOISE):
     laws = []
     check.WORK[0] = 0
     for r in rounds:
-        laws.append((check.losses([(Fraction(p["alpha"]), Fraction(p["delta"])) for p in r["points"]]), r["count"]))
+        laws.append(
+            (
+                check.losses([(Fraction(p["alpha"]), Fraction(p["delta"])) for p in r["points"]]),
+                r["count"],
+            )
+        )
     kept = check.arb(1)
     for r in rounds:
         kept *= (1 - check.ball(Fraction(r["points"][-1]["delta"]))) ** r["count"]
     target = float(Fraction(delta))
     low, high, best = 0.0, 60.0, None
-    flo = [(np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), c) for l, c in laws]
+    flo = [
+        (np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), c) for l, c in laws
+    ]
 
     def delta_at(eps, comp):
-        return float((1 - kept + exact_sum(laws, check.ball(-Fraction(eps)), check.take(comp, "composition", check.SUM), [], [])).upper())
+        return float(
+            (
+                1
+                - kept
+                + exact_sum(
+                    laws,
+                    check.ball(-Fraction(eps)),
+                    check.take(comp, "composition", "theta= period= terms# normal="),
+                    [],
+                    [],
+                )
+            ).upper()
+        )
 
     # crude epsilon by Chernoff, then bisection with exact sums
     def chernoff(eps):
-        return min(tilted(flo, -eps, t)[0] - math.log(t) - math.log1p(t) for t in np.geomspace(1e-3, 1e5, 200))
+        return min(
+            tilted(flo, -eps, t)[0] - math.log(t) - math.log1p(t)
+            for t in np.geomspace(1e-3, 1e5, 200)
+        )
 
     lo, hi = 0.0, 100.0
     for _ in range(50):
@@ -232,8 +269,13 @@ def make(words, rounds, delta, package="dpcheckin (prototype)", noise=NOISE):
             break
         hi *= 1.00002
     content = {
-        "format": "dpcheckin-certificate/1", "package": package, "run": {"words": words, "adjacency": "replace one client"},
-        "claim": {"epsilon": eps, "delta": delta}, "assumed": sorted(check.SENTENCES), "rounds": rounds, "composition": comp,
+        "format": "dpcheckin-certificate/1",
+        "package": package,
+        "run": {"words": words, "adjacency": "replace one client"},
+        "claim": {"epsilon": eps, "delta": delta},
+        "assumed": sorted(check.SENTENCES),
+        "rounds": rounds,
+        "composition": comp,
     }
     return content
 
@@ -245,25 +287,115 @@ def sign(content):
 
 
 CASES = {
-    "small": lambda: make("300 clients, each with probability 1/5 in each of 40 rounds and with 1/10 in 10 more", [
-        make_round({"count": 40, "protocol": "shuffled-check-in", "population": 300, "rate": "1/5",
-            "randomizer": {"kind": "any", "local_epsilon": "1.5"},
-            "ways": {"C": {"theorem": "types", "types": [{"law": "C"}], "weights": {"A": ["1"], "B": ["1"]}}, "Z": {"theorem": "worst"}, "own": {"theorem": "local"}}}, "0.0001", ["C", "Z"], step=0.25, noise=1e-3),
-        make_round({"count": 10, "protocol": "shuffled-check-in", "population": 300, "rate": "1/10",
-            "randomizer": {"kind": "binary", "local_epsilon": "1.5"},
-            "ways": {"AB": {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}, "own": {"theorem": "local"}}}, "0.0001", ["AB"], cells=[0, 150, 299], step=0.25, noise=1e-3)], "0.0001", noise=1e-3),
-    "readme": lambda: make("60,000 clients, each by its own coin with probability 1/30 in each of 6,000 rounds, any randomizer with local epsilon 2", [
-        make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
-            "randomizer": {"kind": "any", "local_epsilon": "2"},
-            "ways": {"C": {"theorem": "types", "types": [{"law": "C"}], "weights": {"A": ["1"], "B": ["1"]}}, "Z": {"theorem": "worst"}}}, "1e-05", ["C"])], "1e-05"),
-    "worst": lambda: make("", [
-        make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
-            "randomizer": {"kind": "any", "local_epsilon": "2"},
-            "ways": {"Z": {"theorem": "worst"}}}, "1e-05", ["Z"])], "1e-05"),
-    "binary": lambda: make("", [
-        make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
-            "randomizer": {"kind": "hemisphere", "local_epsilon": "2"},
-            "ways": {"AB": {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}}}, "1e-05", ["AB"], cells=[0,15000,30000,45000,59999])], "1e-05"),
+    "small": lambda: make(
+        "300 clients, each with probability 1/5 in each of 40 rounds and with 1/10 in 10 more",
+        [
+            make_round(
+                {
+                    "count": 40,
+                    "protocol": "shuffled-check-in",
+                    "population": 300,
+                    "rate": "1/5",
+                    "randomizer": {"kind": "any", "local_epsilon": "1.5"},
+                    "ways": {
+                        "C": {
+                            "theorem": "types",
+                            "types": [{"law": "C"}],
+                            "weights": {"A": ["1"], "B": ["1"]},
+                        },
+                        "Z": {"theorem": "worst"},
+                        "own": {"theorem": "local"},
+                    },
+                },
+                "0.0001",
+                ["C", "Z"],
+                step=0.25,
+                noise=1e-3,
+            ),
+            make_round(
+                {
+                    "count": 10,
+                    "protocol": "shuffled-check-in",
+                    "population": 300,
+                    "rate": "1/10",
+                    "randomizer": {"kind": "binary", "local_epsilon": "1.5"},
+                    "ways": {
+                        "AB": {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]},
+                        "own": {"theorem": "local"},
+                    },
+                },
+                "0.0001",
+                ["AB"],
+                cells=[0, 150, 299],
+                step=0.25,
+                noise=1e-3,
+            ),
+        ],
+        "0.0001",
+        noise=1e-3,
+    ),
+    "readme": lambda: make(
+        "60,000 clients, each by its own coin with probability 1/30 in each of 6,000 rounds, any randomizer with local epsilon 2",
+        [
+            make_round(
+                {
+                    "count": 6000,
+                    "protocol": "shuffled-check-in",
+                    "population": 60000,
+                    "rate": "1/30",
+                    "randomizer": {"kind": "any", "local_epsilon": "2"},
+                    "ways": {
+                        "C": {
+                            "theorem": "types",
+                            "types": [{"law": "C"}],
+                            "weights": {"A": ["1"], "B": ["1"]},
+                        },
+                        "Z": {"theorem": "worst"},
+                    },
+                },
+                "1e-05",
+                ["C"],
+            )
+        ],
+        "1e-05",
+    ),
+    "worst": lambda: make(
+        "",
+        [
+            make_round(
+                {
+                    "count": 6000,
+                    "protocol": "shuffled-check-in",
+                    "population": 60000,
+                    "rate": "1/30",
+                    "randomizer": {"kind": "any", "local_epsilon": "2"},
+                    "ways": {"Z": {"theorem": "worst"}},
+                },
+                "1e-05",
+                ["Z"],
+            )
+        ],
+        "1e-05",
+    ),
+    "binary": lambda: make(
+        "",
+        [
+            make_round(
+                {
+                    "count": 6000,
+                    "protocol": "shuffled-check-in",
+                    "population": 60000,
+                    "rate": "1/30",
+                    "randomizer": {"kind": "hemisphere", "local_epsilon": "2"},
+                    "ways": {"AB": {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}},
+                },
+                "1e-05",
+                ["AB"],
+                cells=[0, 15000, 30000, 45000, 59999],
+            )
+        ],
+        "1e-05",
+    ),
 }
 
 if __name__ == "__main__":
