@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,10 @@ from dpcheckin.accounting.types.pure import Family, pure_types, third_is_worse
 from dpcheckin.errors import InvalidParameter
 
 
+Described = tuple[tuple[str, Any], ...]
+"""A randomizer in words and numbers: ("kind", "dary"), ("local_epsilon", 2.0), ("values", 10)."""
+
+
 class LocalPair(ABC):
     """Base of all local pairs."""
 
@@ -50,6 +55,7 @@ class LocalPair(ABC):
     full_shuffle_proved: bool  # does the theorem hold when no seat is empty?
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
+    described: Described = ()  # the randomizer as a certificate says it; empty if it cannot
 
     @property
     def typed(self) -> bool:
@@ -207,6 +213,7 @@ class ThreeAtoms(LocalPair):
     family: Family = Family.OTHER
     third_hit: float | None = None
     """For MERGED_THIRD: how often a third value's report has the largest ratio."""
+    described: Described = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         total = (math.exp(self.local_epsilon) + 1) * self.hit + self.neutral + self.local_delta
@@ -286,6 +293,7 @@ class ThreeAtoms(LocalPair):
 
 def _two_atoms(
     name: str,
+    kind: str,
     local_epsilon: object,
     family: Family = Family.TWO_VALUES,
     others: OthersData = OthersData.ONE_OF_TWO,
@@ -293,23 +301,32 @@ def _two_atoms(
     epsilon = local_epsilon_in_range(local_epsilon)
     hit = 1 / (math.exp(epsilon) + 1)
     return ThreeAtoms(
-        name, epsilon, hit, 0.0, full_shuffle_proved=True, others_data=others, family=family
+        name,
+        epsilon,
+        hit,
+        0.0,
+        full_shuffle_proved=True,
+        others_data=others,
+        family=family,
+        described=(("kind", kind), ("local_epsilon", epsilon)),
     )
 
 
 def any_pure(local_epsilon: float) -> ThreeAtoms:
     """The worst case over all epsilon-LDP randomizers."""
-    return _two_atoms("any pure randomizer", local_epsilon, Family.ANY_PURE, OthersData.ANY_PURE)
+    return _two_atoms(
+        "any pure randomizer", "any", local_epsilon, Family.ANY_PURE, OthersData.ANY_PURE
+    )
 
 
 def binary_response(local_epsilon: float) -> ThreeAtoms:
     """Warner's binary randomized response."""
-    return _two_atoms("binary response", local_epsilon)
+    return _two_atoms("binary response", "binary", local_epsilon)
 
 
 def hemisphere(local_epsilon: float) -> ThreeAtoms:
     """LDP-SGD: a random vector of the hemisphere of the (randomly signed) direction."""
-    return _two_atoms("hemisphere (LDP-SGD)", local_epsilon)
+    return _two_atoms("hemisphere (LDP-SGD)", "hemisphere", local_epsilon)
 
 
 def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
@@ -325,4 +342,7 @@ def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
         True,
         others_data=others,
         family=Family.SYMBOLS if k > 2 else Family.TWO_VALUES,
+        described=(("kind", "dary"), ("local_epsilon", epsilon), ("values", k))
+        if k > 2
+        else (("kind", "binary"), ("local_epsilon", epsilon)),
     )
