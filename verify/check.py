@@ -1,41 +1,42 @@
 """Proves a dpcheckin certificate again: python verify/check.py FILE
 
-Exit code 0: the claim is proved, under the sentences printed as assumed. 1: not proved. 2: not a certificate, or not
-covered. Imports the standard library and python-flint only; docs/certificate.md says what the file holds, and "section"
-below means a section of docs/theory.md. Every number is a ball that contains the true one (`arb`), and a comparison of
-balls is true only if it holds for all they contain: whatever is uncertain, NaN included, is not proved.
+Exit code 0: the claim is proved, under the sentences printed as assumed. 1: it is not. 2: this is
+no certificate, or it asks for what is not covered. Nothing but the standard library and
+python-flint is imported. docs/certificate.md describes the file; "section" below means a section
+of docs/theory.md. Numbers are balls that contain the true ones (`arb`), and a comparison of balls
+is true only if it holds for all they contain: what is uncertain, NaN included, is not proved.
 """
 
 import hashlib
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from flint import acb, arb, ctx, fmpq
 
 ctx.prec = 128
-FORMAT = "dpcheckin-certificate/1"
-MOST_BYTES, MOST_ROUNDS, MOST_POINTS, MOST_TERMS = 204_800, 40, 500, 100_000
-MOST_WORK = 30_000_000  # exponentials: about a minute
+MOST_BYTES, MOST_WORK = 204_800, 60_000_000  # work in exponentials: a few minutes
 SENTENCES = {
-    "profile": "section 3: profiles are convex, and a pair above every adjacent pair's profile composes, adaptively too",
-    "empty-seat": "sections 1, 2: a round is a sum of seats, reports lie below Z*, nobody absent costs rate^n h(alpha)",
-    "types": "section 2b: reports may be replaced by mixtures of types; noise of mean zero only raises the bound",
-    "types-hemisphere": "section 2b, 1: reports of random hemispheres lie below mixtures of A and B",
-    "types-any": "section 2b, 2: reports of every pure randomizer lie below mixtures of A, B and C",
-    "types-delta": "section 2b: (epsilon, delta)-reports lie below the pure ones' mixtures up to kappa(alpha)",
-    "law": "section 2, the laws of W: the row of this randomizer",
-    "delta-zero": "section 2: local mass without counterpart costs rate * delta",
+    "profile": "section 3: profiles are convex; a pair above all adjacent pairs' profiles composes",
+    "empty-seat": "sections 1, 2: a round is a sum of seats, below Z*; the table of laws; delta_0",
+    "types": "section 2b: reports may be replaced by mixtures of types, after noise of mean zero",
+    "types-hemisphere": "section 2b, 1: random hemispheres lie below mixtures of A and B",
+    "types-any": "section 2b, 2: every pure randomizer lies below mixtures of A, B and C",
+    "types-delta": "section 2b: (epsilon, delta)-reports lie below those up to kappa(alpha)",
+    "types-gaussian": "gaussian-certificate.md: inequality (1), for the numbers that are quoted",
+    "types-laplace": "laplace-certificate.md: inequality (1), for the numbers that are quoted",
     "blanket": "section 4: a full shuffle lies below as many seats of Z* as clients",
-    "marking": "answering at random is staying away: a report is, with probability beta, a draw from a common law",
-    "interval": "section 5: rates in an interval, dropouts that differ",
-    "thresholds": "the truth falls when clients are added: a bound for m clients serves every larger crowd",
-    "colluders": "section 5: clients that work with the analyzer are removed from the crowd",
+    "marking": "answering at random is staying away: a report is a draw from a law common to all",
+    "extensions": "section 5: rates in an interval, dropouts that differ, colluding clients",
+    "thresholds": "the truth falls when clients are added: m clients' bound serves larger crowds",
 }
+Law = list[tuple[arb, arb]]  # atoms: value, probability
 
 
 class NotACertificate(Exception):
@@ -46,55 +47,46 @@ class NotProved(Exception):
     """An inequality of the proof does not hold for certain. Exit code 1."""
 
 
-Law = list[tuple[arb, arb]]  # atoms: (value, probability)
+def need(holds: bool, text: str) -> None:
+    if not holds:
+        raise NotACertificate(text)
 
-# ---------------------------------------------------------------- reading: nothing is converted by floating point
+
+def prove(holds: bool, text: str) -> None:
+    if not holds:
+        raise NotProved(text)
 
 
-def number(text: Any, name: str) -> Fraction:
-    """A decimal or a quotient of integers, exactly."""
-    if not isinstance(text, str) or len(text) > 60:
-        raise NotACertificate(f"{name} must be a number written as a string of at most 60 characters")
-    if not re.fullmatch(r"-?\d+(\.\d+)?([eE][+-]?\d{1,3})?|\d+/0*[1-9]\d*", text, re.ASCII):
-        raise NotACertificate(f"{name} is no decimal and no quotient of integers: {text[:60]!r}")
+# ------------------------------------------------------------------------ reading, exactly
+
+
+def number(text: Any, name: str = "a number") -> Fraction:
+    """A decimal or a quotient of integers, not negative."""
+    form = r"\d+(\.\d+)?([eE][+-]?\d{1,3})?|\d+/0*[1-9]\d*"
+    written = isinstance(text, str) and len(text) <= 60 and re.fullmatch(form, text, re.ASCII)
+    need(bool(written), f"{name} must be a decimal or a quotient, not negative, as a string")
     return Fraction(text)
 
 
-def positive(text: Any, name: str, *, zero: bool = False) -> Fraction:
-    """A number above zero, or at least zero."""
-    value = number(text, name)
-    if value < 0 or (value == 0 and not zero):
-        raise NotACertificate(f"{name} must be {'at least' if zero else 'above'} zero")
-    return value
-
-
-def integer(value: Any, name: str, least: int, most: int = 10**15) -> int:
-    """A JSON integer within bounds."""
-    if type(value) is not int or not least <= value <= most:
-        raise NotACertificate(f"{name} must be an integer from {least} to {most}")
-    return value
-
-
-def fields(value: Any, name: str, needed: str, optional: str = "") -> dict[str, Any]:
-    """A JSON object with these keys and no others."""
-    if not isinstance(value, dict):
-        raise NotACertificate(f"{name} must be an object")
-    missing, unknown = set(needed.split()) - set(value), set(value) - set((needed + " " + optional).split())
-    if missing or unknown:
-        what = f"lacks {sorted(missing)}" if missing else f"has unknown keys {sorted(unknown)[:3]}"
-        raise NotACertificate(f"{name} {what}")
-    return value
-
-
-def items(value: Any, name: str, most: int) -> list[Any]:
-    """A JSON list that is neither empty nor too long."""
-    if not isinstance(value, list) or not 1 <= len(value) <= most:
-        raise NotACertificate(f"{name} must be a list of 1 to {most} entries")
-    return value
+def take(entry: Any, name: str, form: str) -> dict[str, Any]:
+    """The keys of an object, no others: key=number, key#integer, key*list, key. A `?` is optional."""
+    need(isinstance(entry, dict), f"{name} must be an object")
+    found: dict[str, Any] = {}
+    for key, sign, optional in re.findall(r"(\w+)([=#*]?)(\??)", form):
+        value = entry.get(key)
+        need(key in entry or bool(optional), f"{name} lacks {key}")
+        if key not in entry:
+            continue
+        whole = type(value) is int and 0 <= value <= 10**15
+        need(sign != "#" or whole, f"{key} must be an integer from 0 to 10^15")
+        listed = isinstance(value, list) and 1 <= len(value) <= 500
+        need(sign != "*" or listed, f"{key} must be a list of 1 to 500 entries")
+        found[key] = number(value, key) if sign == "=" else value
+    need(set(entry) == set(found), f"{name} has unknown keys {sorted(set(entry) - set(found))[:3]}")
+    return found
 
 
 def ball(value: Fraction | int) -> arb:
-    """The ball round a rational number."""
     value = Fraction(value)
     return arb(fmpq(value.numerator, value.denominator))
 
@@ -102,324 +94,330 @@ def ball(value: Fraction | int) -> arb:
 def read(path: Path) -> dict[str, Any]:
     """The file's content, with its hash checked."""
 
-    def refuse(text: str) -> Any:
-        raise NotACertificate(f"numbers are strings or integers, not {text[:30]}")
+    def whole(text: str) -> int:
+        need(len(text) <= 20 and text.lstrip("-").isdigit(), f"{text[:20]} is no integer")
+        return int(text)
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len({key for key, _ in pairs}) < len(pairs):
-            raise NotACertificate("a key is given twice")
+        need(len(dict(pairs)) == len(pairs), "a key is given twice")
         return dict(pairs)
 
-    def whole(text: str) -> int:
-        return int(text) if len(text) <= 20 else refuse(text)
-
+    readers: Any = dict.fromkeys(("parse_float", "parse_constant", "parse_int"), whole)
     try:
         with path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
-        if len(raw) > MOST_BYTES:
-            raise NotACertificate(f"larger than {MOST_BYTES} bytes")
-        content = json.loads(
-            raw.decode("ascii"), parse_float=refuse, parse_int=whole, parse_constant=refuse, object_pairs_hook=once
-        )
+        need(len(raw) <= MOST_BYTES, f"larger than {MOST_BYTES} bytes")
+        content = json.loads(raw.decode("ascii"), object_pairs_hook=once, **readers)
     except (OSError, ValueError, RecursionError) as error:
-        raise NotACertificate(f"no JSON file in ASCII: {str(error)[:100]}") from error
-    keys = "format package run claim assumed rounds sha256"
-    content = fields(content, "the certificate", keys, "composition")
-    if content["format"] != FORMAT:
-        raise NotACertificate(f"its format is not {FORMAT}")
-    rest = {key: value for key, value in content.items() if key != "sha256"}
+        raise NotACertificate(f"no JSON in ASCII: {str(error)[:100]}") from error
+    form = "format package run claim assumed* rounds* composition? sha256"
+    rest = take(content, "the certificate", form)
+    need(rest["format"] == "dpcheckin-certificate/1", "its format is not dpcheckin-certificate/1")
+    stated = rest.pop("sha256")
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
-    if hashlib.sha256(text.encode()).hexdigest() != content["sha256"]:
-        raise NotACertificate("its sha256 does not fit its content")
-    return content
+    need(hashlib.sha256(text.encode()).hexdigest() == stated, "its sha256 does not fit its content")
+    return rest
 
 
-# ---------------------------------------------------------------- randomizers: the law of W (section 2), from e0
+# ------------------------------------------------------------------------ profiles and pairs
 
 
-@dataclass(frozen=True)
+def chords(points: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
+    """The symmetric pair whose profile is the chords of these points, 1 = alpha_0 < alpha_1 ..., of
+    their mirror images (1/alpha, 1 - 1/alpha + delta/alpha) and the horizontal beyond the last.
+
+    Under Q the ratio W is 1 with the probability returned first, alpha_i with m_i, 1/alpha_i with
+    alpha_i m_i, where m_i is the change of slope at alpha_i; what P lacks is infinitely far out.
+    """
+    slopes = [(e - d) / (b - a) for (a, d), (b, e) in pairwise(points)] + [0]
+    changes = [right - left for left, right in pairwise(slopes)]
+    masses = [(a, change) for (a, _), change in zip(points[1:], changes, strict=True)]
+    return 1 - points[0][1] + 2 * slopes[0], masses
+
+
 class Randomizer:
-    """What section 2 knows of a randomizer: W = dP/dQ under Q, and the local delta h(infinity)."""
+    """What section 2 knows of a randomizer: W = dP/dQ under Q, and delta = h(infinity)."""
 
-    kind: str
-    ratios: Law  # W above 0
-    e0: arb  # the largest ratio
-    delta: arb
-    values: int = 0  # of k-ary response
-    p: arb | None = None  # of unary encoding and PrivUnit
-    q: arb | None = None
-    size: int = 0  # of subset selection
+    def __init__(self, kind: str, profile: list[tuple[arb, arb]], numbers: dict[str, Any]) -> None:
+        middle, masses = chords(profile)
+        self.kind, self.numbers, (self.e0, self.delta) = kind, numbers, profile[-1]
+        self.ratios: Law = [(arb(1), arb(middle)), *masses, *((1 / w, w * m) for w, m in masses)]
 
     def profile(self, alpha: arb) -> arb:
         """h(alpha) = E(W - alpha)+ + delta, for alpha >= 1."""
         return sum((q * (w - alpha).nonnegative_part() for w, q in self.ratios), self.delta)
 
     def worst(self, alpha: arb) -> Law:
-        """Z*: w - alpha for W = w > alpha, 1 - alpha w for W = w > 1/alpha, the rest at 0."""
+        """Z*: W - alpha for W > alpha, 1 - alpha W for W > 1/alpha, and the rest at 0."""
         up = [((w - alpha).nonnegative_part(), q) for w, q in self.ratios]
         down = [(-(alpha * w - 1).nonnegative_part(), q) for w, q in self.ratios]
         law = [(value, q) for value, q in up + down if not value.is_zero()]
         return [*law, (arb(0), 1 - sum((q for _, q in law), arb(0)))]
 
 
-def three_atoms(kind: str, e0: arb, hit: arb, delta: arb | None = None, **more: Any) -> Randomizer:
-    """W = e0 with probability hit, 1/e0 with e0*hit, 1 otherwise; times 1 - delta where local delta is lost."""
-    delta = arb(0) if delta is None else delta
-    if not (e0 > 1 and hit > 0 and (e0 + 1) * hit < 1 + arb("1e-30")):
-        raise NotProved(f"{kind}: these numbers are no randomizer's")
-    neutral = (1 - (e0 + 1) * hit).nonnegative_part()
-    ratios = [(e0, hit), (arb(1), neutral), (1 / e0, e0 * hit)]
-    return Randomizer(kind, [(w, q * (1 - delta)) for w, q in ratios], e0, delta, **more)
-
-
-def pure(kind: str, e0: arb, values: int = 0, size: int = 0, delta: arb | None = None) -> Randomizer:
-    """The table of section 2 for randomizers given by e0."""
-    if kind in ("any", "binary", "hemisphere"):
-        hit = 1 / (e0 + 1)
+def three_atoms(kind: str, numbers: dict[str, Any]) -> Randomizer:
+    """The table of section 2: W = e0 with probability hit, 1/e0 with e0 hit, 1 otherwise."""
+    e0, d, w, p, q, delta = (numbers.get(k, 0) for k in ("e0", "values", "size", "p", "q", "delta"))
+    if kind in ("unary", "privunit"):
+        prove(q > 0 and p > q and p < 1 and (kind == "unary" or q <= 0.5), "no such p and q")
+        e0, hit = p * (1 - q) / (q * (1 - p)), q * (1 - p) / (1 if kind == "unary" else 1 - q)
+    elif kind == "subset":  # the report holds one of the two values and not the other
+        hit = w * (d - w) / ((d - 1) * (w * e0 + d - w))
     elif kind in ("dary", "hashing"):
-        hit = 1 / (e0 + values - 1)
-    elif kind == "hadamard":
-        hit = 1 / (2 * (e0 + 1))
-    else:  # subset selection: the report holds one of the two values and not the other
-        hit = size * (values - size) / ((values - 1) * (size * e0 + values - size))
-    return three_atoms(kind, e0, hit, delta, values=values, size=size)
-
-
-def two_rates(kind: str, p: arb, q: arb) -> Randomizer:
-    """The table of section 2 for unary encoding and PrivUnit."""
-    if not (0 < q and q < p and p < 1 and (kind == "unary" or q <= ball(Fraction(1, 2)))):
-        raise NotProved(f"{kind} needs 0 < q < p < 1, and a cap of at most half the sphere")
-    hit = q * (1 - p) if kind == "unary" else q * (1 - p) / (1 - q)
-    return three_atoms(kind, p * (1 - q) / (q * (1 - p)), hit, p=p, q=q)
+        hit = 1 / (e0 + d - 1)
+    else:  # any pure randomizer, binary response, random hemisphere; two rows of Hadamard's matrix
+        hit = 1 / (e0 + 1) / (2 if kind == "hadamard" else 1)
+    profile = [(arb(1), delta + (1 - delta) * hit * (e0 - 1)), (e0, arb(delta))]
+    return Randomizer(kind, profile, numbers)
 
 
 def matrix(rows: list[list[Fraction]]) -> Randomizer:
-    """A table of probabilities: h is the largest of all pairs of rows, with chords between all ratios (section 2b)."""
-    if any(len(row) != len(rows[0]) or min(row) < 0 or sum(row) != 1 for row in rows) or len(rows) < 2:
-        raise NotACertificate("matrix: rows must be laws of one length, exactly")
-    pairs = [(x, y) for x in rows for y in rows if x is not y]
-    kinks = sorted({s / t for x, y in pairs for s, t in zip(x, y, strict=True) if s and t} | {Fraction(1)})
+    """A table of probabilities: h is the largest of all pairs of rows, at all ratios."""
+    laws = all(len(row) == len(rows[0]) and sum(row) == 1 for row in rows)
+    need(laws and 1 < len(rows) * len(rows[0]) <= 300, "a matrix has rows that are laws, exactly")
+    pairs = [list(zip(x, y, strict=True)) for x in rows for y in rows]
+    kinks = {s / t for pair in pairs for s, t in pair if t and s > t} | {Fraction(1)}
 
     def largest(alpha: Fraction) -> Fraction:
-        return max(sum((max(s - alpha * t, Fraction(0)) for s, t in zip(x, y, strict=True))) for x, y in pairs)
+        return max(sum(max(s - alpha * t, Fraction(0)) for s, t in pair) for pair in pairs)
 
-    ends = [(Fraction(0), Fraction(1)), *((kink, largest(kink)) for kink in kinks)]
-    slopes = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(ends, ends[1:], strict=False)] + [Fraction(0)]
-    masses = [right - left for left, right in zip(slopes, slopes[1:], strict=False)]
-    ratios = [(ball(kink), ball(mass)) for kink, mass in zip(kinks, masses, strict=True) if mass]
-    return Randomizer("matrix", ratios, ball(kinks[-1]), ball(ends[-1][1]))
+    return Randomizer("matrix", [(ball(kink), ball(largest(kink))) for kink in sorted(kinks)], {})
 
 
-def randomizer(entry: Any, used: set[str]) -> Randomizer:
+def on_grid(kind: str, size: arb, grid: list[Any]) -> Randomizer:
+    """Gaussian (size s = 2/sigma) and Laplace (size epsilon_0) reports: h at the points of a grid of
+    losses, [[step, count], ...]. Chords lie above h: a law that is larger in convex order."""
+    points = [Fraction(0)]
+    for part in grid:
+        step = take({"step": part[0], "count": part[1]}, "grid", "step= count#")
+        need(step["step"] > 0 and step["count"] <= 1000, "grid must rise, in at most 1000 points")
+        points += [points[-1] + step["step"] * (i + 1) for i in range(step["count"])]
+
+    def tail(x: arb) -> arb:
+        return (x / arb(2).sqrt()).erfc() / 2
+
+    def profile(loss: arb) -> arb:
+        if kind == "laplace":
+            return (1 - ((loss - size) / 2).exp()).nonnegative_part()
+        return tail(loss / size - size / 2) - loss.exp() * tail(loss / size + size / 2)
+
+    law = [(ball(loss).exp(), profile(ball(loss))) for loss in points]
+    return Randomizer(kind, law, {"size": size, "grid": grid})
+
+
+NUMBERS = dict.fromkeys(("binary", "hemisphere", "hadamard"), "local_epsilon=")
+NUMBERS |= dict.fromkeys(("dary", "hashing"), "local_epsilon= values#")
+NUMBERS |= {"any": "local_epsilon= local_delta=?", "subset": "local_epsilon= values# size#"}
+NUMBERS |= {"unary": "p= q=", "privunit": "p= q=", "matrix": "rows*"}
+NUMBERS |= {"gaussian": "noise_multiplier= grid*", "laplace": "local_epsilon= grid*"}
+
+
+def randomizer(entry: Any) -> Randomizer:
     """The randomizer that the run names."""
-    kind = entry.get("kind") if isinstance(entry, dict) else None
-    more = {"dary": "values", "hashing": "values", "subset": "values size"}.get(str(kind), "")
-    if kind in ("unary", "privunit"):
-        fields(entry, "randomizer", "kind p q")
-        used.add("law")
-        return two_rates(kind, ball(number(entry["p"], "p")), ball(number(entry["q"], "q")))
+    kind = str(entry.get("kind")) if isinstance(entry, dict) else ""
+    need(kind in NUMBERS, f"randomizer {kind[:30]!r} is not covered")
+    x = take(entry, "randomizer", f"kind {NUMBERS[kind]}")
+    need(0 < x.get("local_epsilon", 1) <= 50, "local_epsilon must be above 0, at most 50")
     if kind == "matrix":
-        fields(entry, "randomizer", "kind rows")
-        rows = [[number(p, "rows") for p in items(row, "a row", 30)] for row in items(entry["rows"], "rows", 12)]
-        return matrix(rows)
-    if kind not in ("any", "binary", "hemisphere", "dary", "hashing", "subset", "hadamard"):
-        raise NotACertificate(f"randomizer {str(kind)[:30]!r} is not covered")
-    fields(entry, "randomizer", f"kind local_epsilon {more}", "local_delta" if kind == "any" else "")
-    if kind in ("subset", "hadamard", "hashing"):
-        used.add("law")
-    epsilon, delta = positive(entry["local_epsilon"], "local_epsilon"), number(entry.get("local_delta", "0"), "delta")
-    if not (epsilon <= 50 and 0 <= delta < 1):
-        raise NotACertificate("local_epsilon must be at most 50, local_delta from 0 to below 1")
-    values = integer(entry["values"], "values", 3 if kind == "dary" else 2) if more else 0
-    size = integer(entry["size"], "size", 1, values - 1) if kind == "subset" else 0
-    return pure(kind, ball(epsilon).exp(), values, size, ball(delta))
+        return matrix([[number(p) for p in row] for row in x["rows"] if isinstance(row, list)])
+    if kind == "gaussian":
+        need(x["noise_multiplier"] > 0, "noise_multiplier must be above 0")
+        return on_grid(kind, ball(2 / x["noise_multiplier"]), x["grid"])
+    if kind == "laplace":
+        return on_grid(kind, ball(x["local_epsilon"]), x["grid"])
+    need(3 <= x.get("values", 3) and 0 < x.get("size", 1) < x.get("values", 3), "values, size")
+    numbers = {key: ball(x[key]) if key in "pq" else x[key] for key in x}
+    numbers["e0"] = ball(x.get("local_epsilon", 0)).exp()
+    numbers["delta"] = ball(x.get("local_delta", 0))
+    need(bool(numbers["delta"] < 1), "local_delta must be below 1")
+    return three_atoms(kind, numbers)
 
 
 def marked(r: Randomizer, beta: arb) -> Randomizer:
-    """R' of the marking lemma: R = beta G + (1 - beta) R', G one law for all values in play."""
+    """R' of the marking lemma, R = beta G + (1 - beta) R': G uniform, or R(a) for any randomizer."""
+    kinds = ("any", "binary", "hemisphere", "hadamard", "dary", "subset", "unary", "privunit")
+    need(r.kind in kinds and r.delta.is_zero(), f"marking is not covered for this {r.kind}")
+    p, q, d, w = (
+        r.numbers.get(k, least) for k, least in (("p", 0), ("q", 0), ("values", 2), ("size", 1))
+    )
     if r.kind in ("unary", "privunit"):
-        if not beta < (1 - r.p) / (1 - r.q):
-            raise NotProved("marking: beta is too large")
-        return two_rates(r.kind, (r.p - beta * r.q) / (1 - beta), r.q)
-    d, w, e0 = r.values, r.size, r.e0
-    means = {"any": e0, "binary": (e0 + 1) / 2, "hemisphere": (e0 + 1) / 2, "hadamard": (e0 + 1) / 2}
-    if r.kind in ("dary", "subset"):
-        w = w or 1
-        means[r.kind] = (w * e0 + d - w) / d
-    if r.kind not in means or not r.delta.is_zero():
-        raise NotACertificate(f"marking is not covered for {r.kind} with these numbers")
-    cut = beta * means[r.kind]
-    if not cut < 1:
-        raise NotProved("marking: beta is too large")
-    e1 = e0 * (1 - beta) / (1 - cut) if r.kind == "any" else (e0 - cut) / (1 - cut)
-    return pure(r.kind, e1, d, r.size)
+        prove(beta < (1 - p) / (1 - q), "marking: beta is too large")
+        return three_atoms(r.kind, {"p": (p - beta * q) / (1 - beta), "q": q})
+    cut = beta * (r.e0 if r.kind == "any" else (w * r.e0 + d - w) / d)  # mean over lowest density
+    prove(cut < 1, "marking: beta is too large")
+    e0 = (r.e0 * (1 - beta) if r.kind == "any" else r.e0 - cut) / (1 - cut)
+    return three_atoms(r.kind, r.numbers | {"e0": e0})
 
 
-# ---------------------------------------------------------------- types and smoothing (section 2b)
+# ------------------------------------------------------------------------ types and smoothing
 
 
-def positions(r: Randomizer, alpha: arb, used: set[str]) -> dict[str, Law]:
-    """The laws below whose mixtures every report lies: others at a (A), at b (B), at a third value (C)."""
-    if r.kind not in ("any", "binary", "hemisphere", "dary"):
-        raise NotACertificate(f"types are not covered for {r.kind}")
-    used |= {"types"} | ({f"types-{r.kind}"} if r.kind in ("any", "hemisphere") else set())
-    e, d = r.e0, r.values if r.kind == "dary" else 2
+def positions(r: Randomizer, alpha: arb) -> dict[str, Law]:
+    """The laws below whose mixtures every report lies: others at a (A), at b (B), at a third value
+    (C). Section 2b; Gaussian and Laplace reports have A = 1 - alpha W and B = W - alpha."""
+    if r.kind in ("gaussian", "laplace"):
+        a = [(1 - alpha * w, q) for w, q in r.ratios]
+        return {"A": a, "B": [(w - alpha, q) for w, q in r.ratios]}
+    need(r.kind in ("any", "binary", "hemisphere", "dary"), f"types are not covered for {r.kind}")
+    prove(alpha <= r.e0, "types need alpha up to e0")
+    e, values = r.e0, r.numbers.get("values", 2)
 
-    def law(atoms: list[tuple[arb, arb]], d: int) -> Law:
-        seen = [(value, weight / (e + d - 1)) for value, weight in atoms]
-        rest = 1 - sum((p for _, p in seen), arb(0))
-        return seen if d == len(atoms) else [*seen, (1 - alpha, rest)]
+    def law(atoms: list[tuple[arb, Any]], d: int) -> Law:  # all other reports weigh 1 - alpha
+        rest = [(1 - alpha, ball(d - len(atoms)))] if d > len(atoms) else []
+        return [(value, weight / (e + d - 1)) for value, weight in atoms + rest]
 
-    laws = {
-        "A": law([((e - alpha) / e, e), (1 - alpha * e, arb(1))], d),
-        "B": law([(e - alpha, arb(1)), ((1 - alpha * e) / e, e)], d),
-    }
+    a, b = (e - alpha, arb(1)), (1 - alpha * e, arb(1))
+    laws = {"A": law([(a[0] / e, e), b], values), "B": law([a, (b[0] / e, e)], values)}
     if r.kind in ("any", "dary"):
-        third = [(e - alpha, arb(1)), (1 - alpha * e, arb(1)), ((1 - alpha) / e, e)]
-        laws["C"] = law(third, max(d, 3))
+        laws["C"] = law([a, b, ((1 - alpha) / e, e)], max(values, 3))
     return laws
 
 
 def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) -> bool:
-    """Whether f(u) = E G(mixture - u) - E G(report - u) >= 0 for every u, G(v) = v+ + (tau/2) exp(-|v|/tau).
+    """Whether f(u) = E G(mixture - u) - E G(report - u) >= 0 for all u, where
+    G(v) = v+ + (tau/2) exp(-|v|/tau).
 
-    f - tau^2 f'' = D, the difference of the potentials, and f vanishes far out (one mean). At a negative minimum f'' >= 0,
-    so D < 0: it is enough that f > 0 wherever D < 0, which is between the outermost atoms. Intervals are halved until
-    balls prove one of D >= 0 and f > 0.
+    f - tau^2 f'' = D, the difference of the potentials, and f vanishes far out (the means agree). At
+    a negative minimum f'' >= 0, so D < 0 there: it is enough that f > 0 wherever D < 0, which is
+    between the outermost atoms. Intervals are halved until balls prove D >= 0 or f > 0.
     """
-    atoms = [(v, w * p) for law, w in zip(types, weights, strict=True) for v, p in law] + [(v, -p) for v, p in report]
+    atoms = [(v, w * p) for law, w in zip(types, weights, strict=True) for v, p in law]
+    atoms += [(v, -p) for v, p in report]
 
-    def slope(x: arb) -> arb:  # G', which rises from 0 to 1
-        ends = [1 - (-t / tau).exp() / 2 if t > 0 else (t / tau).exp() / 2 for t in (x.lower(), x.upper())]
-        return ends[0].union(ends[1])
+    def mean(function: Callable[[arb], arb], u: arb) -> arb:
+        return sum((mass * function(v - u) for v, mass in atoms), arb(0))
 
-    def value(u: arb) -> arb:
-        return sum((m * ((v - u).nonnegative_part() + tau / 2 * (-abs(v - u) / tau).exp()) for v, m in atoms), arb(0))
+    def smoothed(x: arb) -> arb:
+        return x.nonnegative_part() + tau / 2 * (-abs(x) / tau).exp()
+
+    def slope(x: arb) -> arb:  # of `smoothed`: rises from 0 to 1
+        ends = [(t, (-abs(t) / tau).exp() / 2) for t in (x.lower(), x.upper())]
+        low, high = (1 - end if t > 0 else end for t, end in ends)
+        return low.union(high)
 
     def proved(low: arb, high: arb, depth: int) -> bool:
+        spend(4 * len(atoms))
         u, middle = low.union(high), ((low + high) / 2).mid()
-        if sum((m * (v - u).nonnegative_part() for v, m in atoms), arb(0)) >= 0:
+        if mean(arb.nonnegative_part, u) >= 0:
             return True
-        if value(middle) - sum((m * slope(v - u) for v, m in atoms), arb(0)) * (u - middle) > 0:  # mean value
+        if mean(smoothed, middle) - mean(slope, u) * (u - middle) > 0:
             return True
         return depth > 0 and proved(low, middle, depth - 1) and proved(middle, high, depth - 1)
 
-    ends = sorted({v.mid() for v, _ in atoms}, key=float)
+    ends = sorted((v.mid() for v, _ in atoms), key=float)
     pad = arb("1e-25") * (1 + abs(ends[0]) + abs(ends[-1]))
     ends = [(ends[0] - pad).mid(), *ends, (ends[-1] + pad).mid()]
-    return all(proved(low, high, 12) for low, high in zip(ends, ends[1:], strict=False))
+    return all(proved(low, high, 12) for low, high in pairwise(ends))
 
 
-def types_of(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb, used: set[str]) -> list[Law]:
-    """The types of a way at this alpha, proved to lie above every report of the randomizer."""
-    laws, exact, types = positions(r, alpha, used), set(), []
-    if not alpha <= r.e0:
-        raise NotProved("types need alpha up to e0")
-    for entry in items(way["types"], "types", 2):
-        name, wider = items(entry, "a type", 2)[0], positive(entry[-1], "wider", zero=True)
-        if name not in laws or len(entry) != 2:
-            raise NotACertificate(f"{str(entry)[:40]} is no type of {r.kind}")
-        exact |= {name} if wider == 0 else set()
-        types.append([((1 - alpha) + (1 + ball(wider)) * (v - (1 - alpha)), p) for v, p in laws[name]])
-    weights = fields(way.get("weights", {}), "weights", "", " ".join(laws))
-    for name in sorted(set(laws) - exact):  # a law that is itself a type needs no proof
-        if name not in weights:
-            raise NotProved(f"nothing is said to lie above type {name}")
-        mixture = [positive(w, "a weight", zero=True) for w in items(weights[name], "weights", 2)]
-        if len(mixture) != len(types) or sum(mixture) != 1:
-            raise NotACertificate(f"the weights of {name} must be one for each type, with sum 1")
-        if not (tau > 0 and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)):
-            raise NotProved(f"type {name} is not proved to lie below its mixture at alpha = {alpha.str(8, radius=False)}")
-    return types
+def quoted(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[Randomizer, arb]:
+    """Types of Gaussian and Laplace reports: the claim (1) that the file quotes is assumed."""
+    x = take(
+        way.get("quoted"), "quoted", "diameter= distance= smoothing= violation= largest_alpha="
+    )
+    prove(tau >= ball(x["smoothing"]) * (1 + alpha) / 2, "less noise than (1) asks for")
+    prove(alpha <= ball(x["largest_alpha"]), "alpha is larger than in (1)")
+    prove(ball(x["diameter"]) >= r.numbers["size"], "(1) is quoted for a smaller diameter")
+    prove(x["distance"] >= x["diameter"], "the distance of the types is too small")
+    wide = on_grid(r.kind, ball(x["distance"]), r.numbers["grid"])
+    return wide, ball(x["violation"]) * (1 + alpha) / 2 + wide.delta  # delta: B ends with the grid
 
 
-# ---------------------------------------------------------------- sums of seats by Laplace inversion (section 2b, "The largest sum")
+def types_of(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[list[Law], arb]:
+    """The types of a way at this alpha, above every report of the randomizer; and what it costs."""
+    charge, exact, types, mean = arb(0), set(), [], 1 - alpha
+    if r.kind in ("gaussian", "laplace"):
+        r, charge = quoted(way, r, alpha, tau)
+    elif not r.delta.is_zero():
+        charge = 2 * r.delta * (alpha + (alpha * r.e0 - 1) / (r.e0**2 - 1))
+    laws = positions(r, alpha)
+    for entry in way["types"]:
+        x = take(entry, "a type", "law wider=?")
+        need(x["law"] in ("A", "B", "C") and x["law"] in laws, f"no such type of {r.kind}")
+        wider = x.get("wider", 0)
+        prove(r.kind != "laplace" or wider >= Fraction(1, 2000), "(1) asks for types 0.0005 wider")
+        exact.add(x["law"])  # wider about its mean is larger in convex order
+        types.append([(mean + (1 + ball(wider)) * (v - mean), p) for v, p in laws[x["law"]]])
+    need(len(types) <= 2, "more than two types are not covered")
+    for name in sorted(set(laws) - exact):
+        weights = take(way.get("weights"), "weights", "A*? B*? C*?").get(name, [])
+        mixture = [number(weight) for weight in weights]
+        prove(len(mixture) == len(types) and sum(mixture) == 1, f"no mixture is above type {name}")
+        above = tau > 0 and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)
+        prove(above, f"type {name} is not below its mixture at alpha = {alpha.str(8)}")
+    return types, charge
 
 
-@dataclass(frozen=True)
-class Sum:
-    """The searched numbers of one trapezoidal sum: any values give a bound, good ones a sharp one."""
-
-    theta: arb
-    period: arb
-    terms: int
-    normal: arb
-    laplace: arb
-
+# ------------------------------------------------------------------------ sums of seats
 
 WORK = [0]
+SUM = "theta= period= terms# normal=? laplace=?"  # searched: any numbers give a bound
 
 
-def trapezoid(entry: dict[str, Any]) -> Sum:
-    """The numbers of a sum, with theta * laplace < 1."""
-    found = {name: positive(entry[name], name) for name in ("theta", "period")}
-    noise = {name: positive(entry.get(name, "0"), name, zero=True) for name in ("normal", "laplace")}
-    if not (found["theta"] * noise["laplace"] < 1 and sum(noise.values()) > 0):
-        raise NotACertificate("a sum needs noise, and theta times the Laplace scale below 1")
-    terms = integer(entry["terms"], "terms", 1, MOST_TERMS)
-    return Sum(terms=terms, **{name: ball(value) for name, value in (found | noise).items()})
+def spend(exponentials: int) -> None:
+    WORK[0] += exponentials
+    need(WORK[0] <= MOST_WORK, "it asks for too much work")
 
 
-def transform(law: Law, z: acb) -> acb:
-    """E exp(z X)."""
-    return sum((p * (z * v).exp() for v, p in law), acb(0))
+def largest_sum(
+    seats: list[tuple[Law, int]], shift: arb, s: dict[str, Any], pair: list[Law], cells: list[int]
+) -> arb:
+    """Above E(shift + seats)+ with, besides, j seats of pair[0] and cells[-1] - j of pair[1],
+    whatever j is; or, without cells, above E(1 - exp(-(shift + seats)))+.
 
-
-def largest_sum(seats: list[tuple[Law, int]], shift: arb, s: Sum, pair: list[Law], cells: list[int], rounds: bool) -> arb:
-    """Above E(shift + seats)+, or above E(1 - exp(-(shift + seats)))+ for `rounds`, for j seats of pair[0] and
-    cells[-1] - j of pair[1], whatever j is.
-
-    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; E(1 - exp(-S))+ has 1/(z(z+1)). The
-    trapezoidal rule adds E(S - lL)+ exp(theta l L), l != 0, none of them negative (Poisson). Noise of mean zero raises
-    the first (Jensen); in the second it is one more mechanism, with loss N(normal^2/2, normal^2), which is released
-    too. Beyond the last term the integrand is at most M(theta) phi(y)/y^2.
+    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; 1/(z(z+1)) belongs to the
+    other. The trapezoidal rule adds E(S - lL)+ exp(theta l L) for l != 0, which is not negative
+    (Poisson's summation). Noise of mean zero raises the first (Jensen); to the other it adds a
+    mechanism with loss N(normal^2/2, normal^2), and what more is seen can only cost. Beyond the last
+    term the integrand is at most M(theta) phi(y)/y^2. As a function of j the sum has the second
+    differences sum c M1^(j-1) M2^(J-j-1) (M1 - M2)^2, in modulus largest at an end of a cell of j.
     """
-    WORK[0] += s.terms * (sum(len(law) for law, _ in seats) + sum(map(len, pair)) + 2 * len(cells))
-    if WORK[0] > MOST_WORK:
-        raise NotACertificate("its sums have too many terms")
-    step, most = 2 * arb.pi() / s.period, cells[-1]
-    shift = shift + s.normal**2 / 2 if rounds else shift
-    totals, peaks = [arb(0) for _ in cells], []
-    bends = [arb(0) for _ in cells[1:]]
-    for k in range(s.terms + 1):
-        z = acb(s.theta, k * step)
-        term = (shift * z + s.normal**2 * z * z / 2).exp() / (1 - (s.laplace * z) ** 2) / s.period * (2 if k else 1)
+    numbers = [s["theta"], s["period"], s.get("normal", 0), s.get("laplace", 0)]
+    need(min(numbers[:2]) > 0 and s["theta"] * numbers[3] < 1, "a sum needs 0 < theta < 1/laplace")
+    theta, period, normal, laplace = map(ball, numbers)
+    terms, rounds, cells = max(s["terms"], 1), not cells, cells or [0]
+    spend((terms + 1) * (sum(len(law) for law, _ in seats) + sum(map(len, pair)) + 4 * len(cells)))
+    step, most = 2 * arb.pi() / period, cells[-1]
+    shift = shift + normal**2 / 2 if rounds else shift
+    totals, peaks, bends = ([arb(0)] * len(cells) for _ in range(3))
+    for k in range(terms + 1):
+        z = acb(theta, k * step)
+        term = (shift * z + (normal * z) ** 2 / 2).exp() / (1 - (laplace * z) ** 2)
         for law, count in seats:
             term *= transform(law, z) ** count
-        kernel = 1 / (z * (z + 1) if rounds else z * z)
-        if not pair:
-            parts = [term]
-        else:
-            first, second = (transform(law, z) for law in pair)
-            parts = [term * first**j * second ** (most - j) for j in cells]
-            one, two, bend = abs(first), abs(second), abs(term * kernel) * abs(first - second) ** 2
-            for i, (j, m) in enumerate(zip(cells, cells[1:], strict=False)):
-                if m - j > 1:  # between the ends of a cell the modulus is geometric in j: largest at an end
-                    at = one**j * two ** (most - j - 2), one ** (m - 2) * two ** (most - m)
-                    bends[i] += bend * at[0].max(at[1])
-        totals = [total + (part * kernel).real for total, part in zip(totals, parts, strict=True)]
-        peaks = peaks or [(part * s.period).real for part in parts]
-    last, room = s.terms * step, 1 - (s.laplace * s.theta) ** 2
-    phi = (-((s.normal * last) ** 2) / 2).exp() * room / (room + (s.laplace * last) ** 2)
-    tail = s.period / (2 * arb.pi() ** 2 * s.terms) * phi
-    tops = [total + peak * tail for total, peak in zip(totals, peaks, strict=True)]
-    for i, (j, m) in enumerate(zip(cells, cells[1:], strict=False)):
-        tops.append(totals[i].max(totals[i + 1]) + bends[i] * (m - j) ** 2 / 8 + peaks[i].max(peaks[i + 1]) * tail)
-    best = tops[0]
-    for top in tops[1:]:
-        best = best.max(top)
+        weight = (2 if k else 1) / (period * z * (z + 1 if rounds else z))
+        one, two = (transform(law, z) for law in pair) if pair else (acb(1), acb(1))
+        for i, j in enumerate(cells):
+            part = term * one**j * two ** (most - j) if pair else term
+            totals[i] += (part * weight).real
+            peaks[i] = peaks[i] if k else part.real
+            if i and j - cells[i - 1] > 1:
+                ends = [(cells[i - 1], most - cells[i - 1] - 2), (j - 2, most - j)]
+                low, high = (abs(one) ** a * abs(two) ** b for a, b in ends)
+                bends[i] += abs(term * weight) * abs(one - two) ** 2 * low.max(high)
+    last, room = terms * step, 1 - (laplace * theta) ** 2
+    phi = (-((normal * last) ** 2) / 2).exp() * room / (room + (laplace * last) ** 2)
+    tail = period / (2 * arb.pi() ** 2 * terms) * phi
+    best = totals[0] + peaks[0] * tail
+    for i, (j, m) in enumerate(pairwise(cells), 1):
+        top = totals[i].max(totals[i - 1]) + bends[i] * (m - j) ** 2 / 8
+        best = best.max(top + peaks[i].max(peaks[i - 1]) * tail)
     return best
 
 
-# ---------------------------------------------------------------- one round at one alpha
+def transform(law: Law, z: acb) -> acb:
+    return sum((p * (z * v).exp() for v, p in law), acb(0))
+
+
+# ------------------------------------------------------------------------ one round at one alpha
 
 
 @dataclass(frozen=True)
 class Round:
-    """One kind of round, in numbers: honest clients, rates, a cohort's size or nobody absent."""
+    """A kind of round: honest clients, rates (1 in a full shuffle), or a cohort's size."""
 
     clients: int
-    rate: arb  # the largest; 1 in a full shuffle
+    rate: arb  # the largest
     share: Fraction  # lowest rate / largest rate
     cohort: int
     r: Randomizer
@@ -430,217 +428,195 @@ class Round:
         return ball(Fraction(self.cohort, self.clients)) if self.cohort else self.rate
 
 
-def seated(rnd: Round, alpha: arb, s: Sum, types: list[Law], cells: Any, charge: arb) -> arb:
-    """Sections 2 and 2b: n seats (k of them in a cohort), one of Z*, the others of the types; or all of Z*."""
+def seated(
+    rnd: Round, alpha: arb, s: dict[str, Any], types: list[Law], cells: Any, charge: arb
+) -> arb:
+    """Sections 2 and 2b: n seats, one of Z* and the others of the types, or all of Z*; a cohort has
+    k of them and the constant (n - k)(1 - alpha). Nobody absent costs rate^n h(alpha)."""
     n, k, empty = rnd.clients, rnd.cohort, 1 - alpha
+    others = (k or n) - 1
 
-    def seat(law: Law) -> Law:  # taken with the client's own coin, worth 1 - alpha when empty
+    def seat(law: Law) -> Law:  # taken by the client's own coin, worth 1 - alpha when empty
         return law if k else [(v, rnd.rate * p) for v, p in law] + [(empty, 1 - rnd.rate)]
 
-    others = (k or n) - 1
     seats = [(seat(rnd.r.worst(alpha)), 1 if types else others + 1)]
-    if len(types) == 1:
-        seats.append((seat(types[0]), others))
-    counts = [others]
-    if len(types) == 2:
-        counts = [integer(j, "a cell", 0) for j in items(cells, "cells", 200)]
-        if counts[0] != 0 or counts[-1] != others or sorted(set(counts)) != counts:
-            raise NotACertificate(f"cells must rise from 0 to {others}")
-    pair = [seat(law) for law in types] if len(types) == 2 else []
-    total = largest_sum(seats, (n - k) * empty if k else arb(0), s, pair, counts, rounds=False)
-    nobody = arb(0) if k else rnd.rate**n * rnd.r.profile(alpha)
-    return total / n + rnd.presence * charge + nobody
+    seats += [(seat(types[0]), others)] if len(types) == 1 else []
+    pair, counts = [seat(law) for law in types] if len(types) == 2 else [], [others]
+    if pair:
+        counts = cells if isinstance(cells, list) and set(map(type, cells)) == {int} else [-1]
+        rise = counts[0] == 0 and counts[-1] == others and all(i < j for i, j in pairwise(counts))
+        need(rise, f"cells must rise from 0 to {others}")
+    total = largest_sum(seats, (n - k) * empty if k else arb(0), s, pair, counts)
+    return total / n + rnd.presence * charge + (0 if k else rnd.rate**n * rnd.r.profile(alpha))
 
 
-def few(clients: int, share: Fraction, threshold: int) -> arb:
+def fewer(clients: int, share: Fraction, threshold: int) -> arb:
     """Above P(1 + Bin(clients - 1, share) < threshold): Chernoff's bound."""
-    trials, most = clients - 1, threshold - 2
-    if most < 0:
-        return arb(0)
-    if Fraction(most, trials) >= share:
+    x = Fraction(threshold - 2, clients - 1)
+    if not 0 < x < share:
         return arb(1)
-    x, q = Fraction(most, trials), share
-    rest = (1 - ball(x)) * (ball((1 - x) / (1 - q))).log()
-    return (-trials * (rest + (ball(x) * ball(x / q).log() if x else 0))).exp()
+    left, right = ball(x) * ball(x / share).log(), ball(1 - x) * ball((1 - x) / (1 - share)).log()
+    return (-(clients - 1) * (left + right)).exp()
 
 
-def value(rnd: Round, way: dict[str, Any], point: dict[str, Any], alpha: arb, used: set[str]) -> arb:
+def worst(rnd: Round, alpha: arb, s: dict[str, Any]) -> arb:
+    """Section 2, and section 5 where rates differ."""
+    n, r, q = rnd.clients, rnd.r, ball(rnd.share)
+    if rnd.share == 1:
+        return seated(rnd, alpha, s, [], None, r.delta)
+    law = [(v, q * rnd.rate * p) for v, p in r.worst(alpha)]
+    law += [(1 - alpha, q * (1 - rnd.rate)), (arb(0), 1 - q)]
+    nobody = rnd.rate * (1 - q + q * rnd.rate) ** (n - 1) * r.profile(alpha)
+    return largest_sum([(law, n)], arb(0), s, [], [n]) / (n * q) + rnd.rate * r.delta + nobody
+
+
+def typed(rnd: Round, way: dict[str, Any], alpha: arb, s: dict[str, Any], local: arb) -> arb:
+    """Section 2b. Where rates differ, the bounds for at least m clients count, with the
+    probability that there are fewer; with fewer than the first m of them the local bound."""
+    types, charge = types_of(way, rnd.r, alpha, ball(s.get("laplace", 0)))
+    if rnd.share == 1:
+        return seated(rnd, alpha, s, types, s.get("cells"), charge)
+    bound, total, cells = local.upper(), arb(0), s.get("cells", [])
+    for i, m in enumerate(way.get("thresholds", [])):
+        need(type(m) is int and 2 < m <= rnd.clients, "thresholds are numbers of clients")
+        crowd, part = replace(rnd, clients=m, share=Fraction(1)), cells[i : i + 1] or [None]
+        better = seated(crowd, alpha, s, types, part[0], charge).upper().min(bound)
+        total, bound = total + (bound - better) * fewer(rnd.clients, rnd.share, m), better
+    return total + bound
+
+
+def value(rnd: Round, way: dict[str, Any], s: dict[str, Any], alpha: arb, used: set[str]) -> arb:
     """Above the profile of this round at alpha >= 1, for every two adjacent datasets."""
-    theorem, cells = way["theorem"], point.get("cells")
-    local = rnd.presence * rnd.r.profile(alpha)
-    if theorem == "local":  # section 3: the batch is post-processing of client 1's lazy report and the rest
+    theorem, local = way["theorem"], rnd.presence * rnd.r.profile(alpha)
+    if theorem == "local":  # section 3: the batch is post-processing of client 1's lazy report
         return local
-    s = trapezoid(point)
+    need({"theta", "period", "terms"} <= set(s), "a point lacks the numbers of its sum")
     if "marking" in way:
-        if rnd.cohort or rnd.share != 1:
-            raise NotACertificate("marking is covered for a full shuffle and for check-in at one rate")
+        need(not rnd.cohort and rnd.share == 1, "marking is covered where all have one rate")
         used.add("marking")
-        beta = ball(positive(way["marking"], "marking"))
+        beta = ball(number(way["marking"]))
         rnd = replace(rnd, rate=rnd.rate * (1 - beta), r=marked(rnd.r, beta))
-    n, r = rnd.clients, rnd.r
     if theorem == "blanket":  # section 4
-        if not (rnd.rate == 1 and not rnd.cohort and r.kind in ("any", "binary", "hemisphere", "dary", "hashing", "privunit")):
-            raise NotACertificate(f"the blanket is not covered for {r.kind} here")
-        if not (r.delta.is_zero() and alpha <= r.e0):
-            raise NotProved("the blanket needs a pure randomizer and alpha up to e0")
+        kinds = ("any", "binary", "hemisphere", "dary", "hashing", "privunit")
+        full = rnd.rate == 1 and not rnd.cohort and rnd.r.kind in kinds and rnd.r.delta.is_zero()
+        need(full, f"the blanket is covered for a full shuffle of {', '.join(kinds)}")
+        prove(alpha <= rnd.r.e0, "the blanket needs alpha up to e0")
         used.add("blanket")
-        return largest_sum([(r.worst(alpha), n)], arb(0), s, [], [n], rounds=False) / n
-    if not (rnd.rate < 1 or rnd.cohort):
-        raise NotACertificate("a full shuffle has no empty seat: marking or blanket")
+        n = rnd.clients
+        return largest_sum([(rnd.r.worst(alpha), n)], arb(0), s, [], [n]) / n
+    need(rnd.rate < 1 or rnd.cohort > 0, "a full shuffle has no empty seat: marking or blanket")
     used.add("empty-seat")
     if theorem == "worst":
-        used |= {"delta-zero"} if not r.delta.is_zero() else set()
-        if rnd.share == 1:
-            return seated(rnd, alpha, s, [], None, r.delta)
-        q = ball(rnd.share)  # section 5
-        law = [(v, q * rnd.rate * p) for v, p in r.worst(alpha)] + [(1 - alpha, q * (1 - rnd.rate)), (arb(0), 1 - q)]
-        nobody = rnd.rate * (1 - q + q * rnd.rate) ** (n - 1) * r.profile(alpha)
-        return largest_sum([(law, n)], arb(0), s, [], [n], rounds=False) / (n * q) + rnd.rate * r.delta + nobody
-    types = types_of(way, r, alpha, s.laplace, used)
-    charge = arb(0)
-    if not r.delta.is_zero():
-        used.add("types-delta")
-        charge = 2 * r.delta * (alpha + (alpha * r.e0 - 1) / (r.e0**2 - 1))
-    if rnd.share == 1:
-        return seated(rnd, alpha, s, types, cells, charge)
-    used.add("thresholds")
-    bound, rare = [local.upper()], []
-    for i, m in enumerate(items(way.get("thresholds"), "thresholds", 8)):
-        crowd = replace(rnd, clients=integer(m, "a threshold", 2, n), share=Fraction(1))
-        part = cells[i] if isinstance(cells, list) and i < len(cells) else None
-        bound.append(seated(crowd, alpha, s, types, part, charge).upper().min(bound[-1]))
-        rare.append(few(n, rnd.share, m))
-    return bound[-1] + sum(((a - b) * p for a, b, p in zip(bound, bound[1:], rare, strict=False)), arb(0))
+        return worst(rnd, alpha, s)
+    kinds = {f"types-{rnd.r.kind}"} | (set() if rnd.r.delta.is_zero() else {"types-delta"})
+    used |= {"types"} | kinds & set(SENTENCES) | ({"thresholds"} if rnd.share < 1 else set())
+    return typed(rnd, way, alpha, s, local)
 
 
-# ---------------------------------------------------------------- a kind of round: points, hull, pair (section 3)
+# ------------------------------------------------------------------------ a run
+
+PROTOCOLS = {
+    "shuffled-check-in": "rate= lowest_rate=? dropout=? colluding#?",
+    "subsampled-shuffle": "cohort#",
+    "shuffle": "colluding#?",
+}
 
 
-def round_of(entry: dict[str, Any], used: set[str]) -> Round:
+def round_of(entry: Any, used: set[str]) -> tuple[Round, dict[str, Any]]:
     """The numbers of one kind of round."""
-    protocol = entry.get("protocol") if isinstance(entry, dict) else None
-    numbers = {
-        "shuffled-check-in": ("rate", "lowest_rate dropout colluding"),
-        "subsampled-shuffle": ("cohort", ""),
-        "shuffle": ("", "colluding"),
-    }
-    if protocol not in numbers:
-        raise NotACertificate(f"protocol {str(protocol)[:30]!r} is not covered")
-    needed, optional = numbers[protocol]
-    fields(entry, "a round", f"count protocol population randomizer ways points {needed}", optional)
-    population = integer(entry["population"], "population", 2)
-    colluding = integer(entry.get("colluding", 0), "colluding", 0, population - 2)
-    used |= {"colluders"} if colluding else set()
-    r, rate, share = randomizer(entry["randomizer"], used), Fraction(1), Fraction(1)
-    if protocol == "shuffled-check-in":
-        rate = positive(entry["rate"], "rate")
-        lowest = positive(entry.get("lowest_rate", entry["rate"]), "lowest_rate")
-        dropout = positive(entry.get("dropout", "0"), "dropout", zero=True)
-        if not (lowest <= rate < 1 and dropout < 1):
-            raise NotACertificate("rates must rise from lowest_rate to rate, below 1, and dropout be below 1")
-        share = lowest * (1 - dropout) / rate
-        used |= {"interval"} if share < 1 else set()
-    cohort = integer(entry["cohort"], "cohort", 1, population - 1) if "cohort" in entry else 0
-    return Round(population - colluding, ball(rate), share, cohort, r)
+    protocol = str(entry.get("protocol")) if isinstance(entry, dict) else ""
+    need(protocol in PROTOCOLS, f"protocol {protocol[:30]!r} is not covered")
+    form = "count# protocol population# randomizer ways points*"
+    x = take(entry, "a round", f"{form} {PROTOCOLS[protocol]}")
+    clients, rate, cohort = (
+        x["population"] - x.get("colluding", 0),
+        x.get("rate", 1),
+        x.get("cohort", 0),
+    )
+    lowest, dropout = x.get("lowest_rate", rate), x.get("dropout", Fraction(0))
+    need(clients > 1 and x["count"] > 0, "a round has two honest clients or more, and takes place")
+    need(0 < lowest <= rate <= 1 and dropout < 1, "0 < lowest_rate <= rate < 1, dropout < 1")
+    need(
+        protocol == "shuffle" or (rate < 1 if "rate" in x else 0 < cohort < clients), "rate, cohort"
+    )
+    share = Fraction(lowest * (1 - dropout)) / rate
+    used |= {"extensions"} if share < 1 or x.get("colluding") else set()
+    return Round(clients, ball(rate), share, cohort, randomizer(x["randomizer"])), x
 
 
-def points_of(entry: dict[str, Any], used: set[str]) -> list[tuple[Fraction, Fraction]]:
+def points_of(entry: Any, used: set[str]) -> list[tuple[Fraction, Fraction]]:
     """The points (alpha, delta) of one kind of round, each proved to lie above every profile."""
-    rnd, ways, points = round_of(entry, used), entry["ways"], []
-    if not isinstance(ways, dict):
-        raise NotACertificate("ways must be an object")
+    (rnd, x), points = round_of(entry, used), []
+    need(isinstance(x["ways"], dict), "ways must be an object")
+    form = "theorem types*? weights? marking? thresholds*? quoted?"
+    ways = {name: take(way, "a way", form) for name, way in x["ways"].items()}
     for way in ways.values():
-        theorem = fields(way, "a way", "theorem", "types weights marking thresholds")["theorem"]
-        if theorem not in ("local", "worst", "types", "blanket") or (theorem == "types") != ("types" in way):
-            raise NotACertificate(f"theorem {str(theorem)[:30]!r} is not covered, or its types are not where they belong")
-    for point in items(entry["points"], "points", MOST_POINTS):
-        fields(point, "a point", "alpha delta way", "laplace normal theta period terms cells")
-        alpha, delta = number(point["alpha"], "alpha"), positive(point["delta"], "delta", zero=True)
-        if alpha < 1 or not isinstance(point["way"], str) or point["way"] not in ways:
-            raise NotACertificate("a point needs alpha of at least 1 and a way of its round")
-        way = ways[point["way"]]
-        if way["theorem"] != "local" and not {"theta", "period", "terms"} <= set(point):
-            raise NotACertificate("a point lacks the numbers of its sum")
-        bound = value(rnd, way, point, ball(alpha), used)
-        if not bound <= ball(delta):
-            raise NotProved(f"delta at alpha = {float(alpha):.8g}: {float(delta):.8g} claimed, {bound.str(8)} found")
-        points.append((alpha, delta))
+        need(way["theorem"] in ("local", "worst", "types", "blanket"), "a theorem is not covered")
+        need((way["theorem"] == "types") == ("types" in way), "types belong to theorem types")
+    for item in x["points"]:
+        s = take(
+            item, "a point", "alpha= delta= way cells*? theta=? period=? terms#? normal=? laplace=?"
+        )
+        need(s["alpha"] >= 1 and str(s["way"]) in ways, "a point needs alpha >= 1 and a way")
+        bound = value(rnd, ways[str(s["way"])], s, ball(s["alpha"]), used)
+        claimed = f"delta at alpha = {float(s['alpha']):.9g}: {float(s['delta']):.9g} claimed"
+        prove(bound <= ball(s["delta"]), f"{claimed}, {bound.str(9)} found")
+        points.append((s["alpha"], s["delta"]))
+    rise = points[0][0] == 1 and all(a < b for (a, _), (b, _) in pairwise(points))
+    need(rise, "alpha must start at 1 and rise")
     return points
 
 
 def losses(points: list[tuple[Fraction, Fraction]]) -> Law:
-    """The finite losses of the pair whose profile is the chords of the points and of their mirror images (section 3)."""
-    alphas, deltas = zip(*points, strict=True)
-    if alphas[0] != 1 or any(a >= b for a, b in zip(alphas, alphas[1:], strict=False)) or deltas[-1] > 1:
-        raise NotACertificate("points must start at alpha = 1 and rise")
-    slopes = [(e - d) / (b - a) for (a, d), (b, e) in zip(points, points[1:], strict=False)] + [Fraction(0)]
-    masses = [right - left for left, right in zip(slopes, slopes[1:], strict=False)]
-    middle = 1 - deltas[0] + 2 * slopes[0]
-    if middle < 0 or any(mass < 0 for mass in masses):
-        raise NotProved("the points are not convex: they are no pair's profile")
+    """The finite losses of the pair above every profile of a round, under P (section 3)."""
+    middle, masses = chords(points)
+    convex = middle >= 0 and all(mass >= 0 for _, mass in masses)
+    prove(convex, "the points are not convex: they are no pair's profile")
     law = [(arb(0), ball(middle))]
-    for alpha, mass in zip(alphas[1:], masses, strict=True):
-        loss = ball(alpha).log()
-        law += [(loss, ball(alpha * mass)), (-loss, ball(mass))]
+    for alpha, mass in masses:
+        law += [(ball(alpha).log(), ball(alpha * mass)), (-ball(alpha).log(), ball(mass))]
     return law
 
 
-# ---------------------------------------------------------------- the claim
-
-
 def check(content: dict[str, Any]) -> tuple[str, set[str]]:
-    """What is proved, in a sentence, and the sentences that are assumed."""
-    WORK[0] = 0
-    used, run = {"profile"}, fields(content["run"], "run", "words adjacency")
-    claim = fields(content["claim"], "claim", "epsilon delta")
-    if run["adjacency"] != "replace one client":
-        raise NotACertificate("only the adjacency 'replace one client' is covered")
-    assumed = set(map(str, items(content["assumed"], "assumed", len(SENTENCES))))
-    if not assumed <= set(SENTENCES):
-        raise NotACertificate(f"unknown sentences are assumed: {sorted(assumed - set(SENTENCES))[:3]}")
-    epsilon, delta = positive(claim["epsilon"], "epsilon", zero=True), positive(claim["delta"], "delta")
-    entries = items(content["rounds"], "rounds", MOST_ROUNDS)
-    counts = [integer(entry.get("count") if isinstance(entry, dict) else None, "count", 1) for entry in entries]
-    kinds = [points_of(entry, used) for entry in entries]
-    laws = [losses(points) for points in kinds]
+    """What is proved, in a sentence, and the names of the sentences that are assumed."""
+    WORK[0], used = 0, {"profile"}
+    run, claim = take(content["run"], "run", "words adjacency"), content["claim"]
+    need(run["adjacency"] == "replace one client", "only 'replace one client' is covered")
+    assumed = set(map(str, content["assumed"]))
+    epsilon, delta = take(claim, "claim", "epsilon= delta=").values()
+    kinds = [points_of(entry, used) for entry in content["rounds"]]
+    counts = [entry["count"] for entry in content["rounds"]]
+    seats = [(losses(points), count) for points, count in zip(kinds, counts, strict=True)]
     if sum(counts) == 1 and "composition" not in content:
-        (points,) = kinds
-        found = min((ball(d) for a, d in points if ball(a) <= ball(epsilon).exp()), key=float)
+        below = [d for a, d in kinds[0] if ball(a) <= ball(epsilon).exp()]
+        found = ball(min([*below, Fraction(1)]))
     else:
-        entry = fields(content.get("composition"), "composition", "theta period terms normal")
-        kept = arb(1)
+        s, kept = take(content.get("composition"), "composition", SUM), arb(1)
+        need("laplace" not in s, "the composition has normal noise only")
         for points, count in zip(kinds, counts, strict=True):
-            kept *= (1 - ball(points[-1][1])) ** count
-        seats = list(zip(laws, counts, strict=True))
-        found = 1 - kept + largest_sum(seats, ball(-epsilon), trapezoid(entry), [], [0], rounds=True)
-    if not found <= ball(delta):
-        raise NotProved(f"delta at epsilon = {float(epsilon):.8g}: {float(delta):.8g} claimed, {found.str(8)} found")
-    if not used <= assumed:
-        raise NotProved(f"the proof also assumes {sorted(used - assumed)}, which the file does not say")
-    rounds = f"{sum(counts)} round{'s' if sum(counts) > 1 else ''}"
-    return f"{rounds}: ({claim['epsilon']}, {claim['delta']})-DP, {run['adjacency']}; delta found: {found.str(6)}", used
+            kept *= ball(1 - points[-1][1]) ** count  # no loss is infinite
+        found = 1 - kept + largest_sum(seats, ball(-epsilon), s, [], [])
+    stated = f"({claim['epsilon']}, {claim['delta']})"
+    prove(found <= ball(delta), f"{stated} claimed, delta = {found.str(9)} found")
+    prove(used <= assumed, f"it assumes {sorted(used - assumed)} as well, and does not say so")
+    return f"{stated}-DP over {sum(counts)} rounds, {run['adjacency']}; {found.str(6)} found", used
 
 
 def main(arguments: list[str]) -> int:
     """Read, prove, say."""
-    if len(arguments) != 1:
-        print("usage: python check.py FILE", file=sys.stderr)
-        return 2
     try:
+        need(len(arguments) == 1, "usage: python check.py FILE")
         content = read(Path(arguments[0]))
         proved, used = check(content)
-    except NotACertificate as error:
-        print(f"not a certificate: {error}", file=sys.stderr)
-        return 2
-    except NotProved as error:
-        print(f"not proved: {error}", file=sys.stderr)
-        return 1
+    except (NotACertificate, NotProved) as error:
+        refused = isinstance(error, NotACertificate)
+        print(f"{'not a certificate' if refused else 'not proved'}: {error}", file=sys.stderr)
+        return 2 if refused else 1
     print(f"proved: {proved}")
     for entry in content["rounds"]:
-        print(" ", {k: v for k, v in entry.items() if k not in ("points", "ways")})
-    print("assumed, from docs/theory.md and docs/certificate.md:")
-    for name in sorted(used):
-        print(f"  {name}: {SENTENCES[name]}")
+        print(" ", {key: entry[key] for key in entry if key not in ("points", "ways")})
+    print("assumed (docs/theory.md):", *(f"{k}: {SENTENCES[k]}" for k in sorted(used)), sep="\n  ")
     return 0
 
 

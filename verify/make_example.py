@@ -77,9 +77,9 @@ def choose(seats, shift, pair, cells, rounds, tau, noise, target=None):
 
 def smallest_tau(r, way, alpha):
     used: set[str] = set()
-    laws = check.positions(r, alpha, used)
-    types = [[((1 - alpha) + (1 + check.ball(Fraction(w))) * (v - (1 - alpha)), p) for v, p in laws[n]] for n, w in way["types"]]
-    exact = {n for n, w in way["types"] if Fraction(w) == 0}
+    laws = check.positions(r, alpha)
+    types = [[((1 - alpha) + (1 + check.ball(Fraction(w))) * (v - (1 - alpha)), p) for v, p in laws[n]] for n, w in ((t["law"], t.get("wider", "0")) for t in way["types"])]
+    exact = {t["law"] for t in way["types"]}
 
     def ok(tau):
         t = check.ball(Fraction(txt(tau, 5)))
@@ -96,6 +96,13 @@ def smallest_tau(r, way, alpha):
         mid = math.sqrt(low * high)
         low, high = (low, mid) if ok(mid) else (mid, high)
     return high * 1.001
+
+
+def parsed(entry):
+    return check.take({"delta": "0"} | entry, "a point", POINT)
+
+
+POINT = "alpha= delta= way cells*? theta=? period=? terms#? normal=? laplace=?"
 
 
 def point(rnd, ways, name, alpha: Fraction, noise=4e-4, cells=None):
@@ -116,15 +123,15 @@ def point(rnd, ways, name, alpha: Fraction, noise=4e-4, cells=None):
         entry["cells"] = cells
     found = {}
 
-    def capture(seats, shift, s, pair, cells, rounds):
+    def capture(seats, shift, s, pair, cells):
         if not found:
-            found.update(choose(seats, shift, pair, cells, rounds, tau, noise))
+            found.update(choose(seats, shift, pair, cells, False, tau, noise))
             entry.update(found)
-        return exact_sum(seats, shift, check.trapezoid(entry), pair, cells, rounds)
+        return exact_sum(seats, shift, parsed(entry), pair, cells)
 
     check.largest_sum = capture
     try:
-        bound = check.value(rnd, way, entry, a, set())
+        bound = check.value(rnd, way, parsed(entry), a, set())
     finally:
         check.largest_sum = exact_sum
         check.WORK[0] = 0
@@ -160,7 +167,8 @@ def hull(points):
 def make_round(entry, delta, names, step=STEP, cells=None, noise=NOISE, reach=7.6):
     used: set[str] = set()
     entry.setdefault("points", [])
-    rnd = check.round_of(entry, used)
+    entry["points"] = [0]
+    rnd, _ = check.round_of(entry, used)
     h = float(rnd.presence)
     # deviation of the loss: mu^2 = 2 rate E(W-1)+^2 / n
     hits = sum(float(q) * max(float(w) - 1, 0) ** 2 for w, q in rnd.r.ratios)
@@ -199,7 +207,7 @@ def make(words, rounds, delta, package="dpcheckin (prototype)", noise=NOISE):
     flo = [(np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), c) for l, c in laws]
 
     def delta_at(eps, comp):
-        return float((1 - kept + exact_sum(laws, check.ball(-Fraction(eps)), check.trapezoid(comp), [], [0], True)).upper())
+        return float((1 - kept + exact_sum(laws, check.ball(-Fraction(eps)), check.take(comp, "composition", check.SUM), [], [])).upper())
 
     # crude epsilon by Chernoff, then bisection with exact sums
     def chernoff(eps):
@@ -223,7 +231,7 @@ def make(words, rounds, delta, package="dpcheckin (prototype)", noise=NOISE):
             break
         hi *= 1.00002
     content = {
-        "format": check.FORMAT, "package": package, "run": {"words": words, "adjacency": "replace one client"},
+        "format": "dpcheckin-certificate/1", "package": package, "run": {"words": words, "adjacency": "replace one client"},
         "claim": {"epsilon": eps, "delta": delta}, "assumed": sorted(check.SENTENCES), "rounds": rounds, "composition": comp,
     }
     return content
@@ -239,7 +247,7 @@ CASES = {
     "readme": lambda: make("60,000 clients, each by its own coin with probability 1/30 in each of 6,000 rounds, any randomizer with local epsilon 2", [
         make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
             "randomizer": {"kind": "any", "local_epsilon": "2"},
-            "ways": {"C": {"theorem": "types", "types": [["C", "0"]], "weights": {"A": ["1"], "B": ["1"]}}, "Z": {"theorem": "worst"}}}, "1e-05", ["C"])], "1e-05"),
+            "ways": {"C": {"theorem": "types", "types": [{"law": "C"}], "weights": {"A": ["1"], "B": ["1"]}}, "Z": {"theorem": "worst"}}}, "1e-05", ["C"])], "1e-05"),
     "worst": lambda: make("", [
         make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
             "randomizer": {"kind": "any", "local_epsilon": "2"},
@@ -247,7 +255,7 @@ CASES = {
     "binary": lambda: make("", [
         make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
             "randomizer": {"kind": "hemisphere", "local_epsilon": "2"},
-            "ways": {"AB": {"theorem": "types", "types": [["A", "0"], ["B", "0"]]}}}, "1e-05", ["AB"], cells=[0,15000,30000,45000,59999])], "1e-05"),
+            "ways": {"AB": {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}}}, "1e-05", ["AB"], cells=[0,15000,30000,45000,59999])], "1e-05"),
 }
 
 if __name__ == "__main__":
