@@ -24,8 +24,9 @@ FORMAT = "dpcheckin-certificate/1"
 LARGEST = 204_800  # bytes
 MOST_ABOVE = 1.002  # of what is printed: a weaker claim is no certificate of it
 _CUT = 1e-5  # of delta, for losses that are cut off
-_CHORDS = 5e-5  # of epsilon, for chords between points
+_CHORDS = 4e-5  # of epsilon, for chords between points
 _PASSES = 14
+SENTENCES = {"types", "types-any", "types-hemisphere", "types-gaussian", "types-laplace"}
 
 
 def certificate(run: Sequence[tuple[Round, int]], epsilon: float, delta: float) -> dict[str, Any]:
@@ -81,10 +82,10 @@ def _single(points: Points, printed: str, delta: float) -> tuple[str, Proof]:
     """One round: a point at the claim is the proof."""
 
     def reached(loss: float) -> bool:
-        return bool(place(points.at(loss))[1] <= Fraction(number(delta)))
+        return bool(place(points.at(loss, below=True))[1] <= Fraction(number(delta)))
 
     claim = printed
-    if not reached(math.nextafter(float(claim), 0.0)):
+    if not reached(float(claim)):
         low, high = float(claim), MOST_ABOVE * float(claim)
         for _ in range(12):
             middle = 0.5 * (low + high)
@@ -95,8 +96,7 @@ def _single(points: Points, printed: str, delta: float) -> tuple[str, Proof]:
 
 def _below(points: Points, epsilon: float) -> list[dict[str, Any]]:
     """Points at alpha = 1 and just below e^epsilon, which make a pair."""
-    last = points.at(epsilon * (1 - 1e-9))
-    return hull([points.at(0.0), last])
+    return hull([points.at(0.0), points.at(epsilon, below=True)])
 
 
 def _composed(kinds: list[Points], printed: str, delta: float) -> tuple[str, Proof]:
@@ -140,24 +140,15 @@ def _entry(points: Points, kept: list[dict[str, Any]]) -> dict[str, Any]:
 def _assumed(entry: dict[str, Any]) -> set[str]:
     """The sentences that the proof of one kind of round rests on (docs/certificate.md)."""
     kind, assumed = entry["randomizer"]["kind"], set()
-    if kind in ("subset", "hadamard", "hashing", "unary", "privunit"):
-        assumed.add("law")
-    if "colluding" in entry:
-        assumed.add("colluders")
-    if "lowest_rate" in entry or "dropout" in entry:
-        assumed.add("interval")
-    delta = kind == "matrix" or "local_delta" in entry["randomizer"]
+    if {"colluding", "lowest_rate", "dropout"} & set(entry):
+        assumed.add("extensions")
     for way in entry["ways"].values():
         theorem = way["theorem"]
-        if theorem == "blanket":
-            assumed.add("blanket")
-        elif theorem != "local":
-            assumed.add("empty-seat")
-        if theorem == "worst" and delta:
-            assumed.add("delta-zero")
         if theorem == "types":
-            assumed |= {"types"} | ({"types-delta"} if delta else set())
-            assumed |= {f"types-{kind}"} if kind in ("any", "hemisphere") else set()
+            named = {"types", f"types-{kind}"} & SENTENCES
+            assumed |= named | ({"types-delta"} if "local_delta" in entry["randomizer"] else set())
+        if theorem != "local":
+            assumed.add("blanket" if theorem == "blanket" else "empty-seat")
     return assumed
 
 

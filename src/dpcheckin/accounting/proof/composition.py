@@ -14,7 +14,7 @@ from dpcheckin.accounting.engine.arrays import Array, Complex
 from dpcheckin.accounting.proof.trapezoid import Numbers, Saddle
 
 Point = dict[str, Any]
-_NOISE = 0.007  # deviation of the extra mechanism, in deviations of the total loss
+_NOISE = 0.004  # deviation of the extra mechanism, in deviations of the total loss
 _MARGIN = 1e-8  # of a delta, above what doubles lose
 
 

@@ -15,8 +15,9 @@ from dpcheckin.accounting.engine.arrays import UNIT, Array, Complex
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
 from dpcheckin.accounting.proof.trapezoid import Numbers, Saddle
 
-_NOISE = 1e-4  # of the variance: what the normal noise may add, half of that to an epsilon
-_BESIDE = 0.04  # or of the variance of the Laplace noise that the types need anyway
+# of the variance: what the normal noise may add, half of that to an epsilon; where each term has
+# to be computed for many numbers of two types it may be more
+_NOISE, _PAIR_NOISE = 5e-5, 1e-4
 _MISSED = 2e-5  # of the answer, by which the maximum over numbers of types may be missed
 _MOST_CELLS = 40
 _MARGIN = 2e-10  # of a bound: far above what doubles lose
@@ -65,9 +66,9 @@ class Crowd:
         Args:
             laplace: Scale of the Laplace noise that the types need.
         """
-        variance = self.variance
-        normal = math.sqrt(max(_NOISE * variance, _BESIDE * 2 * float(laplace) ** 2))
-        saddle = Saddle(self._logs, math.sqrt(variance), self.furthest)
+        deviation = math.sqrt(self.variance + 2 * float(laplace) ** 2)
+        normal = math.sqrt(_PAIR_NOISE if self.pair else _NOISE) * deviation
+        saddle = Saddle(self._logs, deviation, self.furthest)
         numbers = saddle.numbers(normal, laplace)
         z = numbers.line()
         logs = self._fixed(z) + numbers.noise(z)

@@ -36,11 +36,12 @@ class Points:
         self.kind, self.count = kind, count
         self._known: dict[Fraction, Point] = {}
         self._deviation = kind.deviation()
-        self._decimals = max(6, 7 - math.floor(math.log10(self._deviation)))
+        self._decimals = max(8, 7 - math.floor(math.log10(self._deviation)))
 
-    def at(self, loss: float) -> Point:
-        """The point at about this loss."""
-        alpha = f"{1 + math.expm1(loss):.{self._decimals}f}".rstrip("0").rstrip(".")
+    def at(self, loss: float, *, below: bool = False) -> Point:
+        """The point at about this loss, or at a little less."""
+        rise = math.expm1(loss) - (2.0 * 10.0**-self._decimals if below and loss else 0.0)
+        alpha = f"{1 + max(rise, 0.0):.{self._decimals}f}".rstrip("0").rstrip(".")
         key = Fraction(alpha)
         if key not in self._known:
             self._known[key] = self.kind.point(alpha)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
-from dpcheckin.accounting.engine.typed.smoothing import least_smoothing
+from dpcheckin.accounting.engine.typed.smoothing import least_smoothing, smoothing_suffices
 from dpcheckin.accounting.proof.crowds import Crowd
 from dpcheckin.accounting.proof.stated import value_of
 from dpcheckin.accounting.proof.trapezoid import above
@@ -26,7 +26,7 @@ _BLANKETS = ("any", "binary", "hemisphere", "dary", "hashing", "privunit")
 _NEAR_TWO = 1.8, 2.4  # of e0: types that are a little wider need less noise
 _STRETCHES = "0.005", "0.01", "0.025", "0.05"
 _SHARES = "0.5", "0.45", "0.55", "0.4", "0.6", "0.3", "0.7"  # of B beside A
-_ROOM = 1.01  # of a scale of noise, so that balls prove it
+_CLOSE, _ROOM = 1.003, 1.002  # how close a scale of noise is to the least; room for balls
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,10 @@ class Typed:
     laplace: str
 
 
+def _wide(law: str, stretch: str) -> dict[str, str]:
+    return {"law": law} | ({} if stretch == "0" else {"wider": stretch})
+
+
 @dataclass
 class TypeSearch:
     """Which types of a randomizer suffice at an alpha, with which noise.
@@ -143,7 +147,7 @@ class TypeSearch:
         """Every set of types known to suffice at alpha = 1 + rise, if any."""
         first, second = self._two.at_first(rise), self._two.at_second(rise)
         if self.kind in ("binary", "hemisphere"):
-            way = {"theorem": "types", "types": [["A", "0"], ["B", "0"]]}
+            way = {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}
             yield Typed("AB", way, (first, second), "0")
             return
         third, e0 = self._three.at_third(rise), math.exp(self.epsilon)
@@ -162,8 +166,8 @@ class TypeSearch:
         needed = [self._scale(name, law, [(1.0, wide)]) for law in (first, second)]
         if None in needed:
             return
-        weights = {"A": ["1"], "B": ["1"]} | ({} if stretch == "0" else {"C": ["1"]})
-        way = {"theorem": "types", "types": [["C", stretch]], "weights": weights}
+        weights = {"A": ["1"], "B": ["1"]}
+        way = {"theorem": "types", "types": [_wide("C", stretch)], "weights": weights}
         yield Typed(name, way, (wide,), self._enough(name, [s for s in needed if s is not None]))
 
     def _ends(
@@ -176,9 +180,7 @@ class TypeSearch:
             if needed is None:
                 continue
             weights = {"C": [str(1 - Fraction(share)), share]}
-            if stretch != "0":
-                weights |= {"A": ["1", "0"], "B": ["0", "1"]}
-            types = [["A", stretch], ["B", stretch]]
+            types = [_wide("A", stretch), _wide("B", stretch)]
             way = {"theorem": "types", "types": types, "weights": weights}
             yield Typed(name, way, (wide[0], wide[1]), self._enough(name, [needed]))
             return
@@ -186,7 +188,16 @@ class TypeSearch:
     def _scale(
         self, name: str, below: AtomLaw, mixture: list[tuple[float, AtomLaw]]
     ) -> float | None:
-        return least_smoothing(below, mixture, self._guesses.get(name, 0.3 * math.expm1(self.epsilon)))
+        guess = self._guesses.get(name, 0.3 * math.expm1(self.epsilon))
+        high = least_smoothing(below, mixture, guess)
+        if high is None:
+            return None
+        low = high / 1.04
+        while high > _CLOSE * low:
+            middle = math.sqrt(low * high)
+            enough = smoothing_suffices(below, mixture, middle)
+            low, high = (low, middle) if enough else (middle, high)
+        return high
 
     def _enough(self, name: str, needed: list[float]) -> str:
         self._guesses[name] = max(needed)
