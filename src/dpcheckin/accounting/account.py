@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import overload
 
 import numpy as np
@@ -21,6 +21,7 @@ from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.pairs import LocalPair
 from dpcheckin.accounting.parameters import non_negative, open_probability
 from dpcheckin.accounting.preview import coarser_epsilon
+from dpcheckin.accounting.proof.certificate import certificate
 from dpcheckin.accounting.rounds import EVERY, LocalRound, Round, Rounds, as_run
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
@@ -273,6 +274,7 @@ def _statement(
         basis=_each(one.basis() for one, _ in run.rounds),
         assumptions=_assumed(run),
         local=local,
+        prove=partial(certificate, run.rounds),
     )
 
 

@@ -41,7 +41,6 @@ from dpcheckin.accounting.types.cases import (
 from dpcheckin.accounting.types.pure import Family, pure_types, third_is_worse
 from dpcheckin.errors import InvalidParameter
 
-
 Described = tuple[tuple[str, Any], ...]
 """A randomizer in words and numbers: ("kind", "dary"), ("local_epsilon", 2.0), ("values", 10)."""
 

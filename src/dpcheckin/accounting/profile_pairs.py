@@ -136,7 +136,7 @@ def from_atoms(
         epsilon,
         max(delta, nowhere),
         real=(_real(w, m, delta), _real(*_swapped(w, m, delta), nowhere)),
-        described=(("kind", "matrix"), ("rows", (tuple([*(w * m), delta]), tuple([*m, 0.0])))),
+        described=(("kind", "matrix"), ("rows", ((*(w * m), delta), (*m, 0.0)))),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json as json_format
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -104,6 +105,10 @@ def epsilon(
     lower_bound: Annotated[
         bool, typer.Option(help="Compute the proven lower bound too, which takes longer.")
     ] = True,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a proof that verify/check.py checks, here."),
+    ] = None,
     json: Json = False,
     **given: Any,
 ) -> None:
@@ -112,12 +117,19 @@ def epsilon(
     question = _question(given)
     with waiting("epsilon") as say:
         stated = question.guarantee(delta)
+        if certificate is not None:
+            say("the certificate")
+            from dpcheckin.accounting.proof.certificate import write
+
+            write(stated.certificate(), certificate)
         say("the lower bound")
         wanted = lower_bound and question.has_lower_bound
         least = question.lower_bound(delta) if wanted else None
     data = stated.to_json()
     if least is not None:
         data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
+    if certificate is not None:
+        data["certificate"] = str(certificate)
     _show(data, str(stated), json)
 
 
@@ -205,3 +217,5 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     console = Console()
     console.print(table)
     console.print(sentence, highlight=False, soft_wrap=True)
+    if "certificate" in data:
+        console.print(f"Certificate: {data['certificate']}", highlight=False, soft_wrap=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from importlib.metadata import version
@@ -160,7 +159,10 @@ def _signed(content: dict[str, Any]) -> dict[str, Any]:
 def as_text(content: dict[str, Any]) -> str:
     """The file of a certificate: a line for each point."""
     text = json.dumps(content, separators=(",", ":"))
-    text = text.replace('{"alpha"', '\n{"alpha"').replace('],"composition"', '],\n"composition"') + "\n"
+    text = (
+        text.replace('{"alpha"', '\n{"alpha"').replace('],"composition"', '],\n"composition"')
+        + "\n"
+    )
     if len(text) > LARGEST:
         raise NumericalFailure(f"a certificate of {len(text):,} bytes is larger than allowed")
     return text

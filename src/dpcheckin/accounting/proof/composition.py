@@ -1,4 +1,4 @@
-"""From points to a pair, and from pairs to the claim: hull in exact rationals, rounds in doubles."""
+"""From points to a pair, from pairs to the claim: hull in exact rationals, rounds in doubles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import Array, Complex
-from dpcheckin.accounting.proof.trapezoid import Numbers, Saddle
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.proof.trapezoid import Numbers, Numeric, Saddle
 
 Point = dict[str, Any]
 _NOISE = 0.004  # deviation of the extra mechanism, in deviations of the total loss
@@ -63,7 +63,7 @@ class Law:
 
     @cached_property
     def _losses(self) -> Array:
-        return np.log1p(self._rises)
+        return np.asarray(np.log1p(self._rises))
 
     @property
     def furthest(self) -> float:
@@ -74,7 +74,7 @@ class Law:
         """Of the finite losses, about."""
         return float(((2 + self._rises) * self._masses) @ self._losses**2)
 
-    def logs(self, z: Complex | Array) -> Complex | Array:
+    def logs(self, z: Numeric) -> Numeric:
         """log E e^(zL): a loss l and its mirror image together lose no digits."""
         w = np.multiply.outer(z, self._losses)
         both = self._rises * np.expm1(w) + 4 * np.sinh(w / 2) ** 2
@@ -105,7 +105,7 @@ class Rounds:
     def deviation(self) -> float:
         return math.sqrt(math.fsum(law.variance * n for law, n in self.laws))
 
-    def _logs(self, z: Complex | Array) -> Complex | Array:
+    def _logs(self, z: Numeric) -> Numeric:
         total = 0.0 * z
         for law, count in self.laws:
             total = total + count * law.logs(z)
@@ -116,7 +116,7 @@ class Rounds:
         normal = float(self.normal)
         furthest = max(law.furthest for law, _ in self.laws)
 
-        def logs(z: Complex | Array) -> Complex | Array:
+        def logs(z: Numeric) -> Numeric:
             return np.asarray(self._logs(z) + z * (0.5 * normal**2 - epsilon))
 
         return Saddle(logs, self.deviation, furthest, losses=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT, Array, Complex
+from dpcheckin.accounting.engine.arrays import UNIT
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
-from dpcheckin.accounting.proof.trapezoid import Numbers, Saddle
+from dpcheckin.accounting.proof.trapezoid import Numbers, Numeric, Saddle
 
 # of the variance: what the normal noise may add, half of that to an epsilon; where each term has
 # to be computed for many numbers of two types it may be more
@@ -48,14 +48,14 @@ class Crowd:
     def furthest(self) -> float:
         return max(law.furthest for law in (*self.pair, *(law for law, _ in self.seats)))
 
-    def _fixed(self, z: Complex | Array) -> Complex | Array:
+    def _fixed(self, z: Numeric) -> Numeric:
         """log E e^(zS) of the seats whose laws are fixed, and the shift."""
         total = z * self.mean
         for law, count in self.seats:
             total = total + count * _log(law, z)
         return total
 
-    def _logs(self, z: Complex | Array) -> Complex | Array:
+    def _logs(self, z: Numeric) -> Numeric:
         """The same with the others, at real z all of the larger type; a guide."""
         shared = [self.others * _log(law, z) for law in self.pair]
         return self._fixed(z) + (np.maximum(*shared) if shared else 0.0)
@@ -85,7 +85,7 @@ class Crowd:
         return [*self.seats, *((law, self.others) for law in self.pair)]
 
     def _largest(
-        self, z: Complex, logs: Complex, kernel: Complex, beyond: float
+        self, z: Numeric, logs: Numeric, kernel: Numeric, beyond: float
     ) -> tuple[float, list[int]]:
         """The largest over numbers j of the first type: chords of cells, and how far above.
 
@@ -93,7 +93,9 @@ class Crowd:
         j and so largest at an end of a cell.
         """
         first, second = (_log(law, z) for law in self.pair)
-        apart = np.log(np.maximum(np.abs(_change(self.pair[0], z) - _change(self.pair[1], z)), 1e-300))
+        apart = np.log(
+            np.maximum(np.abs(_change(self.pair[0], z) - _change(self.pair[1], z)), 1e-300)
+        )
         sizes = np.abs(kernel)
         top = float(np.max(logs.real + self.others * np.maximum(first.real, second.real)))
 
@@ -104,9 +106,7 @@ class Crowd:
         def bend(j: int, m: int) -> float:
             if m - j < 2:
                 return 0.0
-            ends = [
-                a * first.real + (self.others - a - 2) * second.real for a in (j, m - 2)
-            ]
+            ends = [a * first.real + (self.others - a - 2) * second.real for a in (j, m - 2)]
             size = np.exp(logs.real - top + 2 * apart + np.maximum(*ends))
             return float(np.sum(size * sizes)) * (m - j) ** 2 / 8
 
@@ -134,19 +134,19 @@ class Crowd:
         return max(high(worst), best) * math.exp(top), cells
 
 
-def _scaled(logs: Complex, kernel: Complex, beyond: float) -> float:
+def _scaled(logs: Numeric, kernel: Numeric, beyond: float) -> float:
     """The sum of exp(logs) * kernel and what lies beyond, scaled by the largest term."""
     top = float(logs[0].real)
     terms = np.exp(logs - top)
     return (float(np.sum((terms * kernel).real)) + beyond) * math.exp(max(top, -700.0))
 
 
-def _change(law: AtomLaw, z: Complex | Array) -> Complex | Array:
+def _change(law: AtomLaw, z: Numeric) -> Numeric:
     """E e^(zX) - 1."""
     return np.asarray(np.expm1(np.multiply.outer(z, law.values)) @ law.masses)
 
 
-def _log(law: AtomLaw, z: Complex | Array) -> Complex | Array:
+def _log(law: AtomLaw, z: Numeric) -> Numeric:
     """log E e^(zX), with all digits where it is small."""
     change = _change(law, z)
     if not np.iscomplexobj(change):

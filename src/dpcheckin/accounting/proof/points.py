@@ -10,7 +10,6 @@ room for much.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -54,7 +53,9 @@ class Points:
             negligible: A delta of one round.
         """
         report = self.kind.report
-        end = math.log(report.e0) + 2 * 10.0**-self._decimals  # beyond, a report's own delta is left
+        end = (
+            math.log(report.e0) + 2 * 10.0**-self._decimals
+        )  # beyond, a report's own delta is left
         spent = self.kind.presence * report.delta
         places = list(self._deviation * _FIRST)
         while True:
@@ -106,6 +107,3 @@ def _room(points: list[Point], theta: float) -> Array:
     middle = np.log1p(0.5 * (rises[1:] + rises[:-1]))
     weight = theta * (theta + 1) * (np.exp((theta - 1) * middle) + np.exp(-(theta + 2) * middle))
     return np.asarray(np.maximum(height * width / 6, 0.0) * weight)
-
-
-Say = Callable[[str], object]

@@ -54,7 +54,7 @@ def _row(masses: Sequence[float]) -> list[str]:
 
 def round_entry(one: Round, count: int) -> dict[str, Any]:
     """One kind of round in numbers, without its proof."""
-    protocol = _PROTOCOLS.get(type(one))  # type: ignore[arg-type]
+    protocol = _PROTOCOLS.get(type(one))
     if protocol is None or not isinstance(one, ShuffledRound):
         raise OutsideTheorem(f"a certificate does not cover rounds of {type(one).__name__}")
     entry: dict[str, Any] = {
@@ -93,7 +93,7 @@ def _rates(one: CheckInRound) -> dict[str, str]:
 def in_words(one: Round, count: int) -> str:
     """One kind of round as a sentence of the run."""
     assert one.pair is not None
-    protocol = _PROTOCOLS[type(one)].replace("-", " ")  # type: ignore[index]
+    protocol = _PROTOCOLS[type(one)].replace("-", " ")
     assumed = "; ".join(one.assumptions())
     return f"{rounds_in_words(count)} of {protocol}, {one.pair.label}: {assumed}"
 

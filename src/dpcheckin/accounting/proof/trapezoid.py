@@ -1,8 +1,8 @@
 """Searching the numbers of one trapezoidal sum: abscissa, period, terms and noise.
 
 Any numbers give a bound (docs/certificate.md); those chosen here give one that is sharp to about
-1e-6 and cheap to check. With Lambda = log M, the abscissa is the saddle of Lambda - 2 log theta; the
-period is so long that Chernoff's bound makes the aliases on both sides negligible, and the last
+1e-6 and cheap to check. With Lambda = log M, the abscissa is the saddle of Lambda - 2 log theta;
+the period is so long that Chernoff's bound makes the aliases on both sides negligible, and the last
 term so far out that what lies beyond, bounded by the noise alone, is negligible too.
 """
 
@@ -12,13 +12,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcheckin.accounting.engine.arrays import Array, Complex
+from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.errors import NumericalFailure
 
-LogTransform = Callable[[Complex | Array], Complex | Array]
+Numeric = NDArray[np.inexact[Any]]
+"""Real or complex."""
+LogTransform = Callable[[Numeric], Numeric]
 """z to log E e^(zS), elementwise."""
 _NEGLIGIBLE = math.log(1e-6)  # of the answer
 _MOST_TERMS = 40_000
@@ -48,12 +52,12 @@ class Numbers:
     normal: str
     laplace: str = "0"
 
-    def line(self) -> Complex:
+    def line(self) -> Numeric:
         """The points z of the sum."""
         step = 2 * math.pi / float(self.period)
         return np.asarray(float(self.theta) + 1j * step * np.arange(self.terms + 1))
 
-    def noise(self, z: Complex | Array) -> Complex | Array:
+    def noise(self, z: Numeric) -> Numeric:
         """log E e^(zN) of the noise."""
         normal, laplace = float(self.normal), float(self.laplace)
         return np.asarray(0.5 * (normal * z) ** 2 - np.log(1 - (laplace * z) ** 2))
@@ -91,7 +95,7 @@ class Saddle:
     furthest: float
     losses: bool = False
 
-    def kernel(self, z: Complex | Array) -> Complex | Array:
+    def kernel(self, z: Numeric) -> Numeric:
         """The transform of the function: 1/z^2, or 1/(z(z + 1))."""
         return np.asarray(1 / (z * (z + 1)) if self.losses else 1 / (z * z))
 
