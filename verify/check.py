@@ -7,6 +7,7 @@ of docs/theory.md. Numbers are balls that contain the true ones (`arb`), and a c
 is true only if it holds for all they contain: what is uncertain, NaN included, is not proved.
 """
 
+# fmt: off
 import hashlib
 import json
 import re
@@ -14,14 +15,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from flint import acb, arb, ctx, fmpq
 
 ctx.prec = 128
-MOST_BYTES, MOST_WORK = 204_800, 60_000_000  # work in exponentials: a few minutes
+MOST_BYTES, MOST_WORK, WORK = 204_800, 60_000_000, [0]  # work in exponentials: a few minutes
 SENTENCES = {
     "profile": "section 3: profiles are convex; a pair above all adjacent pairs' profiles composes",
     "empty-seat": "sections 1, 2: a round is a sum of seats, below Z*; the table of laws; delta_0",
@@ -37,95 +40,68 @@ SENTENCES = {
     "thresholds": "the truth falls when clients are added: m clients' bound serves larger crowds",
 }
 Law = list[tuple[arb, arb]]  # atoms: value, probability
+Numbers = dict[str, Any]
 
+class Refused(Exception):
+    """A text, and the exit code."""
 
-class NotACertificate(Exception):
-    """The file does not say what a certificate says, or says what is not covered. Exit code 2."""
-
-
-class NotProved(Exception):
-    """An inequality of the proof does not hold for certain. Exit code 1."""
-
-
-def need(holds: bool, text: str) -> None:
+def need(holds: Any, text: str, code: int = 2) -> None:
     if not holds:
-        raise NotACertificate(text)
+        raise Refused(text, code)
 
+prove = partial(need, code=1)
 
-def prove(holds: bool, text: str) -> None:
-    if not holds:
-        raise NotProved(text)
+def spend(exponentials: int) -> None:
+    WORK[0] += exponentials
+    need(WORK[0] <= MOST_WORK, "it asks for too much work")
 
-
-# ------------------------------------------------------------------------ reading, exactly
-
-
+# ---------------- reading, exactly
 def number(text: Any, name: str = "a number") -> Fraction:
     """A decimal or a quotient of integers, not negative."""
     form = r"\d+(\.\d+)?([eE][+-]?\d{1,3})?|\d+/0*[1-9]\d*"
     written = isinstance(text, str) and len(text) <= 60 and re.fullmatch(form, text, re.ASCII)
-    need(bool(written), f"{name} must be a decimal or a quotient, not negative, as a string")
+    need(written, f"{name} must be a decimal or a quotient, not negative, as a string")
     return Fraction(text)
 
-
-def take(entry: Any, name: str, form: str) -> dict[str, Any]:
-    """The keys of an object, no others: key=number, key#integer, key*list, key. A `?` is optional."""
+def take(entry: Any, name: str, form: str) -> Numbers:
+    """An object with these keys only: key= number, key# integer, key* list, key; ? is optional."""
     need(isinstance(entry, dict), f"{name} must be an object")
-    found: dict[str, Any] = {}
-    for key, sign, optional in re.findall(r"(\w+)([=#*]?)(\??)", form):
-        value = entry.get(key)
-        need(key in entry or bool(optional), f"{name} lacks {key}")
-        if key not in entry:
-            continue
-        whole = type(value) is int and 0 <= value <= 10**15
-        need(sign != "#" or whole, f"{key} must be an integer from 0 to 10^15")
-        listed = isinstance(value, list) and 1 <= len(value) <= 500
-        need(sign != "*" or listed, f"{key} must be a list of 1 to 500 entries")
-        found[key] = number(value, key) if sign == "=" else value
-    need(set(entry) == set(found), f"{name} has unknown keys {sorted(set(entry) - set(found))[:3]}")
-    return found
-
+    signs = dict(re.findall(r"(\w+)([=#*]?\??)", form))
+    need(set(entry) <= set(signs), f"{name} has unknown keys {sorted(set(entry) - set(signs))[:3]}")
+    for key, sign in signs.items():
+        need(key in entry or "?" in sign, f"{name} lacks {key}")
+    for key, value in entry.items():
+        fits = "#" not in signs[key] or (type(value) is int and 0 <= value <= 10**15)
+        fits = fits and ("*" not in signs[key] or (type(value) is list and 0 < len(value) <= 500))
+        need(fits, f"{key} must be {'a list' if '*' in signs[key] else 'an integer'} within bounds")
+    return {key: number(entry[key], key) if "=" in signs[key] else entry[key] for key in entry}
 
 def ball(value: Fraction | int) -> arb:
-    value = Fraction(value)
-    return arb(fmpq(value.numerator, value.denominator))
+    return arb(fmpq(*Fraction(value).as_integer_ratio()))
 
-
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Numbers:
     """The file's content, with its hash checked."""
-
     def whole(text: str) -> int:
         need(len(text) <= 20 and text.lstrip("-").isdigit(), f"{text[:20]} is no integer")
         return int(text)
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> Numbers:
         need(len(dict(pairs)) == len(pairs), "a key is given twice")
         return dict(pairs)
-
     readers: Any = dict.fromkeys(("parse_float", "parse_constant", "parse_int"), whole)
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MOST_BYTES + 1)
-        need(len(raw) <= MOST_BYTES, f"larger than {MOST_BYTES} bytes")
-        content = json.loads(raw.decode("ascii"), object_pairs_hook=once, **readers)
-    except (OSError, ValueError, RecursionError) as error:
-        raise NotACertificate(f"no JSON in ASCII: {str(error)[:100]}") from error
-    form = "format package run claim assumed* rounds* composition? sha256"
-    rest = take(content, "the certificate", form)
+    with path.open(encoding="ascii") as file:
+        text = file.read(MOST_BYTES + 1)
+    need(len(text) <= MOST_BYTES, f"larger than {MOST_BYTES} bytes")
+    content = json.loads(text, object_pairs_hook=once, **readers)
+    rest = take(content, "it", "format package run claim assumed* rounds* composition? sha256")
     need(rest["format"] == "dpcheckin-certificate/1", "its format is not dpcheckin-certificate/1")
-    stated = rest.pop("sha256")
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    stated, text = rest.pop("sha256"), json.dumps(rest, sort_keys=True, separators=(",", ":"))
     need(hashlib.sha256(text.encode()).hexdigest() == stated, "its sha256 does not fit its content")
     return rest
 
-
-# ------------------------------------------------------------------------ profiles and pairs
-
-
+# ---------------- profiles and pairs
 def chords(points: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
     """The symmetric pair whose profile is the chords of these points, 1 = alpha_0 < alpha_1 ..., of
     their mirror images (1/alpha, 1 - 1/alpha + delta/alpha) and the horizontal beyond the last.
-
     Under Q the ratio W is 1 with the probability returned first, alpha_i with m_i, 1/alpha_i with
     alpha_i m_i, where m_i is the change of slope at alpha_i; what P lacks is infinitely far out.
     """
@@ -134,19 +110,14 @@ def chords(points: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
     masses = [(a, change) for (a, _), change in zip(points[1:], changes, strict=True)]
     return 1 - points[0][1] + 2 * slopes[0], masses
 
-
 class Randomizer:
     """What section 2 knows of a randomizer: W = dP/dQ under Q, and delta = h(infinity)."""
-
-    def __init__(self, kind: str, profile: list[tuple[arb, arb]], numbers: dict[str, Any]) -> None:
+    def __init__(self, kind: str, profile: list[tuple[arb, arb]], numbers: Numbers) -> None:
         middle, masses = chords(profile)
         self.kind, self.numbers, (self.e0, self.delta) = kind, numbers, profile[-1]
         self.ratios: Law = [(arb(1), arb(middle)), *masses, *((1 / w, w * m) for w, m in masses)]
-
-    def profile(self, alpha: arb) -> arb:
-        """h(alpha) = E(W - alpha)+ + delta, for alpha >= 1."""
+    def profile(self, alpha: arb) -> arb:  # h(alpha) = E(W - alpha)+ + delta, for alpha >= 1
         return sum((q * (w - alpha).nonnegative_part() for w, q in self.ratios), self.delta)
-
     def worst(self, alpha: arb) -> Law:
         """Z*: W - alpha for W > alpha, 1 - alpha W for W > 1/alpha, and the rest at 0."""
         up = [((w - alpha).nonnegative_part(), q) for w, q in self.ratios]
@@ -154,8 +125,7 @@ class Randomizer:
         law = [(value, q) for value, q in up + down if not value.is_zero()]
         return [*law, (arb(0), 1 - sum((q for _, q in law), arb(0)))]
 
-
-def three_atoms(kind: str, numbers: dict[str, Any]) -> Randomizer:
+def three_atoms(kind: str, numbers: Numbers) -> Randomizer:
     """The table of section 2: W = e0 with probability hit, 1/e0 with e0 hit, 1 otherwise."""
     e0, d, w, p, q, delta = (numbers.get(k, 0) for k in ("e0", "values", "size", "p", "q", "delta"))
     if kind in ("unary", "privunit"):
@@ -170,40 +140,31 @@ def three_atoms(kind: str, numbers: dict[str, Any]) -> Randomizer:
     profile = [(arb(1), delta + (1 - delta) * hit * (e0 - 1)), (e0, arb(delta))]
     return Randomizer(kind, profile, numbers)
 
-
-def matrix(rows: list[list[Fraction]]) -> Randomizer:
+def matrix(table: list[list[str]]) -> Randomizer:
     """A table of probabilities: h is the largest of all pairs of rows, at all ratios."""
-    laws = all(len(row) == len(rows[0]) and sum(row) == 1 for row in rows)
-    need(laws and 1 < len(rows) * len(rows[0]) <= 300, "a matrix has rows that are laws, exactly")
+    need(all(type(row) is list for row in table) and len(table) * len(table[0]) <= 100, "rows")
+    rows = [[number(p) for p in row] for row in table]
+    need(all(sum(row) == 1 for row in rows) and len(rows) <= 10, "rows must be laws, at most 10")
     pairs = [list(zip(x, y, strict=True)) for x in rows for y in rows]
     kinks = {s / t for pair in pairs for s, t in pair if t and s > t} | {Fraction(1)}
-
-    def largest(alpha: Fraction) -> Fraction:
-        return max(sum(max(s - alpha * t, Fraction(0)) for s, t in pair) for pair in pairs)
-
-    return Randomizer("matrix", [(ball(kink), ball(largest(kink))) for kink in sorted(kinks)], {})
-
+    points = [(w, max(sum(max(s - w * t, 0) for s, t in p) for p in pairs)) for w in sorted(kinks)]
+    return Randomizer("matrix", [(ball(w), ball(h)) for w, h in points], {})
 
 def on_grid(kind: str, size: arb, grid: list[Any]) -> Randomizer:
-    """Gaussian (size s = 2/sigma) and Laplace (size epsilon_0) reports: h at the points of a grid of
-    losses, [[step, count], ...]. Chords lie above h: a law that is larger in convex order."""
+    """Gaussian (size 2/sigma) and Laplace (size epsilon_0) reports: h at a grid of losses, [[step,
+    count], ...]. Chords lie above h: they belong to a law that is larger in convex order."""
     points = [Fraction(0)]
-    for part in grid:
-        step = take({"step": part[0], "count": part[1]}, "grid", "step= count#")
-        need(step["step"] > 0 and step["count"] <= 1000, "grid must rise, in at most 1000 points")
-        points += [points[-1] + step["step"] * (i + 1) for i in range(step["count"])]
-
-    def tail(x: arb) -> arb:
-        return (x / arb(2).sqrt()).erfc() / 2
-
+    for step, count in grid:
+        need(type(count) is int and count <= 1000 and len(points) <= 2000, "grid is too long")
+        points += [points[-1] + number(step) * (i + 1) for i in range(count)]
     def profile(loss: arb) -> arb:
         if kind == "laplace":
             return (1 - ((loss - size) / 2).exp()).nonnegative_part()
-        return tail(loss / size - size / 2) - loss.exp() * tail(loss / size + size / 2)
-
+        near, far = ((loss / size + half) / arb(2).sqrt() for half in (-size / 2, size / 2))
+        return (near.erfc() - loss.exp() * far.erfc()) / 2
+    spend(10 * len(points))
     law = [(ball(loss).exp(), profile(ball(loss))) for loss in points]
     return Randomizer(kind, law, {"size": size, "grid": grid})
-
 
 NUMBERS = dict.fromkeys(("binary", "hemisphere", "hadamard"), "local_epsilon=")
 NUMBERS |= dict.fromkeys(("dary", "hashing"), "local_epsilon= values#")
@@ -211,36 +172,29 @@ NUMBERS |= {"any": "local_epsilon= local_delta=?", "subset": "local_epsilon= val
 NUMBERS |= {"unary": "p= q=", "privunit": "p= q=", "matrix": "rows*"}
 NUMBERS |= {"gaussian": "noise_multiplier= grid*", "laplace": "local_epsilon= grid*"}
 
-
 def randomizer(entry: Any) -> Randomizer:
-    """The randomizer that the run names."""
-    kind = str(entry.get("kind")) if isinstance(entry, dict) else ""
+    kind = str(entry["kind"])
     need(kind in NUMBERS, f"randomizer {kind[:30]!r} is not covered")
     x = take(entry, "randomizer", f"kind {NUMBERS[kind]}")
-    need(0 < x.get("local_epsilon", 1) <= 50, "local_epsilon must be above 0, at most 50")
+    need(0 < x.get("local_epsilon", 1) <= 50 and x.get("local_delta", 0) < 1, "local numbers")
     if kind == "matrix":
-        return matrix([[number(p) for p in row] for row in x["rows"] if isinstance(row, list)])
+        return matrix(x["rows"])
     if kind == "gaussian":
-        need(x["noise_multiplier"] > 0, "noise_multiplier must be above 0")
         return on_grid(kind, ball(2 / x["noise_multiplier"]), x["grid"])
     if kind == "laplace":
         return on_grid(kind, ball(x["local_epsilon"]), x["grid"])
-    need(3 <= x.get("values", 3) and 0 < x.get("size", 1) < x.get("values", 3), "values, size")
+    need(0 < x.get("size", 1) < x.get("values", 3) and x.get("values", 3) > 2, "values, size")
     numbers = {key: ball(x[key]) if key in "pq" else x[key] for key in x}
     numbers["e0"] = ball(x.get("local_epsilon", 0)).exp()
     numbers["delta"] = ball(x.get("local_delta", 0))
-    need(bool(numbers["delta"] < 1), "local_delta must be below 1")
     return three_atoms(kind, numbers)
 
-
 def marked(r: Randomizer, beta: arb) -> Randomizer:
-    """R' of the marking lemma, R = beta G + (1 - beta) R': G uniform, or R(a) for any randomizer."""
+    """R' of the marking lemma, R = beta G + (1 - beta) R': G uniform, or R(a) for `any`."""
     kinds = ("any", "binary", "hemisphere", "hadamard", "dary", "subset", "unary", "privunit")
     need(r.kind in kinds and r.delta.is_zero(), f"marking is not covered for this {r.kind}")
-    p, q, d, w = (
-        r.numbers.get(k, least) for k, least in (("p", 0), ("q", 0), ("values", 2), ("size", 1))
-    )
-    if r.kind in ("unary", "privunit"):
+    d, w, p, q = r.numbers.get("values", 2), r.numbers.get("size", 1), *map(r.numbers.get, "pq")
+    if p is not None:
         prove(beta < (1 - p) / (1 - q), "marking: beta is too large")
         return three_atoms(r.kind, {"p": (p - beta * q) / (1 - beta), "q": q})
     cut = beta * (r.e0 if r.kind == "any" else (w * r.e0 + d - w) / d)  # mean over lowest density
@@ -248,10 +202,7 @@ def marked(r: Randomizer, beta: arb) -> Randomizer:
     e0 = (r.e0 * (1 - beta) if r.kind == "any" else r.e0 - cut) / (1 - cut)
     return three_atoms(r.kind, r.numbers | {"e0": e0})
 
-
-# ------------------------------------------------------------------------ types and smoothing
-
-
+# ---------------- types and smoothing
 def positions(r: Randomizer, alpha: arb) -> dict[str, Law]:
     """The laws below whose mixtures every report lies: others at a (A), at b (B), at a third value
     (C). Section 2b; Gaussian and Laplace reports have A = 1 - alpha W and B = W - alpha."""
@@ -261,116 +212,85 @@ def positions(r: Randomizer, alpha: arb) -> dict[str, Law]:
     need(r.kind in ("any", "binary", "hemisphere", "dary"), f"types are not covered for {r.kind}")
     prove(alpha <= r.e0, "types need alpha up to e0")
     e, values = r.e0, r.numbers.get("values", 2)
-
     def law(atoms: list[tuple[arb, Any]], d: int) -> Law:  # all other reports weigh 1 - alpha
         rest = [(1 - alpha, ball(d - len(atoms)))] if d > len(atoms) else []
         return [(value, weight / (e + d - 1)) for value, weight in atoms + rest]
-
     a, b = (e - alpha, arb(1)), (1 - alpha * e, arb(1))
     laws = {"A": law([(a[0] / e, e), b], values), "B": law([a, (b[0] / e, e)], values)}
     if r.kind in ("any", "dary"):
         laws["C"] = law([a, b, ((1 - alpha) / e, e)], max(values, 3))
     return laws
 
-
 def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) -> bool:
-    """Whether f(u) = E G(mixture - u) - E G(report - u) >= 0 for all u, where
-    G(v) = v+ + (tau/2) exp(-|v|/tau).
-
-    f - tau^2 f'' = D, the difference of the potentials, and f vanishes far out (the means agree). At
-    a negative minimum f'' >= 0, so D < 0 there: it is enough that f > 0 wherever D < 0, which is
-    between the outermost atoms. Intervals are halved until balls prove D >= 0 or f > 0.
+    """Whether f(u) = E G(mixture - u) - E G(report - u) >= 0, G(v) = v+ + (tau/2) exp(-|v|/tau).
+    f - tau^2 f'' = D, the difference of the potentials, and f vanishes far out (the means agree).
+    At a negative minimum f'' >= 0, so D < 0 there: it is enough that f > 0 wherever D < 0, which
+    is between the outermost atoms. Intervals are halved until balls prove D >= 0 or f > 0.
     """
     atoms = [(v, w * p) for law, w in zip(types, weights, strict=True) for v, p in law]
     atoms += [(v, -p) for v, p in report]
-
     def mean(function: Callable[[arb], arb], u: arb) -> arb:
         return sum((mass * function(v - u) for v, mass in atoms), arb(0))
-
     def smoothed(x: arb) -> arb:
         return x.nonnegative_part() + tau / 2 * (-abs(x) / tau).exp()
-
     def slope(x: arb) -> arb:  # of `smoothed`: rises from 0 to 1
         ends = [(t, (-abs(t) / tau).exp() / 2) for t in (x.lower(), x.upper())]
         low, high = (1 - end if t > 0 else end for t, end in ends)
         return low.union(high)
-
     def proved(low: arb, high: arb, depth: int) -> bool:
         spend(4 * len(atoms))
         u, middle = low.union(high), ((low + high) / 2).mid()
         if mean(arb.nonnegative_part, u) >= 0:
             return True
-        if mean(smoothed, middle) - mean(slope, u) * (u - middle) > 0:
+        if mean(smoothed, middle) > mean(slope, u) * (u - middle):
             return True
         return depth > 0 and proved(low, middle, depth - 1) and proved(middle, high, depth - 1)
-
     ends = sorted((v.mid() for v, _ in atoms), key=float)
     pad = arb("1e-25") * (1 + abs(ends[0]) + abs(ends[-1]))
     ends = [(ends[0] - pad).mid(), *ends, (ends[-1] + pad).mid()]
     return all(proved(low, high, 12) for low, high in pairwise(ends))
 
-
-def quoted(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[Randomizer, arb]:
-    """Types of Gaussian and Laplace reports: the claim (1) that the file quotes is assumed."""
-    x = take(
-        way.get("quoted"), "quoted", "diameter= distance= smoothing= violation= largest_alpha="
-    )
-    prove(tau >= ball(x["smoothing"]) * (1 + alpha) / 2, "less noise than (1) asks for")
-    prove(alpha <= ball(x["largest_alpha"]), "alpha is larger than in (1)")
-    prove(ball(x["diameter"]) >= r.numbers["size"], "(1) is quoted for a smaller diameter")
-    prove(x["distance"] >= x["diameter"], "the distance of the types is too small")
-    wide = on_grid(r.kind, ball(x["distance"]), r.numbers["grid"])
-    return wide, ball(x["violation"]) * (1 + alpha) / 2 + wide.delta  # delta: B ends with the grid
-
-
-def types_of(way: dict[str, Any], r: Randomizer, alpha: arb, tau: arb) -> tuple[list[Law], arb]:
+def types_of(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[list[Law], arb]:
     """The types of a way at this alpha, above every report of the randomizer; and what it costs."""
     charge, exact, types, mean = arb(0), set(), [], 1 - alpha
-    if r.kind in ("gaussian", "laplace"):
-        r, charge = quoted(way, r, alpha, tau)
+    if r.kind in ("gaussian", "laplace"):  # the claim (1) that the file quotes is assumed
+        form = "diameter= distance= smoothing= violation= largest_alpha="
+        x = take(way.get("quoted"), "quoted", form)
+        fits = tau >= ball(x["smoothing"]) * (1 + alpha) / 2 and alpha <= ball(x["largest_alpha"])
+        fits = fits and ball(x["diameter"]) >= r.numbers["size"] and x["distance"] >= x["diameter"]
+        prove(fits, "less noise than (1) asks for, or (1) for another alpha or distance")
+        r = on_grid(r.kind, ball(x["distance"]), r.numbers["grid"])  # B ends where the grid ends
+        charge = ball(x["violation"]) * (1 + alpha) / 2 + 2 * r.delta
     elif not r.delta.is_zero():
         charge = 2 * r.delta * (alpha + (alpha * r.e0 - 1) / (r.e0**2 - 1))
     laws = positions(r, alpha)
     for entry in way["types"]:
         x = take(entry, "a type", "law wider=?")
         need(x["law"] in ("A", "B", "C") and x["law"] in laws, f"no such type of {r.kind}")
-        wider = x.get("wider", 0)
-        prove(r.kind != "laplace" or wider >= Fraction(1, 2000), "(1) asks for types 0.0005 wider")
+        wider, least = x.get("wider", Fraction(0)), Fraction(1, 2000) if r.kind == "laplace" else 0
+        prove(least <= wider <= 1, "types twice as wide, or (1) with types less than 0.0005 wider")
         exact.add(x["law"])  # wider about its mean is larger in convex order
         types.append([(mean + (1 + ball(wider)) * (v - mean), p) for v, p in laws[x["law"]]])
     need(len(types) <= 2, "more than two types are not covered")
     for name in sorted(set(laws) - exact):
-        weights = take(way.get("weights"), "weights", "A*? B*? C*?").get(name, [])
+        weights = take(way.get("weights", {}), "weights", "A*? B*? C*?").get(name, [])
         mixture = [number(weight) for weight in weights]
         prove(len(mixture) == len(types) and sum(mixture) == 1, f"no mixture is above type {name}")
-        above = tau > 0 and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)
+        above = tau > 0 and "quoted" not in way
+        above = above and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)
         prove(above, f"type {name} is not below its mixture at alpha = {alpha.str(8)}")
     return types, charge
 
-
-# ------------------------------------------------------------------------ sums of seats
-
-WORK = [0]
-SUM = "theta= period= terms# normal=? laplace=?"  # searched: any numbers give a bound
-
-
-def spend(exponentials: int) -> None:
-    WORK[0] += exponentials
-    need(WORK[0] <= MOST_WORK, "it asks for too much work")
-
-
-def largest_sum(
-    seats: list[tuple[Law, int]], shift: arb, s: dict[str, Any], pair: list[Law], cells: list[int]
-) -> arb:
+# ---------------- sums of seats
+def largest_sum(seats: list[Any], shift: arb, s: Numbers, pair: list[Law], cells: list[int]) -> arb:
     """Above E(shift + seats)+ with, besides, j seats of pair[0] and cells[-1] - j of pair[1],
     whatever j is; or, without cells, above E(1 - exp(-(shift + seats)))+.
-
-    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; 1/(z(z+1)) belongs to the
-    other. The trapezoidal rule adds E(S - lL)+ exp(theta l L) for l != 0, which is not negative
-    (Poisson's summation). Noise of mean zero raises the first (Jensen); to the other it adds a
-    mechanism with loss N(normal^2/2, normal^2), and what more is seen can only cost. Beyond the last
-    term the integrand is at most M(theta) phi(y)/y^2. As a function of j the sum has the second
-    differences sum c M1^(j-1) M2^(J-j-1) (M1 - M2)^2, in modulus largest at an end of a cell of j.
+    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; 1/(z(z+1)) belongs to
+    the other. The trapezoidal rule adds E(S - lL)+ exp(theta l L) for l != 0, which is not
+    negative (Poisson's summation). Noise of mean zero raises the first (Jensen); to the other it
+    adds a mechanism with loss N(normal^2/2, normal^2), and what more is seen can only cost. Beyond
+    the last term the integrand is at most M(theta) phi(y)/y^2. As a function of j the sum has the
+    second differences sum c M1^(j-1) M2^(J-j-1) (M1 - M2)^2, in modulus largest at a cell's end.
     """
     numbers = [s["theta"], s["period"], s.get("normal", 0), s.get("laplace", 0)]
     need(min(numbers[:2]) > 0 and s["theta"] * numbers[3] < 1, "a sum needs 0 < theta < 1/laplace")
@@ -404,51 +324,37 @@ def largest_sum(
         best = best.max(top + peaks[i].max(peaks[i - 1]) * tail)
     return best
 
-
 def transform(law: Law, z: acb) -> acb:
     return sum((p * (z * v).exp() for v, p in law), acb(0))
 
-
-# ------------------------------------------------------------------------ one round at one alpha
-
-
+# ---------------- one round at one alpha
 @dataclass(frozen=True)
 class Round:
     """A kind of round: honest clients, rates (1 in a full shuffle), or a cohort's size."""
-
     clients: int
     rate: arb  # the largest
     share: Fraction  # lowest rate / largest rate
     cohort: int
+    presence: arb  # the largest probability that client 1's report is in the batch
     r: Randomizer
 
-    @property
-    def presence(self) -> arb:
-        """The largest probability that client 1's report is in the batch."""
-        return ball(Fraction(self.cohort, self.clients)) if self.cohort else self.rate
-
-
-def seated(
-    rnd: Round, alpha: arb, s: dict[str, Any], types: list[Law], cells: Any, charge: arb
-) -> arb:
-    """Sections 2 and 2b: n seats, one of Z* and the others of the types, or all of Z*; a cohort has
-    k of them and the constant (n - k)(1 - alpha). Nobody absent costs rate^n h(alpha)."""
+def seated(rnd: Round, alpha: arb, s: Numbers, types: list[Law], cells: Any, charge: arb) -> arb:
+    """Sections 2, 2b: n seats, one of Z* and the others of the types, or all of Z*; a cohort has k
+    and the constant (n - k)(1 - alpha). Nobody absent costs rate^n h(alpha). Beside types Z* is the
+    pure randomizer's: their charge has paid for the local delta."""
     n, k, empty = rnd.clients, rnd.cohort, 1 - alpha
     others = (k or n) - 1
-
     def seat(law: Law) -> Law:  # taken by the client's own coin, worth 1 - alpha when empty
         return law if k else [(v, rnd.rate * p) for v, p in law] + [(empty, 1 - rnd.rate)]
-
-    seats = [(seat(rnd.r.worst(alpha)), 1 if types else others + 1)]
+    pure = three_atoms("any", {"e0": rnd.r.e0}) if types and rnd.r.kind == "any" else rnd.r
+    seats = [(seat(pure.worst(alpha)), 1 if types else others + 1)]
     seats += [(seat(types[0]), others)] if len(types) == 1 else []
     pair, counts = [seat(law) for law in types] if len(types) == 2 else [], [others]
     if pair:
-        counts = cells if isinstance(cells, list) and set(map(type, cells)) == {int} else [-1]
-        rise = counts[0] == 0 and counts[-1] == others and all(i < j for i, j in pairwise(counts))
-        need(rise, f"cells must rise from 0 to {others}")
+        counts = sorted({j for j in cells or [-1] if type(j) is int})
+        need(counts == cells and counts[0] == 0 and counts[-1] == others, f"cells: 0 to {others}")
     total = largest_sum(seats, (n - k) * empty if k else arb(0), s, pair, counts)
     return total / n + rnd.presence * charge + (0 if k else rnd.rate**n * rnd.r.profile(alpha))
-
 
 def fewer(clients: int, share: Fraction, threshold: int) -> arb:
     """Above P(1 + Bin(clients - 1, share) < threshold): Chernoff's bound."""
@@ -458,167 +364,137 @@ def fewer(clients: int, share: Fraction, threshold: int) -> arb:
     left, right = ball(x) * ball(x / share).log(), ball(1 - x) * ball((1 - x) / (1 - share)).log()
     return (-(clients - 1) * (left + right)).exp()
 
-
-def worst(rnd: Round, alpha: arb, s: dict[str, Any]) -> arb:
-    """Section 2, and section 5 where rates differ."""
-    n, r, q = rnd.clients, rnd.r, ball(rnd.share)
-    if rnd.share == 1:
-        return seated(rnd, alpha, s, [], None, r.delta)
-    law = [(v, q * rnd.rate * p) for v, p in r.worst(alpha)]
-    law += [(1 - alpha, q * (1 - rnd.rate)), (arb(0), 1 - q)]
-    nobody = rnd.rate * (1 - q + q * rnd.rate) ** (n - 1) * r.profile(alpha)
-    return largest_sum([(law, n)], arb(0), s, [], [n]) / (n * q) + rnd.rate * r.delta + nobody
-
-
-def typed(rnd: Round, way: dict[str, Any], alpha: arb, s: dict[str, Any], local: arb) -> arb:
-    """Section 2b. Where rates differ, the bounds for at least m clients count, with the
-    probability that there are fewer; with fewer than the first m of them the local bound."""
+def typed(rnd: Round, way: Numbers, alpha: arb, s: Numbers, local: arb) -> arb:
+    """Section 2b. Where rates differ, the bounds for at least m clients, each m in turn, and the
+    probability that there are fewer."""
     types, charge = types_of(way, rnd.r, alpha, ball(s.get("laplace", 0)))
     if rnd.share == 1:
         return seated(rnd, alpha, s, types, s.get("cells"), charge)
-    bound, total, cells = local.upper(), arb(0), s.get("cells", [])
-    for i, m in enumerate(way.get("thresholds", [])):
-        need(type(m) is int and 2 < m <= rnd.clients, "thresholds are numbers of clients")
-        crowd, part = replace(rnd, clients=m, share=Fraction(1)), cells[i : i + 1] or [None]
-        better = seated(crowd, alpha, s, types, part[0], charge).upper().min(bound)
+    bound, total, marks = local.upper(), arb(0), way.get("thresholds", [])
+    for m, cells in zip(marks, s.get("cells", [None] * len(marks)), strict=True):
+        need(type(m) is int and 2 < m <= rnd.clients and sorted(set(marks)) == marks, "thresholds")
+        crowd = replace(rnd, clients=m, share=Fraction(1))
+        better = seated(crowd, alpha, s, types, cells, charge).upper().min(bound)
         total, bound = total + (bound - better) * fewer(rnd.clients, rnd.share, m), better
     return total + bound
 
-
-def value(rnd: Round, way: dict[str, Any], s: dict[str, Any], alpha: arb, used: set[str]) -> arb:
+def value(rnd: Round, way: Numbers, s: Numbers, alpha: arb, used: set[str]) -> arb:
     """Above the profile of this round at alpha >= 1, for every two adjacent datasets."""
     theorem, local = way["theorem"], rnd.presence * rnd.r.profile(alpha)
+    n, q = rnd.clients, ball(rnd.share)
     if theorem == "local":  # section 3: the batch is post-processing of client 1's lazy report
         return local
-    need({"theta", "period", "terms"} <= set(s), "a point lacks the numbers of its sum")
     if "marking" in way:
         need(not rnd.cohort and rnd.share == 1, "marking is covered where all have one rate")
         used.add("marking")
-        beta = ball(number(way["marking"]))
-        rnd = replace(rnd, rate=rnd.rate * (1 - beta), r=marked(rnd.r, beta))
+        beta, rate = ball(number(way["marking"])), rnd.rate * (1 - ball(number(way["marking"])))
+        rnd = replace(rnd, rate=rate, presence=rate, r=marked(rnd.r, beta))
     if theorem == "blanket":  # section 4
         kinds = ("any", "binary", "hemisphere", "dary", "hashing", "privunit")
         full = rnd.rate == 1 and not rnd.cohort and rnd.r.kind in kinds and rnd.r.delta.is_zero()
         need(full, f"the blanket is covered for a full shuffle of {', '.join(kinds)}")
         prove(alpha <= rnd.r.e0, "the blanket needs alpha up to e0")
         used.add("blanket")
-        n = rnd.clients
         return largest_sum([(rnd.r.worst(alpha), n)], arb(0), s, [], [n]) / n
     need(rnd.rate < 1 or rnd.cohort > 0, "a full shuffle has no empty seat: marking or blanket")
     used.add("empty-seat")
-    if theorem == "worst":
-        return worst(rnd, alpha, s)
+    if theorem == "worst" and rnd.share == 1:
+        return seated(rnd, alpha, s, [], None, rnd.r.delta)
+    if theorem == "worst":  # section 5
+        law = [(v, q * rnd.rate * p) for v, p in rnd.r.worst(alpha)]
+        law += [(1 - alpha, q * (1 - rnd.rate)), (arb(0), 1 - q)]
+        nobody = (1 - q + q * rnd.rate) ** (n - 1) * rnd.r.profile(alpha)
+        total = largest_sum([(law, n)], arb(0), s, [], [n]) / (n * q)
+        return total + rnd.rate * (rnd.r.delta + nobody)
     kinds = {f"types-{rnd.r.kind}"} | (set() if rnd.r.delta.is_zero() else {"types-delta"})
     used |= {"types"} | kinds & set(SENTENCES) | ({"thresholds"} if rnd.share < 1 else set())
     return typed(rnd, way, alpha, s, local)
 
-
-# ------------------------------------------------------------------------ a run
-
+# ---------------- a run
+POINT = "alpha= delta= way cells*? theta=? period=? terms#? normal=? laplace=?"
+ROUND = "count# protocol population# randomizer ways points* "
 PROTOCOLS = {
     "shuffled-check-in": "rate= lowest_rate=? dropout=? colluding#?",
     "subsampled-shuffle": "cohort#",
     "shuffle": "colluding#?",
 }
 
-
-def round_of(entry: Any, used: set[str]) -> tuple[Round, dict[str, Any]]:
-    """The numbers of one kind of round."""
-    protocol = str(entry.get("protocol")) if isinstance(entry, dict) else ""
+def round_of(entry: Any, used: set[str]) -> tuple[Round, Numbers]:
+    protocol = str(entry["protocol"])
     need(protocol in PROTOCOLS, f"protocol {protocol[:30]!r} is not covered")
-    form = "count# protocol population# randomizer ways points*"
-    x = take(entry, "a round", f"{form} {PROTOCOLS[protocol]}")
-    clients, rate, cohort = (
-        x["population"] - x.get("colluding", 0),
-        x.get("rate", 1),
-        x.get("cohort", 0),
-    )
-    lowest, dropout = x.get("lowest_rate", rate), x.get("dropout", Fraction(0))
+    x = take(entry, "a round", ROUND + PROTOCOLS[protocol])
+    clients, rate = x["population"] - x.get("colluding", 0), x.get("rate", Fraction(1))
+    cohort, lowest, dropout = x.get("cohort", 0), x.get("lowest_rate", rate), x.get("dropout", 0)
     need(clients > 1 and x["count"] > 0, "a round has two honest clients or more, and takes place")
     need(0 < lowest <= rate <= 1 and dropout < 1, "0 < lowest_rate <= rate < 1, dropout < 1")
-    need(
-        protocol == "shuffle" or (rate < 1 if "rate" in x else 0 < cohort < clients), "rate, cohort"
-    )
-    share = Fraction(lowest * (1 - dropout)) / rate
+    fits = rate < 1 if "rate" in x else protocol == "shuffle" or 0 < cohort < clients
+    need(fits, "the rate must be below 1, a cohort smaller than the population")
+    share = lowest * (1 - dropout) / rate
     used |= {"extensions"} if share < 1 or x.get("colluding") else set()
-    return Round(clients, ball(rate), share, cohort, randomizer(x["randomizer"])), x
-
+    presence = ball(Fraction(cohort, clients) if cohort else rate)
+    return Round(clients, ball(rate), share, cohort, presence, randomizer(x["randomizer"])), x
 
 def points_of(entry: Any, used: set[str]) -> list[tuple[Fraction, Fraction]]:
     """The points (alpha, delta) of one kind of round, each proved to lie above every profile."""
     (rnd, x), points = round_of(entry, used), []
-    need(isinstance(x["ways"], dict), "ways must be an object")
     form = "theorem types*? weights? marking? thresholds*? quoted?"
     ways = {name: take(way, "a way", form) for name, way in x["ways"].items()}
     for way in ways.values():
         need(way["theorem"] in ("local", "worst", "types", "blanket"), "a theorem is not covered")
-        need((way["theorem"] == "types") == ("types" in way), "types belong to theorem types")
     for item in x["points"]:
-        s = take(
-            item, "a point", "alpha= delta= way cells*? theta=? period=? terms#? normal=? laplace=?"
-        )
+        s = take(item, "a point", POINT)
         need(s["alpha"] >= 1 and str(s["way"]) in ways, "a point needs alpha >= 1 and a way")
         bound = value(rnd, ways[str(s["way"])], s, ball(s["alpha"]), used)
         claimed = f"delta at alpha = {float(s['alpha']):.9g}: {float(s['delta']):.9g} claimed"
         prove(bound <= ball(s["delta"]), f"{claimed}, {bound.str(9)} found")
         points.append((s["alpha"], s["delta"]))
-    rise = points[0][0] == 1 and all(a < b for (a, _), (b, _) in pairwise(points))
-    need(rise, "alpha must start at 1 and rise")
+    alphas = [alpha for alpha, _ in points]
+    need(alphas[0] == 1 and sorted(set(alphas)) == alphas, "alpha must start at 1 and rise")
     return points
-
 
 def losses(points: list[tuple[Fraction, Fraction]]) -> Law:
     """The finite losses of the pair above every profile of a round, under P (section 3)."""
     middle, masses = chords(points)
-    convex = middle >= 0 and all(mass >= 0 for _, mass in masses)
-    prove(convex, "the points are not convex: they are no pair's profile")
+    prove(middle >= 0 and all(mass >= 0 for _, mass in masses), "the points are not convex")
     law = [(arb(0), ball(middle))]
     for alpha, mass in masses:
         law += [(ball(alpha).log(), ball(alpha * mass)), (-ball(alpha).log(), ball(mass))]
     return law
 
-
-def check(content: dict[str, Any]) -> tuple[str, set[str]]:
+def check(content: Numbers) -> tuple[str, set[str]]:
     """What is proved, in a sentence, and the names of the sentences that are assumed."""
     WORK[0], used = 0, {"profile"}
     run, claim = take(content["run"], "run", "words adjacency"), content["claim"]
     need(run["adjacency"] == "replace one client", "only 'replace one client' is covered")
-    assumed = set(map(str, content["assumed"]))
-    epsilon, delta = take(claim, "claim", "epsilon= delta=").values()
-    kinds = [points_of(entry, used) for entry in content["rounds"]]
-    counts = [entry["count"] for entry in content["rounds"]]
-    seats = [(losses(points), count) for points, count in zip(kinds, counts, strict=True)]
-    if sum(counts) == 1 and "composition" not in content:
-        below = [d for a, d in kinds[0] if ball(a) <= ball(epsilon).exp()]
+    epsilon, delta = (take(claim, "claim", "epsilon= delta=")[k] for k in ("epsilon", "delta"))
+    rounds = [(points_of(entry, used), entry["count"]) for entry in content["rounds"]]
+    seats, total = [(losses(points), count) for points, count in rounds], sum(n for _, n in rounds)
+    if total == 1 and "composition" not in content:
+        below = [d for a, d in rounds[0][0] if ball(a) <= ball(epsilon).exp()]
         found = ball(min([*below, Fraction(1)]))
     else:
-        s, kept = take(content.get("composition"), "composition", SUM), arb(1)
-        need("laplace" not in s, "the composition has normal noise only")
-        for points, count in zip(kinds, counts, strict=True):
-            kept *= ball(1 - points[-1][1]) ** count  # no loss is infinite
-        found = 1 - kept + largest_sum(seats, ball(-epsilon), s, [], [])
+        s = take(content.get("composition"), "composition", "theta= period= terms# normal=")
+        finite = [ball(1 - points[-1][1]) ** count for points, count in rounds]
+        found = 1 - prod(finite, start=arb(1)) + largest_sum(seats, ball(-epsilon), s, [], [])
     stated = f"({claim['epsilon']}, {claim['delta']})"
     prove(found <= ball(delta), f"{stated} claimed, delta = {found.str(9)} found")
-    prove(used <= assumed, f"it assumes {sorted(used - assumed)} as well, and does not say so")
-    return f"{stated}-DP over {sum(counts)} rounds, {run['adjacency']}; {found.str(6)} found", used
-
+    prove(used <= set(map(str, content["assumed"])), f"it assumes, unsaid, some of {sorted(used)}")
+    return f"{stated}-DP over {total} rounds, {run['adjacency']}; {found.str(6)} found", used
 
 def main(arguments: list[str]) -> int:
-    """Read, prove, say."""
     try:
         need(len(arguments) == 1, "usage: python check.py FILE")
         content = read(Path(arguments[0]))
         proved, used = check(content)
-    except (NotACertificate, NotProved) as error:
-        refused = isinstance(error, NotACertificate)
-        print(f"{'not a certificate' if refused else 'not proved'}: {error}", file=sys.stderr)
-        return 2 if refused else 1
-    print(f"proved: {proved}")
-    for entry in content["rounds"]:
-        print(" ", {key: entry[key] for key in entry if key not in ("points", "ways")})
-    print("assumed (docs/theory.md):", *(f"{k}: {SENTENCES[k]}" for k in sorted(used)), sep="\n  ")
+    except Exception as e:  # a file that breaks the reading is no certificate
+        text, code = e.args if isinstance(e, Refused) else (f"{type(e).__name__}: {e}"[:150], 2)
+        said = "not proved:" if code == 1 else "not a certificate:"
+        print(said, *str(text).split(), file=sys.stderr)
+        return int(code)
+    rounds = [{k: x[k] for k in x if k not in ("points", "ways")} for x in content["rounds"]]
+    sentences = [f"assumed: {name}: {SENTENCES[name]}" for name in sorted(used)]
+    print(f"proved: {proved}", *rounds, *sentences, sep="\n  ")
     return 0
-
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -1,8 +1,10 @@
-"""Searches certificates with the checker's own sums, so that the checker can be tried out. Not a producer for users."""
+"""Searches certificates with the checker's own sums, to try the checker out; for no user."""
 
 import hashlib
+import importlib.util
 import json
 import math
+import os
 import sys
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
@@ -11,13 +13,20 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent))
-import check  # noqa: E402
+spec = importlib.util.spec_from_file_location("check", Path(__file__).with_name("check.py"))
+assert spec is not None
+assert spec.loader is not None
+check: Any = importlib.util.module_from_spec(spec)
+sys.modules["check"] = check
+spec.loader.exec_module(check)
 
 exact_sum = check.largest_sum
-import os
-STEP = float(os.environ.get("STEP", "0.05"))
-NOISE = float(os.environ.get("NOISE", "1e-4"))
+STEP = float(os.environ.get("STEP", "0.045"))
+NOISE = float(os.environ.get("NOISE", "1.5e-4"))
+
+
+def floats(law, count):
+    return np.array([float(v) for v, _ in law]), np.array([float(p) for _, p in law]), count
 
 
 def up(x: float, digits: int = 8) -> str:
@@ -44,12 +53,10 @@ def tilted(laws, shift, theta):
 
 
 def choose(seats, shift, pair, cells, rounds, tau, noise, target=None):
-    laws = [(np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), c) for l, c in seats]
-    if pair:
-        half = cells[-1] / 2
-        laws += [(np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), half) for l in pair]
+    laws = [floats(law, count) for law, count in seats]
+    laws += [floats(law, cells[-1] / 2) for law in pair]
     shift = float(shift)
-    _, m0, v0 = tilted(laws, shift, 0.0)
+    v0 = tilted(laws, shift, 0.0)[2]
     sd = math.sqrt(v0)
 
     def objective(theta):
@@ -62,8 +69,7 @@ def choose(seats, shift, pair, cells, rounds, tau, noise, target=None):
     values = [objective(t) for t in grid]
     theta = grid[int(np.argmin(values))]
     var = tilted(laws, shift, theta)[2] + 2 * tau**2
-    eta = math.sqrt(max(noise * v0 - 2 * tau**2, 0.0)) if not rounds else math.sqrt(noise * v0)
-    eta = max(eta, 1e-3 * sd)
+    eta = math.sqrt(noise * v0 if rounds else max(noise * v0 - 2 * tau**2, noise * v0 / 2))
     need = 16 / theta
     if rounds:
         need = (math.log(1 / target) + 14) / theta
@@ -76,14 +82,23 @@ def choose(seats, shift, pair, cells, rounds, tau, noise, target=None):
 
 
 def smallest_tau(r, way, alpha):
-    used: set[str] = set()
+    if "quoted" in way:
+        return float(way["quoted"]["smoothing"]) * (1 + float(alpha)) / 2 * 1.001
     laws = check.positions(r, alpha)
-    types = [[((1 - alpha) + (1 + check.ball(Fraction(w))) * (v - (1 - alpha)), p) for v, p in laws[n]] for n, w in ((t["law"], t.get("wider", "0")) for t in way["types"])]
+    types = [
+        [((1 - alpha) + (1 + check.ball(Fraction(w))) * (v - (1 - alpha)), p) for v, p in laws[n]]
+        for n, w in ((t["law"], t.get("wider", "0")) for t in way["types"])
+    ]
     exact = {t["law"] for t in way["types"]}
 
     def ok(tau):
         t = check.ball(Fraction(txt(tau, 5)))
-        return all(check.smoothly_above(types, [check.ball(Fraction(x)) for x in way["weights"][n]], laws[n], t) for n in set(laws) - exact)
+        return all(
+            check.smoothly_above(
+                types, [check.ball(Fraction(x)) for x in way["weights"][n]], laws[n], t
+            )
+            for n in set(laws) - exact
+        )
 
     if not set(laws) - exact:
         return 0.0
@@ -95,7 +110,7 @@ def smallest_tau(r, way, alpha):
     for _ in range(9):
         mid = math.sqrt(low * high)
         low, high = (low, mid) if ok(mid) else (mid, high)
-    return high * 1.001
+    return high * 1.03
 
 
 def parsed(entry):
@@ -194,45 +209,63 @@ def make_round(entry, delta, names, step=STEP, cells=None, noise=NOISE, reach=7.
 
 
 def make(words, rounds, delta, package="dpcheckin (prototype)", noise=NOISE):
-    used = {"profile"}
-    laws = []
-    check.WORK[0] = 0
+    check.WORK[0], laws = 0, []
     for r in rounds:
-        laws.append((check.losses([(Fraction(p["alpha"]), Fraction(p["delta"])) for p in r["points"]]), r["count"]))
+        points = [(Fraction(p["alpha"]), Fraction(p["delta"])) for p in r["points"]]
+        laws.append((check.losses(points), r["count"]))
     kept = check.arb(1)
     for r in rounds:
         kept *= (1 - check.ball(Fraction(r["points"][-1]["delta"]))) ** r["count"]
     target = float(Fraction(delta))
-    low, high, best = 0.0, 60.0, None
-    flo = [(np.array([float(v) for v, _ in l]), np.array([float(p) for _, p in l]), c) for l, c in laws]
+    flo = [floats(law, count) for law, count in laws]
 
     def delta_at(eps, comp):
-        return float((1 - kept + exact_sum(laws, check.ball(-Fraction(eps)), check.take(comp, "composition", check.SUM), [], [])).upper())
+        return float(
+            (
+                1
+                - kept
+                + exact_sum(
+                    laws,
+                    check.ball(-Fraction(eps)),
+                    check.take(comp, "composition", "theta= period= terms# normal="),
+                    [],
+                    [],
+                )
+            ).upper()
+        )
 
     # crude epsilon by Chernoff, then bisection with exact sums
     def chernoff(eps):
-        return min(tilted(flo, -eps, t)[0] - math.log(t) - math.log1p(t) for t in np.geomspace(1e-3, 1e5, 200))
+        return min(
+            tilted(flo, -eps, t)[0] - math.log(t) - math.log1p(t)
+            for t in np.geomspace(1e-3, 1e5, 200)
+        )
 
     lo, hi = 0.0, 100.0
     for _ in range(50):
         mid = (lo + hi) / 2
         lo, hi = (lo, mid) if chernoff(mid) < math.log(target) else (mid, hi)
     comp = choose(laws, -hi, [], [0], True, 0.0, noise, target)
-    lo, hi = 0.3 * hi, 1.2 * hi
-    for _ in range(16):
+    lo, hi = 0.3 * hi, 2 * hi
+    for _ in range(20):
         mid = float(up((lo + hi) / 2, 6))
         check.WORK[0] = 0
         lo, hi = (lo, mid) if delta_at(up(mid, 6), comp) <= target else (mid, hi)
     comp = choose(laws, -hi, [], [0], True, 0.0, noise, target)
-    for _ in range(16):
+    for _ in range(60):
         eps = up(hi, 6)
         check.WORK[0] = 0
         if delta_at(eps, comp) <= target:
             break
         hi *= 1.00002
     content = {
-        "format": "dpcheckin-certificate/1", "package": package, "run": {"words": words, "adjacency": "replace one client"},
-        "claim": {"epsilon": eps, "delta": delta}, "assumed": sorted(check.SENTENCES), "rounds": rounds, "composition": comp,
+        "format": "dpcheckin-certificate/1",
+        "package": package,
+        "run": {"words": words, "adjacency": "replace one client"},
+        "claim": {"epsilon": eps, "delta": delta},
+        "assumed": sorted(check.SENTENCES),
+        "rounds": rounds,
+        "composition": comp,
     }
     return content
 
@@ -243,25 +276,42 @@ def sign(content):
     return content | {"sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
-CASES = {
-    "readme": lambda: make("60,000 clients, each by its own coin with probability 1/30 in each of 6,000 rounds, any randomizer with local epsilon 2", [
-        make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
-            "randomizer": {"kind": "any", "local_epsilon": "2"},
-            "ways": {"C": {"theorem": "types", "types": [{"law": "C"}], "weights": {"A": ["1"], "B": ["1"]}}, "Z": {"theorem": "worst"}}}, "1e-05", ["C"])], "1e-05"),
-    "worst": lambda: make("", [
-        make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
-            "randomizer": {"kind": "any", "local_epsilon": "2"},
-            "ways": {"Z": {"theorem": "worst"}}}, "1e-05", ["Z"])], "1e-05"),
-    "binary": lambda: make("", [
-        make_round({"count": 6000, "protocol": "shuffled-check-in", "population": 60000, "rate": "1/30",
-            "randomizer": {"kind": "hemisphere", "local_epsilon": "2"},
-            "ways": {"AB": {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}}}, "1e-05", ["AB"], cells=[0,15000,30000,45000,59999])], "1e-05"),
-}
+TYPE_C = {"theorem": "types", "types": [{"law": "C"}], "weights": {"A": ["1"], "B": ["1"]}}
+TYPES_AB = {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}
+
+
+def check_in(count, population, rate, kind, epsilon, **ways):
+    return {
+        "count": count,
+        "protocol": "shuffled-check-in",
+        "population": population,
+        "rate": rate,
+        "randomizer": {"kind": kind, "local_epsilon": epsilon},
+        "ways": ways,
+    }
+
+
+def small():
+    many = check_in(
+        40, 300, "1/5", "any", "1.5", C=TYPE_C, Z={"theorem": "worst"}, own={"theorem": "local"}
+    )
+    few = check_in(10, 300, "1/10", "binary", "1.5", AB=TYPES_AB, own={"theorem": "local"})
+    rounds = [
+        make_round(many, "0.0001", ["C", "Z"], step=0.25, noise=1e-3),
+        make_round(few, "0.0001", ["AB"], step=0.25, noise=1e-3, cells=[0, 150, 299]),
+    ]
+    return make("300 clients, 40 rounds at rate 1/5 and 10 at 1/10", rounds, "0.0001", noise=1e-3)
+
+
+def readme():
+    words = "60,000 clients; in each of 6,000 rounds each reports with probability 1/30"
+    entry = check_in(6000, 60_000, "1/30", "any", "2", C=TYPE_C)
+    return make(words, [make_round(entry, "1e-05", ["C"])], "1e-05")
+
 
 if __name__ == "__main__":
     name, path = sys.argv[1:3]
-    content = sign(CASES[name]())
+    content = sign({"small": small, "readme": readme}[name]())
     content["assumed"] = sorted(check.check(content)[1])
-    text = json.dumps(sign(content), indent=None)
-    Path(path).write_text(text.replace('{"alpha"', '\n{"alpha"') + "\n")
-    print(content["claim"], len(text), [len(r["points"]) for r in content["rounds"]])
+    Path(path).write_text(json.dumps(sign(content)).replace('{"alpha"', '\n{"alpha"') + "\n")
+    print(content["claim"], [len(entry["points"]) for entry in content["rounds"]])
