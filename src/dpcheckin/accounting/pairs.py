@@ -27,11 +27,7 @@ from dpcheckin.accounting.engine.curves import (
 from dpcheckin.accounting.engine.lattice_curve import lattice_curve
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, RealPair
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, reseated
-from dpcheckin.accounting.parameters import (
-    LARGEST_LOCAL_EPSILON,
-    count,
-    local_epsilon_in_range,
-)
+from dpcheckin.accounting.parameters import LARGEST_LOCAL_EPSILON, count, local_epsilon_in_range
 from dpcheckin.accounting.types.cases import (
     OthersData,
     all_at_one_value,
@@ -42,7 +38,6 @@ from dpcheckin.accounting.types.pure import Family, pure_types, third_is_worse
 from dpcheckin.errors import InvalidParameter
 
 Described = tuple[tuple[str, Any], ...]
-"""A randomizer in words and numbers: ("kind", "dary"), ("local_epsilon", 2.0), ("values", 10)."""
 
 
 class LocalPair(ABC):
@@ -298,17 +293,9 @@ def _two_atoms(
     others: OthersData = OthersData.ONE_OF_TWO,
 ) -> ThreeAtoms:
     epsilon = local_epsilon_in_range(local_epsilon)
+    said = ("kind", kind), ("local_epsilon", epsilon)
     hit = 1 / (math.exp(epsilon) + 1)
-    return ThreeAtoms(
-        name,
-        epsilon,
-        hit,
-        0.0,
-        full_shuffle_proved=True,
-        others_data=others,
-        family=family,
-        described=(("kind", kind), ("local_epsilon", epsilon)),
-    )
+    return ThreeAtoms(name, epsilon, hit, 0.0, True, 0.0, others, family, described=said)
 
 
 def any_pure(local_epsilon: float) -> ThreeAtoms:
@@ -331,17 +318,10 @@ def hemisphere(local_epsilon: float) -> ThreeAtoms:
 def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
     """k-ary randomized response: the truth with probability e^epsilon / (e^epsilon + k - 1)."""
     epsilon, k = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
-    weight = math.exp(epsilon) + k - 1
-    others = OthersData.THIRD_VALUE if k > 2 else OthersData.ONE_OF_TWO
-    return ThreeAtoms(
-        f"{k}-ary response",
-        epsilon,
-        1 / weight,
-        (k - 2) / weight,
-        True,
-        others_data=others,
-        family=Family.SYMBOLS if k > 2 else Family.TWO_VALUES,
-        described=(("kind", "dary"), ("local_epsilon", epsilon), ("values", k))
-        if k > 2
-        else (("kind", "binary"), ("local_epsilon", epsilon)),
-    )
+    if k == 2:
+        return _two_atoms("2-ary response", "binary", epsilon)
+    weight, others = math.exp(epsilon) + k - 1, OthersData.THIRD_VALUE
+    hit, neutral = 1 / weight, (k - 2) / weight
+    said = ("kind", "dary"), ("local_epsilon", epsilon), ("values", k)
+    name, family = f"{k}-ary response", Family.SYMBOLS
+    return ThreeAtoms(name, epsilon, hit, neutral, True, 0.0, others, family, described=said)

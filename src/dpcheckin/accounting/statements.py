@@ -23,6 +23,7 @@ from dpcheckin.numerals import written
 SHUFFLER_COLLUDES = "the shuffler colludes"
 SLOTS_ARE_KNOWN = "it is known who reported when"
 AGGREGATORS_COLLUDE = "the two aggregators work together"
+Prove = Callable[[float, float], dict[str, Any]]
 
 
 class Adjacency(StrEnum):
@@ -144,7 +145,7 @@ class Guarantee:
         basis: Theorems it rests on, with versions.
         assumptions: What must hold.
         local: What is left when it is seen who reported what.
-        prove: From epsilon and delta to a certificate of the run that this is about.
+        prove: Makes a certificate of the run, from epsilon and delta.
     """
 
     epsilon: Bracket
@@ -153,32 +154,17 @@ class Guarantee:
     basis: tuple[str, ...]
     assumptions: tuple[str, ...]
     local: LocalGuarantee | None = None
-    prove: Callable[[float, float], dict[str, Any]] | None = field(
-        default=None, compare=False, repr=False
-    )
+    prove: Prove | None = field(default=None, compare=False, repr=False)
 
     @property
     def kind(self) -> Kind:
         return Kind.GUARANTEE
 
     def certificate(self) -> dict[str, Any]:
-        """The statement with its proof, as plain data: `verify/check.py` proves it again.
-
-        It claims what is printed where that can be proved, at most 0.2% more otherwise.
-
-        Raises:
-            OutsideTheorem: If certificates do not cover the run (docs/certificate.md).
-        """
+        """The statement with its proof, as plain data (docs/certificate.md)."""
         if self.prove is None:
-            raise OutsideTheorem(
-                "no certificate: the statement was read from a file, or is not one of rounds"
-            )
+            raise OutsideTheorem("no certificate: the statement does not know its run any more")
         return self.prove(self.epsilon.upper, self.delta)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # a run may hold functions, which do not travel between processes
-        stated = self.epsilon, self.delta, self.adjacency, self.basis, self.assumptions, self.local
-        return Guarantee, stated
 
     def charge(self) -> float:
         """The epsilon to enter in a ledger."""
@@ -191,10 +177,7 @@ class Guarantee:
         return " ".join(filter(None, self.sentences()))
 
     def _repr_html_(self) -> str:
-        facts = {
-            "ε (certified)": rounded_up(self.epsilon.upper),
-            "δ": rounded_up(self.delta),
-        }
+        facts = {"ε (certified)": rounded_up(self.epsilon.upper), "δ": rounded_up(self.delta)}
         if self.local is not None:
             finite = math.isfinite(self.local.epsilon)
             left = rounded_up(self.local.epsilon) if finite else "nothing is left"
@@ -218,12 +201,11 @@ class Guarantee:
         statement += "."
         if self.local is None:
             return statement, None
-        left = f"If {self.local.when}, nothing is left at this delta"
+        left = "nothing is left at this delta"
         if math.isfinite(self.local.epsilon):
-            left = (
-                f"If {self.local.when}, what is left is {_both(self.local.epsilon, delta)} "
-                f"over {rounds_in_words(self.local.rounds)}"
-            )
+            over = rounds_in_words(self.local.rounds)
+            left = f"what is left is {_both(self.local.epsilon, delta)} over {over}"
+        left = f"If {self.local.when}, {left}"
         if math.isfinite(self.local.report_epsilon):
             left += f" ({rounded_up(self.local.report_epsilon)} for a single report)"
         return statement, left + "."
@@ -331,10 +313,7 @@ def rounds_in_words(count: int) -> str:
 def _common_json(statement: Guarantee | LowerBound) -> dict[str, Any]:
     return {
         "kind": statement.kind.value,
-        "epsilon": {
-            "lower": statement.epsilon.lower,
-            "upper": _finite(statement.epsilon.upper),
-        },
+        "epsilon": {"lower": statement.epsilon.lower, "upper": _finite(statement.epsilon.upper)},
         "delta": statement.delta,
         "adjacency": statement.adjacency.value,
         "basis": list(statement.basis),
@@ -346,9 +325,7 @@ def _flat(
 ) -> dict[str, object]:
     return {
         "kind": statement.kind.value,
-        "epsilon": statement.epsilon.upper
-        if statement.kind is Kind.GUARANTEE
-        else statement.epsilon.lower,
+        "epsilon": float(statement),
         "delta": statement.delta,
         "local_epsilon": None if local is None else local.epsilon,
         "adjacency": statement.adjacency.value,

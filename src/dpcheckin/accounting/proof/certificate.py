@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -42,7 +43,7 @@ def certificate(run: Sequence[tuple[Round, int]], epsilon: float, delta: float) 
     """
     kept = [(one, count) for one, count in run if count and one.participation > 0.0]
     if not kept:
-        raise OutsideTheorem("nobody ever reports: there is nothing to certify")
+        raise OutsideTheorem("no certificate: nobody reports, or the run was left behind")
     if any(one.adjacency is not Adjacency.REPLACE_ONE for one, _ in kept):
         raise OutsideTheorem("a certificate covers the adjacency 'replace one client' only")
     entries = [round_entry(one, count) for one, count in kept]
@@ -72,6 +73,24 @@ def certificate(run: Sequence[tuple[Round, int]], epsilon: float, delta: float) 
         **composition,
     }
     return _signed(content)
+
+
+@dataclass(frozen=True, slots=True)
+class Prover:
+    """Certificates of one run.
+
+    Args:
+        run: Rounds and how often each takes place.
+    """
+
+    run: tuple[tuple[Round, int], ...]
+
+    def __call__(self, epsilon: float, delta: float) -> dict[str, Any]:
+        return certificate(self.run, epsilon, delta)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # rounds may hold functions, which do not travel between processes: the run is left behind
+        return Prover, ((),)
 
 
 Proof = tuple[list[dict[str, Any]], dict[str, Any]]

@@ -48,6 +48,7 @@ class TypeSearch:
     epsilon: float
     values: int
     _guesses: dict[str, float] = field(default_factory=dict)
+    stretch: str | None = None  # by which types near e0 = 2 are wider; None: all are tried
 
     @cached_property
     def _two(self) -> Symbols:
@@ -66,7 +67,8 @@ class TypeSearch:
             return
         third, e0 = self._three.at_third(rise), math.exp(self.epsilon)
         near = self.kind == "any" and _NEAR_TWO[0] < e0 < _NEAR_TWO[1]
-        for stretch in ("0", *(_STRETCHES if near else ())):
+        tried = ("0", *(_STRETCHES if near else ()))
+        for stretch in tried if self.stretch is None else (self.stretch,):
             wide = [law.wider(float(stretch)) for law in (first, second, third)]
             if self.kind == "dary" or e0 > 2.0 or near:
                 yield from self._third(first, second, third, wide[2], stretch)

@@ -144,7 +144,13 @@ class Kind:
         def spread(typed: Typed) -> float:
             return max(law.variance for law in typed.laws) * crowd + 2 * float(typed.laplace) ** 2
 
-        return min(self._types.at(rise), key=spread, default=None)
+        best = min(self._types.at(rise), key=spread, default=None)
+        if best is not None:  # what is best at one alpha is good at the next
+            self._types.stretch = best.way["types"][0].get("wider", "0")
+        elif self._types.stretch is not None:
+            self._types.stretch = None
+            return self._best_types(rise)
+        return best
 
     def _seat(self, law: AtomLaw) -> AtomLaw:
         """Taken with the client's own coin; an empty seat is zero, like a mean."""
