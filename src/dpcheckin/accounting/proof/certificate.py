@@ -17,10 +17,11 @@ from dpcheckin.accounting.proof.stated import in_words, number, round_entry
 from dpcheckin.accounting.proof.trapezoid import above
 from dpcheckin.accounting.proof.ways import Kind
 from dpcheckin.accounting.rounds import Round
-from dpcheckin.accounting.statements import Adjacency, rounded_up
+from dpcheckin.accounting.statements import Adjacency, Guarantee, rounded_up
 from dpcheckin.errors import NumericalFailure, OutsideTheorem
 
 FORMAT = "dpcheckin-certificate/1"
+NAME = "certificate.json"  # of the file beside a report
 LARGEST = 204_800  # bytes
 MOST_ABOVE = 1.002  # of what is printed: a weaker claim is no certificate of it
 _CUT = 1e-5  # of delta, for losses that are cut off
@@ -185,6 +186,19 @@ def as_text(content: dict[str, Any]) -> str:
     if len(text) > LARGEST:
         raise NumericalFailure(f"a certificate of {len(text):,} bytes is larger than allowed")
     return text
+
+
+def beside(stated: Guarantee, folder: Path) -> Path | str:
+    """Write a statement's certificate beside a report; a sentence if certificates do not cover it.
+
+    Args:
+        stated: The statement.
+        folder: Of the report.
+    """
+    try:
+        return write(stated.certificate(), folder / NAME)
+    except (OutsideTheorem, NumericalFailure) as problem:
+        return f"none: {problem}"
 
 
 def write(content: dict[str, Any], path: Path) -> Path:

@@ -2,9 +2,9 @@
 
 E e^(theta L) of a pair is an integral of its profile, with weight theta (theta + 1) alpha^(theta-1)
 and that of the mirror image. So what a chord costs, T rounds at the abscissa of their composition,
-is the area between chord and profile times T and that weight. A profile is convex: between two
-points it lies above the continued chords of its neighbours, and cells are halved where that leaves
-room for much.
+is the area between chord and profile times T and that weight, by E e^(theta L). A profile is
+convex: between two points it lies above the continued chords of its neighbours, and cells are
+halved where that leaves room for much.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Points:
 
 
 def _room(points: list[Point], theta: float) -> Array:
-    """For each cell what its chord adds to E e^(theta L), about."""
+    """For each cell by what part its chord raises E e^(theta L), about."""
     rises = np.array([float(place(p)[0] - 1) for p in points])
     law = Law(points)
     slopes = [float(s) for s in law.slopes]
@@ -106,4 +106,5 @@ def _room(points: list[Point], theta: float) -> Array:
     height = width * (here - left) * (right - here) / np.maximum(right - left, 1e-300)
     middle = np.log1p(0.5 * (rises[1:] + rises[:-1]))
     weight = theta * (theta + 1) * (np.exp((theta - 1) * middle) + np.exp(-(theta + 2) * middle))
-    return np.asarray(np.maximum(height * width / 6, 0.0) * weight)
+    grown = float(np.exp(law.logs(np.array([theta]))[0]))
+    return np.asarray(np.maximum(height * width / 6, 0.0) * weight / grown)
