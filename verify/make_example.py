@@ -179,7 +179,7 @@ def hull(points):
     return out
 
 
-def make_round(entry, delta, names, step=STEP, cells=None, noise=NOISE, reach=7.6):
+def make_round(entry, delta, names, step=STEP, cells=None, noise=NOISE, reach=60.0):
     used: set[str] = set()
     entry.setdefault("points", [])
     entry["points"] = [0]

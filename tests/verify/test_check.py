@@ -260,6 +260,29 @@ def test_rounds_lie_closely_above_the_product_of_pairs() -> None:
     assert exact <= found + 1 - 0.99**3 <= exact * 1.002
 
 
+@pytest.mark.parametrize("deltas", [("1/5", "19/100", "1/100"), ("3/5", "1/5", "1/10")])
+def test_points_that_need_a_negative_mass_are_no_pair(deltas: tuple[str, ...]) -> None:
+    """A dent in the middle; a kink at alpha = 1 that only a negative mass at loss 0 would have."""
+    points = [(Fraction(a), Fraction(d)) for a, d in zip(("1", "11/10", "2"), deltas, strict=True)]
+    with pytest.raises(check.Refused, match="not convex"):
+        check.losses(points)
+
+
+def test_a_local_delta_is_paid_for_beside_types() -> None:
+    """gamma kappa(alpha) of section 2b, and the pure Z* beside the types."""
+    r = check.randomizer({"kind": "any", "local_epsilon": "2", "local_delta": "0.001"})
+    way = {"types": [{"law": "C"}], "weights": {"A": ["1"], "B": ["1"]}}
+    _, charge = check.types_of(way, r, check.arb(1), check.arb(3))
+    e = math.exp(2)
+    assert float(charge) == pytest.approx(0.002 * (1 + (e - 1) / (e * e - 1)))
+    rate = check.ball(Fraction(1, 2))
+    s = numbers(normal="0.1", period="100")
+    rnd = check.Round(9, rate, Fraction(1), 0, rate, r)
+    free = float(check.seated(rnd, check.arb(1), s, [], None, check.arb(0)))
+    paid = float(check.seated(rnd, check.arb(1), s, [], None, charge))
+    assert paid - free == pytest.approx(float(charge) / 2)
+
+
 @pytest.mark.parametrize(
     ("epsilon", "alpha", "enough", "too_small"),
     [("2", "1", "2.4158", "2.415"), ("1", "1", "2.1713", "2.170"), ("4", "1", "9.773", "9.76")],
