@@ -23,7 +23,6 @@ class Report:
     ratios: Array
     masses: Array
     delta: float
-    values: int = 0
 
     @property
     def e0(self) -> float:
@@ -68,7 +67,7 @@ def report(entry: dict[str, Any]) -> Report:
         elif kind == "subset":
             hit = w * (d - w) / ((d - 1) * (w * e0 + d - w))
     masses = np.array([hit, max(1 - (e0 + 1) * hit, 0.0), e0 * hit]) * (1 - delta)
-    return Report(kind, np.array([e0, 1.0, 1 / e0]), masses, delta, d if kind == "dary" else 2)
+    return Report(kind, np.array([e0, 1.0, 1 / e0]), masses, delta)
 
 
 def _matrix(rows: list[list[Fraction]]) -> Report:

@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from typing import Any
 
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
 from dpcheckin.accounting.engine.typed.smoothing import least_smoothing, smoothing_suffices
 from dpcheckin.accounting.proof.trapezoid import above
-from dpcheckin.accounting.types.pure import Symbols, symbols
+from dpcheckin.accounting.types.pure import symbols
 
 _NEAR_TWO = 1.8, 2.4  # of e0: types that are a little wider need less noise
 _STRETCHES = "0.005", "0.01", "0.025", "0.05"
@@ -39,44 +38,36 @@ class TypeSearch:
     """Which types of a randomizer suffice at an alpha, with which noise.
 
     Args:
-        kind: Of the randomizer.
+        every: Is it every pure randomizer, and not binary response or a random hemisphere?
         epsilon: Of one report.
-        values: Symbols of k-ary response.
+        stretch: By which types near e0 = 2 are wider; all are tried if it is None.
     """
 
-    kind: str
+    every: bool
     epsilon: float
-    values: int
+    stretch: str | None = None
     _guesses: dict[str, float] = field(default_factory=dict)
-    stretch: str | None = None  # by which types near e0 = 2 are wider; None: all are tried
-
-    @cached_property
-    def _two(self) -> Symbols:
-        return symbols(self.epsilon, self.values if self.kind == "dary" else 2)
-
-    @cached_property
-    def _three(self) -> Symbols:
-        return symbols(self.epsilon, max(self.values, 3))
 
     def at(self, rise: float) -> Iterator[Typed]:
         """Every set of types known to suffice at alpha = 1 + rise, if any."""
-        first, second = self._two.at_first(rise), self._two.at_second(rise)
-        if self.kind in ("binary", "hemisphere"):
+        two, three = symbols(self.epsilon, 2), symbols(self.epsilon, 3)
+        first, second, third = two.at_first(rise), two.at_second(rise), three.at_third(rise)
+        if not self.every:
             way = {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}
             yield Typed("AB", way, (first, second), "0")
             return
-        third, e0 = self._three.at_third(rise), math.exp(self.epsilon)
-        near = self.kind == "any" and _NEAR_TWO[0] < e0 < _NEAR_TWO[1]
+        e0 = math.exp(self.epsilon)
+        near = _NEAR_TWO[0] < e0 < _NEAR_TWO[1]
         tried = ("0", *(_STRETCHES if near else ()))
         for stretch in tried if self.stretch is None else (self.stretch,):
             wide = [law.wider(float(stretch)) for law in (first, second, third)]
-            if self.kind == "dary" or e0 > 2.0 or near:
-                yield from self._third(first, second, third, wide[2], stretch)
-            if self.kind == "any" and (e0 <= 2.0 or near):
-                yield from self._ends(first, second, third, wide, stretch)
+            if e0 > 2.0 or near:
+                yield from self._third(first, second, wide[2], stretch)
+            if e0 <= 2.0 or near:
+                yield from self._ends(third, wide, stretch)
 
     def _third(
-        self, first: AtomLaw, second: AtomLaw, third: AtomLaw, wide: AtomLaw, stretch: str
+        self, first: AtomLaw, second: AtomLaw, wide: AtomLaw, stretch: str
     ) -> Iterator[Typed]:
         name = "C" if stretch == "0" else f"C{stretch}"
         needed = [self._scale(name, law, [(1.0, wide)]) for law in (first, second)]
@@ -86,9 +77,7 @@ class TypeSearch:
         way = {"theorem": "types", "types": [_wide("C", stretch)], "weights": weights}
         yield Typed(name, way, (wide,), self._enough(name, [s for s in needed if s is not None]))
 
-    def _ends(
-        self, first: AtomLaw, second: AtomLaw, third: AtomLaw, wide: list[AtomLaw], stretch: str
-    ) -> Iterator[Typed]:
+    def _ends(self, third: AtomLaw, wide: list[AtomLaw], stretch: str) -> Iterator[Typed]:
         for share in _SHARES:
             name = f"AB{share}" if stretch == "0" else f"AB{share}+{stretch}"
             part = float(share)

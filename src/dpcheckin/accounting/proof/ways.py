@@ -65,11 +65,12 @@ class Kind:
 
     @cached_property
     def _types(self) -> TypeSearch | None:
-        r = self.report
-        known = r.kind in ("any", "binary", "hemisphere", "dary")
+        # types of k-ary response have the variance of its worst law: there is nothing to gain
+        known = self.report.kind in ("any", "binary", "hemisphere")
         if not known or self.share != 1.0 or self.presence == 1.0:
             return None
-        return TypeSearch(r.kind, value_of(self.entry["randomizer"]["local_epsilon"]), r.values)
+        epsilon = value_of(self.entry["randomizer"]["local_epsilon"])
+        return TypeSearch(self.report.kind == "any", epsilon)
 
     @cached_property
     def ways(self) -> dict[str, dict[str, Any]]:
