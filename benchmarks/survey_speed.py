@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dpcheckin.service.analyzer.octets import ReportRows
 
 from dpcheckin.deployment.tasks import analyzer_task
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.analyzer.batches import BatchReader
-from dpcheckin.service.analyzer.octets import ReportRows
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.reports import make_envelope
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument

@@ -21,7 +21,7 @@ Row = Sequence[object]
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a heading; the first cell of a row names it.
+    """A table with a heading; the first cell of a row names it, a path is a file beside the page.
 
     A folded one shows its heading only, until somebody wants to see more.
     """
@@ -96,6 +96,12 @@ def _safe(text: object) -> str:
     return html.escape(str(text))
 
 
+def _cell(value: object) -> str:
+    """A cell; a path is a file beside the page, and a link to it."""
+    text = _safe(value.name if isinstance(value, Path) else value)
+    return f'<a href="{text}">{text}</a>' if isinstance(value, Path) else text
+
+
 def _picture(path: Path, about: str) -> str:
     embedded = base64.b64encode(path.read_bytes()).decode()
     return (
@@ -110,7 +116,7 @@ def _table(table: Table) -> str:
     rows = "".join(
         f'<tr><th scope="row">{_safe(first)}</th>'
         + "".join(
-            f"<td{head}>{_safe(cell)}</td>"
+            f"<td{head}>{_cell(cell)}</td>"
             for cell, head in zip_longest(rest, above[: len(rest)], fillvalue="")
         )
         + "</tr>"

@@ -39,6 +39,16 @@ def test_the_statement_is_the_librarys(server: str) -> None:
     assert said.json()["sentence"].startswith(f"The run is ({rounded_up(wanted.upper)}, 1e-05)")
 
 
+def test_a_plan_has_its_certificate(server: str) -> None:
+    query = "population=1e4&rate=0.01&rounds=100"
+    said = httpx.get(f"{server}/api/certificate?{query}", timeout=PATIENCE).json()
+    wanted = compose([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)]).epsilon(1e-5)
+    assert json.loads(said["text"])["claim"]["epsilon"] == rounded_up(wanted.upper)
+    query = "protocol=random-check-in-fixed&population=1e4&slots=1000&local_epsilon=0.5"
+    said = httpx.get(f"{server}/api/certificate?{query}", timeout=PATIENCE).json()
+    assert "a certificate does not cover" in said["problem"]
+
+
 def test_a_preview_says_the_figure_first_and_then_the_line(server: str) -> None:
     said = lines(server, "/api/preview?population=10000&rate=0.01&rounds=100&over=rate")
     # on a busy machine a rougher figure may come before it

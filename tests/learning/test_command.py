@@ -52,6 +52,7 @@ def test_a_folder_gets_checkpoint_log_model_and_report(command, tmp_path):
         "report.json",
         "accuracy.png",
         "report.html",
+        "certificate.json",
     }
     again = command("--out", str(out))
     assert again.exit_code == 0 and "test accuracy" in again.stdout

@@ -26,6 +26,7 @@ def test_report_has_picture_page_and_figures(tiny, tmp_path):
     assert page.count(facts["statement"]) == 1
     assert f"≤ {rounded_up(facts['epsilon'])}" in page  # not a digit more, and none below
     assert str(facts["epsilon"]) not in page
+    assert '<a href="certificate.json">certificate.json</a>' in page
     assert facts["data"] in page and facts["model"] in page and f"<td>{torch.__version__}" in page
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from cli_in_process import run_cli
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Count, Histogram, Mean, Survey, simulate
 from dpcheckin.survey.data import read_column
@@ -95,6 +96,9 @@ def test_a_run_writes_estimate_picture_table_and_page(table, tmp_path):
     assert (out / "estimate.png").read_bytes()[:4] == b"\x89PNG"
     page = (out / "report.html").read_text()
     assert "differentially private" in page and "data:image/png" in page
+    assert '<a href="certificate.json">certificate.json</a>' in page
+    claim = json.loads((out / "certificate.json").read_text())["claim"]
+    assert claim["epsilon"] == rounded_up(facts["plan"]["epsilon"])
     for name, value, true in zip(
         ("red", "green", "blue"), facts["estimate"]["values"], facts["truth"], strict=True
     ):

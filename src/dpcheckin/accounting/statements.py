@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpcheckin.accounting.figures import Bracket, Kind, rounded_down, rounded_up
 from dpcheckin.display import frame, html_facts
-from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure
+from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure, OutsideTheorem
 
 # when nothing but the noise of each report protects a client
 SHUFFLER_COLLUDES = "the shuffler colludes"
 SLOTS_ARE_KNOWN = "it is known who reported when"
 AGGREGATORS_COLLUDE = "the two aggregators work together"
+Prove = Callable[[float, float], dict[str, Any]]
 
 
 class Adjacency(StrEnum):
@@ -75,6 +76,7 @@ class Guarantee:
         basis: Theorems it rests on, with versions.
         assumptions: What must hold.
         local: What is left when it is seen who reported what.
+        prove: Makes a certificate of the run, from epsilon and delta.
     """
 
     epsilon: Bracket
@@ -83,10 +85,17 @@ class Guarantee:
     basis: tuple[str, ...]
     assumptions: tuple[str, ...]
     local: LocalGuarantee | None = None
+    prove: Prove | None = field(default=None, compare=False, repr=False)
 
     @property
     def kind(self) -> Kind:
         return Kind.GUARANTEE
+
+    def certificate(self) -> dict[str, Any]:
+        """The statement with its proof, as plain data (docs/certificate.md)."""
+        if self.prove is None:
+            raise OutsideTheorem("no certificate: the statement does not know its run any more")
+        return self.prove(self.epsilon.upper, self.delta)
 
     def charge(self) -> float:
         """The epsilon to enter in a ledger."""
@@ -99,10 +108,7 @@ class Guarantee:
         return " ".join(filter(None, self.sentences()))
 
     def _repr_html_(self) -> str:
-        facts = {
-            "ε (certified)": rounded_up(self.epsilon.upper),
-            "δ": rounded_up(self.delta),
-        }
+        facts = {"ε (certified)": rounded_up(self.epsilon.upper), "δ": rounded_up(self.delta)}
         if self.local is not None:
             finite = math.isfinite(self.local.epsilon)
             left = rounded_up(self.local.epsilon) if finite else "nothing is left"
@@ -126,12 +132,11 @@ class Guarantee:
         statement += "."
         if self.local is None:
             return statement, None
-        left = f"If {self.local.when}, nothing is left at this delta"
+        left = "nothing is left at this delta"
         if math.isfinite(self.local.epsilon):
-            left = (
-                f"If {self.local.when}, what is left is {_both(self.local.epsilon, delta)} "
-                f"over {rounds_in_words(self.local.rounds)}"
-            )
+            over = rounds_in_words(self.local.rounds)
+            left = f"what is left is {_both(self.local.epsilon, delta)} over {over}"
+        left = f"If {self.local.when}, {left}"
         if math.isfinite(self.local.report_epsilon):
             left += f" ({rounded_up(self.local.report_epsilon)} for a single report)"
         return statement, left + "."
@@ -239,10 +244,7 @@ def rounds_in_words(count: int) -> str:
 def _common_json(statement: Guarantee | LowerBound) -> dict[str, Any]:
     return {
         "kind": statement.kind.value,
-        "epsilon": {
-            "lower": statement.epsilon.lower,
-            "upper": _finite(statement.epsilon.upper),
-        },
+        "epsilon": {"lower": statement.epsilon.lower, "upper": _finite(statement.epsilon.upper)},
         "delta": statement.delta,
         "adjacency": statement.adjacency.value,
         "basis": list(statement.basis),
@@ -254,9 +256,7 @@ def _flat(
 ) -> dict[str, object]:
     return {
         "kind": statement.kind.value,
-        "epsilon": statement.epsilon.upper
-        if statement.kind is Kind.GUARANTEE
-        else statement.epsilon.lower,
+        "epsilon": float(statement),
         "delta": statement.delta,
         "local_epsilon": None if local is None else local.epsilon,
         "adjacency": statement.adjacency.value,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,10 @@ def epsilon(
     lower_bound: Annotated[
         bool, typer.Option(help="Compute the proven lower bound too, which takes longer.")
     ] = True,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a proof that verify/check.py checks, here."),
+    ] = None,
     json: Json = False,
     **given: Any,
 ) -> None:
@@ -32,12 +37,19 @@ def epsilon(
     question = RunQuestion(**given)
     with waiting("epsilon") as say:
         stated = question.guarantee(delta)
+        if certificate is not None:
+            say("the certificate")
+            from dpcheckin.accounting.proof.certificate import write
+
+            write(stated.certificate(), certificate)
         say("the lower bound")
         wanted = lower_bound and question.has_lower_bound
         least = question.lower_bound(delta) if wanted else None
     data = stated.to_json()
     if least is not None:
         data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
+    if certificate is not None:
+        data["certificate"] = str(certificate)
     _show(data, str(stated), json)
 
 
@@ -126,3 +138,5 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     console = Console()
     console.print(table)
     console.print(sentence, highlight=False, soft_wrap=True)
+    if "certificate" in data:
+        console.print(f"Certificate: {data['certificate']}", highlight=False, soft_wrap=True)

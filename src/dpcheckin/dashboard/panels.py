@@ -1,4 +1,4 @@
-"""Answers of the panels below the plot: what an attacker can find out, and mixed runs.
+"""Answers of the panels below the plot: what an attacker finds out, mixed runs, certificates.
 
 Like those of `answers` they are functions from forms to plain data and run in worker processes.
 """
@@ -9,6 +9,7 @@ import math
 
 from dpcheckin.accounting import Kind, tradeoff
 from dpcheckin.accounting import guarantee as stated_guarantee
+from dpcheckin.accounting.proof.certificate import as_text
 from dpcheckin.dashboard.answers import Answer, answering, figure
 from dpcheckin.dashboard.form import Form
 from dpcheckin.errors import OutsideTheorem
@@ -51,6 +52,12 @@ def _found(alarms: float, share: float, kind: Kind) -> Answer:
     """True positives at so many false ones, in per cent; a guarantee is rounded up."""
     percent = 100.0 * min(max(share, 0.0), 1.0)
     return {"x": 100.0 * alarms, "y": percent, "text": f"{kind.figure(percent)}%"}
+
+
+@answering
+def certificate(form: Form) -> Answer:
+    """The plan's certificate, as the text of its file."""
+    return {"text": as_text(form.question().guarantee(form.delta).certificate())}
 
 
 @answering

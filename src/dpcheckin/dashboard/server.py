@@ -70,6 +70,7 @@ def application(host: str = "127.0.0.1", runs: Path | None = None) -> Starlette:
             Route("/api/solve", _solve),
             Route("/api/tradeoff", _tradeoff),
             Route("/api/mixed", _mixed),
+            Route("/api/certificate", _certificate),
             Route("/api/runs", _runs),
             Route("/api/run", _run),
             *survey_routes.ROUTES,
@@ -208,6 +209,11 @@ async def _solve(request: Request) -> Response:
 async def _tradeoff(request: Request) -> Response:
     form, _ = _asked(request)
     return await for_reader(request, _workers(request).later(panels.trade_off, form))
+
+
+async def _certificate(request: Request) -> Response:
+    form, _ = _asked(request)
+    return await for_reader(request, _workers(request).later(panels.certificate, form))
 
 
 async def _mixed(request: Request) -> Response:

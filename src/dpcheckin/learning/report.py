@@ -1,7 +1,8 @@
 """The end of a run on one page: accuracy against epsilon as a picture, and the figures beside it.
 
 Written to the run's folder as `report.json`, `accuracy.png` and `report.html` (one file, see
-`dpcheckin.document`). The table of settings is read from the description of the options.
+`dpcheckin.document`), with `certificate.json` where certificates cover the run. The table of
+settings is read from the description of the options.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.figures import rounded_up
+from dpcheckin.accounting.proof.certificate import beside
 from dpcheckin.display import told
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner
@@ -91,7 +93,7 @@ def write_report(
     options: RunOptions | None = None,
     data_name: str | None = None,
 ) -> dict[str, Any]:
-    """Write all three files and return the summary, whose arguments are the same.
+    """Write all files and return the summary, whose arguments are the same.
 
     The folder must exist. Without options the table of settings has the analyzer's only.
     """
@@ -99,17 +101,21 @@ def write_report(
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"
     _plot(picture, outcome.log, outcome.scored)
-    page = _document(facts, outcome.scored, picture, options or trainer.settings)
+    stated = outcome.guarantee
+    proof = "none: no guarantee" if stated is None else beside(stated, folder)
+    page = _document(facts, outcome.scored, picture, options or trainer.settings, proof)
     page.write(folder / "report.html")
     return facts
 
 
-def _document(facts: dict[str, Any], score: Score, picture: Path, options: object) -> Document:
+def _document(
+    facts: dict[str, Any], score: Score, picture: Path, options: object, proof: Path | str
+) -> Document:
     epsilon = facts["epsilon"]
     spent = "no guarantee" if epsilon is None else f"ε ≤ {rounded_up(epsilon)}"
     reached, best = score.text(facts[score.name], 1), score.text(facts[f"best_{score.name}"], 1)
     clipping = "per tensor" if facts["per_tensor_clipping"] else "whole gradient"
-    rows = {
+    rows: dict[str, object] = {
         "data": facts["data"],
         "evaluated on": facts["evaluated_on"],
         "model": facts["model"],
@@ -120,6 +126,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         "reports": facts["reports"],
         "budget": "none" if (most := facts["epsilon_budget"]) is None else f"ε ≤ {most:g}",
         "stopped by the budget": "yes" if facts["stopped_by_budget"] else "no",
+        "certificate": proof,
     }
     title = f"{reached if score.percent else facts['reached']} at {spent}"
     return Document(

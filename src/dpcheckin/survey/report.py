@@ -1,7 +1,8 @@
 """The end of a survey: estimate and intervals as JSON, CSV, a picture and one page.
 
 Files in the run's folder: `estimate.json`, `estimate.csv`, `estimate.png` and `report.html` (the
-picture embedded). In a simulation the truth stands beside the estimate; a deployment knows none.
+picture embedded), with `certificate.json` where certificates cover the run. In a simulation the
+truth stands beside the estimate; a deployment knows none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.figures import rounded_up
+from dpcheckin.accounting.proof.certificate import beside
 from dpcheckin.display import legend_beside
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.numerals import written
@@ -85,7 +87,8 @@ def write_report(folder: Path, plan: SurveyPlan, outcome: Outcome) -> dict[str, 
     write_csv(folder / "estimate.csv", outcome.estimate, outcome.truth)
     write_picture(folder / "estimate.png", outcome.survey, outcome.estimate, outcome.truth)
     answer = answer_table(outcome.estimate, outcome.truth)
-    _document(folder / "estimate.png", facts, answer).write(folder / "report.html")
+    page = _document(folder / "estimate.png", facts, answer, beside(plan.guarantee, folder))
+    page.write(folder / "report.html")
     return facts
 
 
@@ -199,11 +202,11 @@ def answer_table(e: Estimate, truth: Figures | None = None) -> Table:
     return Table(title, rows, heads)
 
 
-def _document(picture: Path, facts: dict[str, Any], answer: Table) -> Document:
+def _document(picture: Path, facts: dict[str, Any], answer: Table, proof: Path | str) -> Document:
     plan, estimate = facts["plan"], facts["estimate"]
     error = facts["root_mean_squared_error"]
     inside = f"{facts['intervals_with_truth']:,} of {len(estimate['names']):,}"
-    rows = {
+    rows: dict[str, object] = {
         "question": plan["query"]["kind"],
         "randomizer": plan["randomizer"],
         "rate": f"{plan['rate']:g}",
@@ -213,6 +216,7 @@ def _document(picture: Path, facts: dict[str, Any], answer: Table) -> Document:
         "root mean squared error": "–" if error is None else f"{rounded_up(error)} {facts['unit']}",
         "intervals that contain the truth": inside,
         "seed": facts["seed"],
+        "certificate": proof,
     }
     if facts["clipped"]:
         rows["values"] = facts["notice"]

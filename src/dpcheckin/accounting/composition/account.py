@@ -28,6 +28,7 @@ from dpcheckin.accounting.engine.grids import FINE, Accuracy
 from dpcheckin.accounting.figures import Bracket, Brackets, is_array
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.parameters import non_negative, open_probability
+from dpcheckin.accounting.proof.certificate import Prover
 from dpcheckin.accounting.rounds.base import EVERY, LocalRound, Round, Rounds, as_run
 from dpcheckin.accounting.statements import (
     SHUFFLER_COLLUDES,
@@ -283,14 +284,9 @@ def guarantee_at(run: Composition, epsilon: float) -> tuple[Guarantee, Bracket]:
 def _statement(
     run: Composition, epsilon: Bracket, delta: float, local: LocalGuarantee | None
 ) -> Guarantee:
-    return Guarantee(
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=run.adjacency,
-        basis=_each(one.basis() for one, _ in run.rounds),
-        assumptions=_assumed(run),
-        local=local,
-    )
+    basis = _each(one.basis() for one, _ in run.rounds)
+    proof = Prover(run.rounds)
+    return Guarantee(epsilon, delta, run.adjacency, basis, _assumed(run), local, proof)
 
 
 def _each(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
@@ -305,8 +301,8 @@ def _assumed(run: Composition) -> tuple[str, ...]:
         for text in one.assumptions():
             counts[text] = counts.get(text, 0) + repeats
     return tuple(
-        text if count == run.total else f"{text.removesuffix(EVERY)} in {rounds_in_words(count)}"
-        for text, count in counts.items()
+        text if n == run.total else f"{text.removesuffix(EVERY)} in {rounds_in_words(n)}"
+        for text, n in counts.items()
     )
 
 

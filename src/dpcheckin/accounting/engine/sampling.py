@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.compose import LONGEST_WINDOW, WindowTooLong, compose
+from dpcheckin.accounting.engine.compose import FINE.longest_window, WindowTooLong, compose
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
+from dpcheckin.accounting.engine.grids import FINE
 from dpcheckin.accounting.engine.loss import dominated, dominating
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.special import binomial
@@ -220,7 +221,7 @@ def _at_step(parts: FunctionParts, delta: float, step: float) -> tuple[float, fl
         above.append((dominating(step, curve.upper(step, points), backward), count))
         backward = None if other is None or alone else other.lower(step / 2, fine)
         below.append((dominated(step, curve.lower(step / 2, fine), backward), count))
-    longest = 2 * LONGEST_WINDOW
+    longest = 2 * FINE.longest_window
     upper = compose(above, delta=delta, longest=longest).epsilon(delta, upper=True)
     lower = compose(below, delta=delta, longest=longest).epsilon(delta, upper=False)
     return min(lower, upper), upper

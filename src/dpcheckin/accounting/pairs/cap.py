@@ -111,6 +111,7 @@ def cap_pair(local_epsilon: float, dimension: int, cap_measure: float) -> CapPai
     """
     q = cap_measure
     density = 1 / (1 - q + math.exp(local_epsilon) * q)  # outside the cap
+    inside = math.exp(local_epsilon) * q * density
     return CapPair(
         f"PrivUnit in {dimension:,} dimensions",
         float(local_epsilon),
@@ -119,6 +120,7 @@ def cap_pair(local_epsilon: float, dimension: int, cap_measure: float) -> CapPai
         True,
         dimension=dimension,
         cap_measure=q,
+        described=(("kind", "privunit"), ("p", inside), ("q", float(q))),
     )
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -26,11 +27,7 @@ from dpcheckin.accounting.engine.curves import (
 from dpcheckin.accounting.engine.lattice_curve import lattice_curve
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, RealPair
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, reseated
-from dpcheckin.accounting.parameters import (
-    LARGEST_LOCAL_EPSILON,
-    count,
-    local_epsilon_in_range,
-)
+from dpcheckin.accounting.parameters import LARGEST_LOCAL_EPSILON, count, local_epsilon_in_range
 from dpcheckin.accounting.types.cases import (
     OthersData,
     all_at_one_value,
@@ -39,6 +36,8 @@ from dpcheckin.accounting.types.cases import (
 )
 from dpcheckin.accounting.types.pure import Family, pure_types, third_is_worse
 from dpcheckin.errors import InvalidParameter
+
+Described = tuple[tuple[str, Any], ...]
 
 
 class LocalPair(ABC):
@@ -50,6 +49,7 @@ class LocalPair(ABC):
     full_shuffle_proved: bool  # does the theorem hold when no seat is empty?
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
+    described: Described = ()  # the randomizer as a certificate says it; empty if it cannot
 
     @property
     def typed(self) -> bool:
@@ -207,6 +207,7 @@ class ThreeAtoms(LocalPair):
     family: Family = Family.OTHER
     third_hit: float | None = None
     """For MERGED_THIRD: how often a third value's report has the largest ratio."""
+    described: Described = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         total = (math.exp(self.local_epsilon) + 1) * self.hit + self.neutral + self.local_delta
@@ -286,43 +287,41 @@ class ThreeAtoms(LocalPair):
 
 def _two_atoms(
     name: str,
+    kind: str,
     local_epsilon: object,
     family: Family = Family.TWO_VALUES,
     others: OthersData = OthersData.ONE_OF_TWO,
 ) -> ThreeAtoms:
     epsilon = local_epsilon_in_range(local_epsilon)
+    said = ("kind", kind), ("local_epsilon", epsilon)
     hit = 1 / (math.exp(epsilon) + 1)
-    return ThreeAtoms(
-        name, epsilon, hit, 0.0, full_shuffle_proved=True, others_data=others, family=family
-    )
+    return ThreeAtoms(name, epsilon, hit, 0.0, True, 0.0, others, family, described=said)
 
 
 def any_pure(local_epsilon: float) -> ThreeAtoms:
     """The worst case over all epsilon-LDP randomizers."""
-    return _two_atoms("any pure randomizer", local_epsilon, Family.ANY_PURE, OthersData.ANY_PURE)
+    return _two_atoms(
+        "any pure randomizer", "any", local_epsilon, Family.ANY_PURE, OthersData.ANY_PURE
+    )
 
 
 def binary_response(local_epsilon: float) -> ThreeAtoms:
     """Warner's binary randomized response."""
-    return _two_atoms("binary response", local_epsilon)
+    return _two_atoms("binary response", "binary", local_epsilon)
 
 
 def hemisphere(local_epsilon: float) -> ThreeAtoms:
     """LDP-SGD: a random vector of the hemisphere of the (randomly signed) direction."""
-    return _two_atoms("hemisphere (LDP-SGD)", local_epsilon)
+    return _two_atoms("hemisphere (LDP-SGD)", "hemisphere", local_epsilon)
 
 
 def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
     """k-ary randomized response: the truth with probability e^epsilon / (e^epsilon + k - 1)."""
     epsilon, k = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
-    weight = math.exp(epsilon) + k - 1
-    others = OthersData.THIRD_VALUE if k > 2 else OthersData.ONE_OF_TWO
-    return ThreeAtoms(
-        f"{k}-ary response",
-        epsilon,
-        1 / weight,
-        (k - 2) / weight,
-        True,
-        others_data=others,
-        family=Family.SYMBOLS if k > 2 else Family.TWO_VALUES,
-    )
+    if k == 2:
+        return _two_atoms("2-ary response", "binary", epsilon)
+    weight, others = math.exp(epsilon) + k - 1, OthersData.THIRD_VALUE
+    hit, neutral = 1 / weight, (k - 2) / weight
+    said = ("kind", "dary"), ("local_epsilon", epsilon), ("values", k)
+    name, family = f"{k}-ary response", Family.SYMBOLS
+    return ThreeAtoms(name, epsilon, hit, neutral, True, 0.0, others, family, described=said)

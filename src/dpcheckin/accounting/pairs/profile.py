@@ -11,7 +11,7 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import UNIT, Array
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
-from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms
+from dpcheckin.accounting.pairs.local import Described, LocalPair, ThreeAtoms
 from dpcheckin.accounting.parameters import (
     LARGEST_LOCAL_EPSILON,
     local_epsilon_in_range,
@@ -47,6 +47,7 @@ class ProfilePair(LocalPair):
     full_shuffle_proved: bool = False
     real: tuple[RealPair, ...] = field(default=(), repr=False)
     family: Family = Family.ANY_PURE
+    described: Described = field(default=(), repr=False)
 
     @property
     def typed(self) -> bool:
@@ -135,6 +136,7 @@ def from_atoms(
         epsilon,
         max(delta, nowhere),
         real=(_real(w, m, delta), _real(*_swapped(w, m, delta), nowhere)),
+        described=(("kind", "matrix"), ("rows", ((*(w * m), delta), (*m, 0.0)))),
     )
 
 
@@ -243,4 +245,5 @@ def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
         local_delta=delta,
         others_data=OthersData.ANY_PURE,  # a pure randomizer is one of them
         family=Family.ANY_PURE,
+        described=(("kind", "any"), ("local_epsilon", epsilon), ("local_delta", delta)),
     )

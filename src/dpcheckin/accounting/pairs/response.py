@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from dpcheckin.accounting.pairs.local import ThreeAtoms, dary_response
 from dpcheckin.accounting.parameters import count, local_epsilon_in_range, open_probability
@@ -15,11 +16,21 @@ from dpcheckin.accounting.types.cases import OthersData
 from dpcheckin.errors import InvalidParameter
 
 
-def _three_atoms(name: str, epsilon: float, hit: float, third_hit: float | None) -> ThreeAtoms:
+def _three_atoms(
+    name: str, epsilon: float, hit: float, third_hit: float | None, *described: tuple[str, Any]
+) -> ThreeAtoms:
     """The pair with this mass at the largest ratio, and its lower bound by a third value."""
     neutral = max(1.0 - (math.exp(epsilon) + 1.0) * hit, 0.0)
     others = OthersData.ONE_OF_TWO if third_hit is None else OthersData.MERGED_THIRD
-    return ThreeAtoms(name, epsilon, hit, neutral, others_data=others, third_hit=third_hit)
+    return ThreeAtoms(
+        name,
+        epsilon,
+        hit,
+        neutral,
+        others_data=others,
+        third_hit=third_hit,
+        described=described,
+    )
 
 
 def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAtoms:
@@ -45,7 +56,13 @@ def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAt
     total = w * math.exp(epsilon) + d - w
     hit = w * (d - w) / ((d - 1) * total)
     third = hit * (d - w - 1) / (d - 2) if d - w > 1 else None
-    return _three_atoms(f"subsets of {w} of {d}", epsilon, hit, third)
+    return _three_atoms(
+        f"subsets of {w} of {d}",
+        epsilon,
+        hit,
+        third,
+        *(("kind", "subset"), ("local_epsilon", epsilon), ("values", d), ("size", w)),
+    )
 
 
 def unary_encoding(local_epsilon: float, symbols: int, truth: float = 0.5) -> ThreeAtoms:
@@ -62,7 +79,13 @@ def unary_encoding(local_epsilon: float, symbols: int, truth: float = 0.5) -> Th
     p = open_probability("truth", truth)
     q = p / (p + math.exp(epsilon) * (1.0 - p))
     third = q * (1.0 - p) * (1.0 - q) if d > 2 else None
-    return _three_atoms(f"unary encoding of {d}", epsilon, q * (1.0 - p), third)
+    return _three_atoms(
+        f"unary encoding of {d}",
+        epsilon,
+        q * (1.0 - p),
+        third,
+        *(("kind", "unary"), ("p", p), ("q", q)),
+    )
 
 
 def hadamard_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
@@ -75,7 +98,13 @@ def hadamard_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
         symbols: How many there are, 2 or more.
     """
     epsilon, d = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
-    return _three_atoms(f"Hadamard response of {d}", epsilon, 0.5 / (math.exp(epsilon) + 1), None)
+    return _three_atoms(
+        f"Hadamard response of {d}",
+        epsilon,
+        0.5 / (math.exp(epsilon) + 1),
+        None,
+        *(("kind", "hadamard"), ("local_epsilon", epsilon)),
+    )
 
 
 def mixed(pairs: Sequence[ThreeAtoms], name: str) -> ThreeAtoms:

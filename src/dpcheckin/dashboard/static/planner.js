@@ -13,7 +13,7 @@ import { Plot } from "./plot.js";
 import { allow } from "./ready.js";
 import { outward } from "./scale.js";
 import { tableOf } from "./table.js";
-import { Texts } from "./texts.js";
+import { say, Texts } from "./texts.js";
 import { TradeOff } from "./tradeoff.js";
 
 const REST = 300; // milliseconds without a change after which the form is at rest
@@ -343,6 +343,11 @@ export class Planner {
     this.points.set("beside", this.beside.points);
     if (as === "svg" || as === "png") await savePicture(stem, as, this.#sheet());
     if (as === "csv") save(name, csv(this.axis, "epsilon", this.#shown, this.points), "text/csv");
+    if (as === "certificate") {
+      const proof = await getJson("/api/certificate", this.fields.query());
+      if (proof.text) save("dpcheckin-certificate.json", proof.text, "application/json");
+      else say(proof.problem);
+    }
     if (as === "json") {
       const lines = this.#shown.map(({ key, name: title, kind, citation, erratum }) => ({ name: title, kind, citation, erratum, missing: this.reasons.get(key), points: (this.points.get(key) ?? []).map(({ x, y, text }) => ({ x, epsilon: y, rounded: text })) }));
       const { texts: _, ...stated } = this.stated ?? {};

@@ -1,0 +1,109 @@
+"""Which types a certificate may put in place of the others' reports at one alpha, and the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from dpcheckin.accounting.engine.typed.laws import AtomLaw
+from dpcheckin.accounting.engine.typed.smoothing import least_smoothing, smoothing_suffices
+from dpcheckin.accounting.proof.trapezoid import above
+from dpcheckin.accounting.types.pure import symbols
+
+_NEAR_TWO = 1.8, 2.4  # of e0: types that are a little wider need less noise
+_STRETCHES = "0.005", "0.01", "0.025", "0.05"
+_SHARES = "0.5", "0.45", "0.55", "0.4", "0.6", "0.3", "0.7"  # of B beside A
+_CLOSE, _ROOM = 1.003, 1.002  # how close a scale of noise is to the least; room for balls
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Types that suffice at one alpha: their way, their laws and the noise they need."""
+
+    name: str
+    way: dict[str, Any]
+    laws: tuple[AtomLaw, ...]
+    laplace: str
+
+
+def _wide(law: str, stretch: str) -> dict[str, str]:
+    return {"law": law} | ({} if stretch == "0" else {"wider": stretch})
+
+
+@dataclass
+class TypeSearch:
+    """Which types of a randomizer suffice at an alpha, with which noise.
+
+    Args:
+        every: Is it every pure randomizer, and not binary response or a random hemisphere?
+        epsilon: Of one report.
+        stretch: By which types near e0 = 2 are wider; all are tried if it is None.
+    """
+
+    every: bool
+    epsilon: float
+    stretch: str | None = None
+    _guesses: dict[str, float] = field(default_factory=dict)
+
+    def at(self, rise: float) -> Iterator[Typed]:
+        """Every set of types known to suffice at alpha = 1 + rise, if any."""
+        two, three = symbols(self.epsilon, 2), symbols(self.epsilon, 3)
+        first, second, third = two.at_first(rise), two.at_second(rise), three.at_third(rise)
+        if not self.every:
+            way = {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}
+            yield Typed("AB", way, (first, second), "0")
+            return
+        e0 = math.exp(self.epsilon)
+        near = _NEAR_TWO[0] < e0 < _NEAR_TWO[1]
+        tried = ("0", *(_STRETCHES if near else ()))
+        for stretch in tried if self.stretch is None else (self.stretch,):
+            wide = [law.wider(float(stretch)) for law in (first, second, third)]
+            if e0 > 2.0 or near:
+                yield from self._third(first, second, wide[2], stretch)
+            if e0 <= 2.0 or near:
+                yield from self._ends(third, wide, stretch)
+
+    def _third(
+        self, first: AtomLaw, second: AtomLaw, wide: AtomLaw, stretch: str
+    ) -> Iterator[Typed]:
+        name = "C" if stretch == "0" else f"C{stretch}"
+        needed = [self._scale(name, law, [(1.0, wide)]) for law in (first, second)]
+        if None in needed:
+            return
+        weights = {"A": ["1"], "B": ["1"]}
+        way = {"theorem": "types", "types": [_wide("C", stretch)], "weights": weights}
+        yield Typed(name, way, (wide,), self._enough(name, [s for s in needed if s is not None]))
+
+    def _ends(self, third: AtomLaw, wide: list[AtomLaw], stretch: str) -> Iterator[Typed]:
+        for share in _SHARES:
+            name = f"AB{share}" if stretch == "0" else f"AB{share}+{stretch}"
+            part = float(share)
+            needed = self._scale(name, third, [(1 - part, wide[0]), (part, wide[1])])
+            if needed is None:
+                continue
+            weights = {"C": [str(1 - Fraction(share)), share]}
+            types = [_wide("A", stretch), _wide("B", stretch)]
+            way = {"theorem": "types", "types": types, "weights": weights}
+            yield Typed(name, way, (wide[0], wide[1]), self._enough(name, [needed]))
+            return
+
+    def _scale(
+        self, name: str, below: AtomLaw, mixture: list[tuple[float, AtomLaw]]
+    ) -> float | None:
+        guess = self._guesses.get(name, 0.3 * math.expm1(self.epsilon))
+        high = least_smoothing(below, mixture, guess)
+        if high is None:
+            return None
+        low = high / 1.04
+        while high > _CLOSE * low:
+            middle = math.sqrt(low * high)
+            enough = smoothing_suffices(below, mixture, middle)
+            low, high = (low, middle) if enough else (middle, high)
+        return high
+
+    def _enough(self, name: str, needed: list[float]) -> str:
+        self._guesses[name] = max(needed)
+        return above(max(needed) * _ROOM, 4)
