@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.compose import FINE.longest_window, WindowTooLong, compose
+from dpcheckin.accounting.engine.compose import WindowTooLong, compose
 from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
 from dpcheckin.accounting.engine.grids import FINE
 from dpcheckin.accounting.engine.loss import dominated, dominating
