@@ -78,7 +78,7 @@ def options_from(kind: type[Any], parameter: str = "options") -> Callable[[Comma
 
         @wraps(command)
         def with_options(**given: Any) -> None:
-            values = {one.name: given.pop(one.name) for one in described}
+            values = {one.name: given.pop(one.name, one.default) for one in described}
             command(**{parameter: changed(kind(), values)}, **given)
 
         shown = [_parameter(one, one.default) for one in described]
