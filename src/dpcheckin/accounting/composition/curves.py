@@ -198,7 +198,13 @@ class Profile(Tabular):
 
     def at(self, epsilons: FloatArray) -> FloatArray:
         """Upper bounds in between: chords in exp(epsilon), and the last value beyond the end."""
-        return np.interp(np.expm1(epsilons), np.expm1(self.epsilons), self.deltas)
+        at = np.searchsorted(self.epsilons, epsilons, side="right") - 1
+        i = np.clip(at, 0, self.epsilons.size - 2)
+        gap = self.epsilons[i + 1] - self.epsilons[i]
+        inside = np.clip(epsilons - self.epsilons[i], 0.0, gap)
+        # expm1(inside) / expm1(gap), without their overflow
+        share = np.exp(inside - gap) * np.expm1(-inside) / np.expm1(-gap)
+        return np.asarray((1.0 - share) * self.deltas[i] + share * self.deltas[i + 1])
 
     def records(self) -> list[dict[str, float]]:
         """Rows of the table: epsilon and delta."""

@@ -24,15 +24,17 @@ import numpy as np
 
 from dpcheckin.accounting.composition.account import Composition, compose
 from dpcheckin.accounting.composition.curves import Profile
+from dpcheckin.accounting.composition.gate import loud_arithmetic
 from dpcheckin.accounting.composition.lower_bounds import bad_case_profiles
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.engine.curves import FURTHEST
 from dpcheckin.accounting.engine.noise import gaussian_profile_at
 from dpcheckin.accounting.figures import Bracket, Brackets, Kind, is_array
 from dpcheckin.accounting.parameters import open_probability, probability
 from dpcheckin.accounting.rounds.base import Rounds
 from dpcheckin.accounting.statements import Adjacency
 from dpcheckin.display import Tabular, axes_for, legend_beside
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.special.normal import ndtr, ndtri
 
@@ -62,6 +64,7 @@ class TradeOff(Tabular):
     gdp: Bracket
     adjacency: Adjacency
 
+    @loud_arithmetic()
     def false_negatives(self, false_positives: float | Sequence[float] | FloatArray) -> Brackets:
         """Between which bounds the least possible rate of misses lies.
 
@@ -167,6 +170,7 @@ class TradeOff(Tabular):
         return axes
 
 
+@loud_arithmetic()
 def tradeoff(rounds: Rounds | Composition, delta: float = DEFAULT_DELTA) -> TradeOff:
     """The trade-off curve of these rounds, between certified bounds.
 
@@ -182,6 +186,10 @@ def tradeoff(rounds: Rounds | Composition, delta: float = DEFAULT_DELTA) -> Trad
     delta = open_probability("delta", delta)
     run = rounds if isinstance(rounds, Composition) else compose(rounds)
     profile = run.profile(min(delta / 100, 1e-9))
+    if not profile.epsilons[-1] <= FURTHEST:
+        raise NumericalFailure(
+            f"epsilon reaches {profile.epsilons[-1]:.4g}: an attacker's errors are beyond numbers"
+        )
     attacks: tuple[tuple[Profile, Profile], ...] = ()
     if run.adjacency is Adjacency.REPLACE_ONE and run.rounds:
         attacks = bad_case_profiles(run.rounds, min(delta / 100, 1e-9))
