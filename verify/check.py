@@ -179,15 +179,13 @@ def randomizer(entry: Any) -> Randomizer:
     need(0 < x.get("local_epsilon", 1) <= 50 and x.get("local_delta", 0) < 1, "local numbers")
     if kind == "matrix":
         return matrix(x["rows"])
-    if kind == "gaussian":
-        return on_grid(kind, ball(2 / x["noise_multiplier"]), x["grid"])
-    if kind == "laplace":
-        return on_grid(kind, ball(x["local_epsilon"]), x["grid"])
+    if kind in ("gaussian", "laplace"):
+        size = 2 / x["noise_multiplier"] if kind == "gaussian" else x["local_epsilon"]
+        return on_grid(kind, ball(size), x["grid"])
     need(0 < x.get("size", 1) < x.get("values", 3) and x.get("values", 3) > 2, "values, size")
     numbers = {key: ball(x[key]) if key in "pq" else x[key] for key in x}
-    numbers["e0"] = ball(x.get("local_epsilon", 0)).exp()
-    numbers["delta"] = ball(x.get("local_delta", 0))
-    return three_atoms(kind, numbers)
+    e0, delta = ball(x.get("local_epsilon", 0)).exp(), ball(x.get("local_delta", 0))
+    return three_atoms(kind, numbers | {"e0": e0, "delta": delta})
 
 def marked(r: Randomizer, beta: arb) -> Randomizer:
     """R' of the marking lemma, R = beta G + (1 - beta) R': G uniform, or R(a) for `any`."""
