@@ -193,7 +193,8 @@ def randomizer(
             why = f"left out: {_usage(kind)} says it all"
             raise InvalidParameter(key.replace("_", "-"), value, why)
     if missing:
-        raise InvalidParameter(missing[0].replace("_", "-"), None, f"a number, for {kind.name}")
+        why = f"a number, for the randomizer {kind.name}"
+        raise InvalidParameter(missing[0].replace("_", "-"), None, why)
     return _made(kind, numbers)
 
 
