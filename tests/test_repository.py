@@ -165,7 +165,7 @@ LONG = {
     "protocols/utility.py": 351,
     "service/analyzer/daemon.py": 351,
 }
-STILL = 63_057  # lines of the whole house; the goal is LINES_IN_ALL
+STILL = 63_167  # lines of the whole house; the goal is LINES_IN_ALL
 
 
 def modules() -> dict[str, int]:

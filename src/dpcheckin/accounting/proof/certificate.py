@@ -164,7 +164,8 @@ def _assumed(entry: dict[str, Any]) -> set[str]:
         theorem = way["theorem"]
         if theorem == "types":
             named = {"types", f"types-{kind}"} & SENTENCES
-            assumed |= named | ({"types-delta"} if "local_delta" in entry["randomizer"] else set())
+            paid = "local_delta" in entry["randomizer"] or kind == "gaussian"
+            assumed |= named | ({"types-delta"} if paid else set())
         if theorem != "local":
             assumed.add("blanket" if theorem == "blanket" else "empty-seat")
     return assumed

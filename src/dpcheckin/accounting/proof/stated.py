@@ -21,7 +21,7 @@ _PROTOCOLS = {
     ShuffleRound: "shuffle",
 }
 # losses at which the profile of Gaussian reports is kept, in deviations of a loss; and on
-_GRID, _ON = ((0.07, 40), (0.15, 10)), 0.3
+_GRID, _ON = ((0.06, 45), (0.12, 12)), 0.3
 _CUT = 5e-5  # of delta, for what lies beyond
 _DIGITS = 10**18  # of the entries of a matrix
 
@@ -67,7 +67,7 @@ def _row(masses: Sequence[float]) -> list[str]:
 
 def _grid(pair: GaussianPair, negligible: float) -> list[list[Any]]:
     """Losses as far as they count: tails further out would make every sum long."""
-    grid = [[short(step * pair.s, 3), count] for step, count in _GRID]
+    grid: list[list[Any]] = [[short(step * pair.s, 3), count] for step, count in _GRID]
     on = short(_ON * pair.s, 3)
     end, more = float(sum(Fraction(step) * count for step, count in grid)), 1
     while float(pair.profile(math.exp(end + more * float(on)))) > negligible and more < 100:

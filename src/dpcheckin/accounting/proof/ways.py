@@ -79,7 +79,7 @@ class Kind:
     @property
     def chords(self) -> float:
         """Of epsilon, what chords between points may cost: points of many atoms are dear."""
-        return 4e-5 if self.report.ratios.size < _MANY else 4e-4
+        return 4e-5 if self.report.ratios.size < _MANY else 2.5e-4
 
     @cached_property
     def ways(self) -> dict[str, dict[str, Any]]:
