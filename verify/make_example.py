@@ -246,8 +246,8 @@ def make(words, rounds, delta, package="dpcheckin (prototype)", noise=NOISE):
         mid = (lo + hi) / 2
         lo, hi = (lo, mid) if chernoff(mid) < math.log(target) else (mid, hi)
     comp = choose(laws, -hi, [], [0], True, 0.0, noise, target)
-    lo, hi = 0.3 * hi, 2 * hi
-    for _ in range(20):
+    lo, hi = 0.3 * hi, 20 * hi
+    for _ in range(24):
         mid = float(up((lo + hi) / 2, 6))
         check.WORK[0] = 0
         lo, hi = (lo, mid) if delta_at(up(mid, 6), comp) <= target else (mid, hi)
