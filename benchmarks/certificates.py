@@ -100,6 +100,7 @@ def fixed() -> Iterator[tuple[str, Run, float]]:
         ("unary", dp.unary_encoding(2.0, 20)),
         ("Hadamard", dp.hadamard_response(2.0, 20)),
         ("(2, 1e-12)", dp.approximate(2.0, 1e-12)),
+        ("Gaussian, 2", dp.gaussian(2.0)),
         ("atoms", dp.from_atoms([3.0, 1.0, 0.5], [0.1, 0.5, 0.4])),
     ):
         yield name, [(check_in(60_000, 1 / 30, pair), 1_000)], 1e-5

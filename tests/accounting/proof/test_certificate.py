@@ -54,6 +54,13 @@ FEW = {
 }
 
 
+@pytest.mark.slow
+def test_gaussian_reports_are_proved_with_the_types_that_are_quoted(tmp_path: Path) -> None:
+    run: Run = [(dp.CheckInRound(60_000, 1 / 30, dp.gaussian(2.0)), 1_000)]
+    printed, claimed = proved(run, 1e-5, tmp_path)
+    assert printed <= claimed <= 1.002 * printed
+
+
 @pytest.mark.parametrize("kind", FEW)
 def test_a_certificate_claims_what_is_printed_and_is_proved(kind: str, tmp_path: Path) -> None:
     printed, claimed = proved([(FEW[kind], 60)], 1e-5, tmp_path)

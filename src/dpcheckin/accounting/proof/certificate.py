@@ -26,7 +26,6 @@ NAME = "certificate.json"  # of the file beside a report
 LARGEST = 204_800  # bytes
 MOST_ABOVE = 1.002  # of what is printed: a weaker claim is no certificate of it
 _CUT = 1e-5  # of delta, for losses that are cut off
-_CHORDS = 4e-5  # of epsilon, for chords between points
 _PASSES = 14
 SENTENCES = {"types", "types-any", "types-hemisphere", "types-gaussian", "types-laplace"}
 
@@ -48,7 +47,7 @@ def certificate(run: Sequence[tuple[Round, int]], epsilon: float, delta: float) 
         raise OutsideTheorem("no certificate: nobody reports, or the run was left behind")
     if any(one.adjacency is not Adjacency.REPLACE_ONE for one, _ in kept):
         raise OutsideTheorem("a certificate covers the adjacency 'replace one client' only")
-    entries = [round_entry(one, count) for one, count in kept]
+    entries = [round_entry(one, count, delta) for one, count in kept]
     printed = rounded_up(epsilon).replace(",", "")
     if sum(count for _, count in kept) == 1:
         claim, proof = _single(Points(Kind(entries[0]), 1), printed, delta)
@@ -127,7 +126,7 @@ def _composed(kinds: list[Points], printed: str, delta: float) -> tuple[str, Pro
     for _ in range(_PASSES):
         rounds = _rounds(kinds)
         theta = float(rounds.numbers(epsilon).theta)
-        allowed = _CHORDS * epsilon / len(kinds)
+        allowed = max(points.kind.chords for points in kinds) * epsilon / len(kinds)
         if sum([points.refine(theta, allowed) for points in kinds]) <= allowed * len(kinds):
             break
     rounds = _rounds(kinds)
@@ -166,7 +165,8 @@ def _assumed(entry: dict[str, Any]) -> set[str]:
         theorem = way["theorem"]
         if theorem == "types":
             named = {"types", f"types-{kind}"} & SENTENCES
-            assumed |= named | ({"types-delta"} if "local_delta" in entry["randomizer"] else set())
+            paid = "local_delta" in entry["randomizer"] or kind == "gaussian"
+            assumed |= named | ({"types-delta"} if paid else set())
         if theorem != "local":
             assumed.add("blanket" if theorem == "blanket" else "empty-seat")
     return assumed

@@ -17,7 +17,7 @@ from dpcheckin.accounting.proof.trapezoid import Numbers, Numeric, Saddle
 
 # of the variance: what the normal noise may add, half of that to an epsilon; where each term has
 # to be computed for many numbers of two types it may be more
-_NOISE, _PAIR_NOISE = 5e-5, 1.5e-4
+_NOISE, _PAIR_NOISE, _MANY_NOISE, _MANY = 5e-5, 1.5e-4, 5e-4, 60
 _MISSED = 5e-5  # of the answer, by which the maximum over numbers of types may be missed
 _MOST_CELLS = 40
 _MARGIN = 2e-10  # of a bound: far above what doubles lose
@@ -67,7 +67,10 @@ class Crowd:
             laplace: Scale of the Laplace noise that the types need.
         """
         deviation = math.sqrt(self.variance + 2 * float(laplace) ** 2)
-        normal = math.sqrt(_PAIR_NOISE if self.pair else _NOISE) * deviation
+        noise = _PAIR_NOISE if self.pair else _NOISE
+        if any(law.values.size > _MANY for law, _ in self._all()):
+            noise = _MANY_NOISE
+        normal = math.sqrt(noise) * deviation
         saddle = Saddle(self._logs, deviation, self.furthest)
         numbers = saddle.numbers(normal, laplace)
         z = numbers.line()

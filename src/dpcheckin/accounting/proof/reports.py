@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.noise import gaussian_profile_at
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
 from dpcheckin.accounting.proof.stated import value_of
 
@@ -48,11 +49,10 @@ def report(entry: dict[str, Any]) -> Report:
     kind = entry["kind"]
     if kind == "matrix":
         return _matrix([[Fraction(p) for p in row] for row in entry["rows"]])
-    delta, d, w = (
-        value_of(entry.get("local_delta", "0")),
-        entry.get("values", 2),
-        entry.get("size", 1),
-    )
+    if kind == "gaussian":
+        return on_grid(2 / value_of(entry["noise_multiplier"]), entry["grid"])
+    delta = value_of(entry.get("local_delta", "0"))
+    d, w = entry.get("values", 2), entry.get("size", 1)
     if kind in ("unary", "privunit"):
         p, q = value_of(entry["p"]), value_of(entry["q"])
         e0 = p * (1 - q) / (q * (1 - p))
@@ -68,6 +68,24 @@ def report(entry: dict[str, Any]) -> Report:
             hit = w * (d - w) / ((d - 1) * (w * e0 + d - w))
     masses = np.array([hit, max(1 - (e0 + 1) * hit, 0.0), e0 * hit]) * (1 - delta)
     return Report(kind, np.array([e0, 1.0, 1 / e0]), masses, delta)
+
+
+def on_grid(distance: float, grid: list[Any]) -> Report:
+    """Gaussian reports with their profile kept at a grid of losses: chords lie above it.
+
+    Args:
+        distance: Of two inputs, in deviations of the noise.
+        grid: Steps and how many there are of each.
+    """
+    steps = [Fraction(step) for step, count in grid for _ in range(count)]
+    losses = np.array([float(x) for x in itertools.accumulate(steps, initial=Fraction(0))])
+    rises, deltas = np.expm1(losses), gaussian_profile_at(distance, losses)
+    slopes = np.append(np.diff(deltas) / np.diff(rises), 0.0)
+    masses, far = np.maximum(np.diff(slopes), 0.0), 1.0 + rises[1:]
+    ratios = np.concatenate([[1.0], far, 1.0 / far])
+    middle = 1.0 - deltas[0] + 2.0 * slopes[0]
+    whole = np.concatenate([[middle], masses, far * masses])
+    return Report("gaussian", ratios, whole, float(deltas[-1]))
 
 
 def _matrix(rows: list[list[Fraction]]) -> Report:
@@ -89,7 +107,7 @@ def _matrix(rows: list[list[Fraction]]) -> Report:
     slopes = [
         (deltas[i + 1] - deltas[i]) / (places[i + 1] - places[i]) for i in range(len(kinks))
     ] + [Fraction(0)]
-    masses = [float(right - left) for left, right in pairwise(slopes)]
+    masses = [float(right - left) for left, right in itertools.pairwise(slopes)]
     return Report(
         "matrix", np.array([float(k) for k in kinks]), np.array(masses), float(deltas[-1])
     )

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from dpcheckin.accounting.pairs.gaussian import GaussianPair
 from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.proof.trapezoid import short
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.accounting.rounds.shuffled import (
     CheckInRound,
@@ -23,6 +25,9 @@ _PROTOCOLS = {
     SubsampleRound: "subsampled-shuffle",
     ShuffleRound: "shuffle",
 }
+# losses at which the profile of Gaussian reports is kept, in deviations of a loss; and on
+_GRID, _ON = ((0.06, 45), (0.12, 12)), 0.3
+_CUT = 5e-5  # of delta, for what lies beyond
 _DIGITS = 10**18  # of the entries of a matrix
 
 
@@ -38,9 +43,17 @@ def number(value: float) -> str:
     return repr(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 
-def randomizer_entry(pair: LocalPair) -> dict[str, Any]:
-    """The randomizer in numbers."""
+def randomizer_entry(pair: LocalPair, negligible: float) -> dict[str, Any]:
+    """The randomizer in numbers.
+
+    Args:
+        pair: What one report gives away.
+        negligible: A local delta that may be charged for what lies beyond a grid of losses.
+    """
     entry = dict(pair.described)
+    if isinstance(pair, GaussianPair):
+        entry = {"kind": "gaussian", "noise_multiplier": float(pair.noise_multiplier)}
+        entry["grid"] = _grid(pair, negligible)
     if not entry:
         raise OutsideTheorem(f"a certificate does not cover {pair.label}")
     if entry["kind"] == "matrix":
@@ -57,8 +70,24 @@ def _row(masses: Sequence[float]) -> list[str]:
     return [f"{mass}/{_DIGITS}" for mass in whole]
 
 
-def round_entry(one: Round, count: int) -> dict[str, Any]:
-    """One kind of round in numbers, without its proof."""
+def _grid(pair: GaussianPair, negligible: float) -> list[list[Any]]:
+    """Losses as far as they count: tails further out would make every sum long."""
+    grid: list[list[Any]] = [[short(step * pair.s, 3), count] for step, count in _GRID]
+    on = short(_ON * pair.s, 3)
+    end, more = float(sum(Fraction(step) * count for step, count in grid)), 1
+    while float(pair.profile(math.exp(end + more * float(on)))) > negligible and more < 100:
+        more += 1
+    return [*grid, [on, more]]
+
+
+def round_entry(one: Round, count: int, delta: float) -> dict[str, Any]:
+    """One kind of round in numbers, without its proof.
+
+    Args:
+        one: The round.
+        count: How many there are.
+        delta: Of the statement.
+    """
     protocol = _PROTOCOLS.get(type(one))
     if protocol is None or not isinstance(one, ShuffledRound):
         raise OutsideTheorem(f"a certificate does not cover rounds of {type(one).__name__}")
@@ -66,7 +95,7 @@ def round_entry(one: Round, count: int) -> dict[str, Any]:
         "count": count,
         "protocol": protocol,
         "population": one.population,
-        "randomizer": randomizer_entry(one.pair),
+        "randomizer": randomizer_entry(one.pair, _CUT * delta / (count * one.participation)),
     }
     if one.honest < one.population:
         if isinstance(one, SubsampleRound):
@@ -79,7 +108,7 @@ def round_entry(one: Round, count: int) -> dict[str, Any]:
     if isinstance(one, SubsampleRound):
         if one.cohort == one.population:
             del entry["randomizer"]
-            return round_entry(ShuffleRound(one.population, one.pair, one.colluding), count)
+            return round_entry(ShuffleRound(one.population, one.pair, one.colluding), count, delta)
         entry["cohort"] = one.cohort
     return entry
 

@@ -1,9 +1,9 @@
 """Searching the numbers of one trapezoidal sum: abscissa, period, terms and noise.
 
 Any numbers give a bound (docs/certificate.md); those chosen here give one that is sharp to about
-1e-6 and cheap to check. With Lambda = log M, the abscissa is the saddle of Lambda - 2 log theta;
-the period is so long that Chernoff's bound makes the aliases on both sides negligible, and the last
-term so far out that what lies beyond, bounded by the noise alone, is negligible too.
+1e-6 and cheap to check. With Lambda = log M, the abscissa is near the saddle of Lambda - 2 log
+theta; the period is so long that Chernoff's bound makes the aliases on both sides negligible, and
+the last term so far out that what lies beyond, bounded by the noise alone, is negligible too.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ LogTransform = Callable[[Numeric], Numeric]
 """z to log E e^(zS), elementwise."""
 _NEGLIGIBLE = math.log(1e-6)  # of the answer
 _MOST_TERMS = 40_000
+_CANCELLED = 1e-2  # of the largest term: a sum that is smaller loses digits
 _THETAS = np.geomspace(1e-3, 1e3, 181)  # in deviations
 _LARGEST_EXPONENT = 600.0
 
@@ -109,10 +110,14 @@ class Saddle:
         noise = Numbers("1", "1", 1, short(normal), laplace)
         exponents = np.real(self.logs(s) + noise.noise(s))
         heights = exponents + np.log(self.kernel(s).real)
-        at = int(np.argmin(heights))
-        theta = float(short(float(s[at])))
-        answer = self._answer(s, exponents, at)
-        period = self._period(s, exponents, at, answer)
+        saddle = int(np.argmin(heights))
+        answers = self._answer(s, exponents, saddle) * np.exp(exponents[saddle] - exponents)
+        # off the saddle terms cancel, but a tail that is tilted less needs a shorter period
+        sizes = heights[saddle] + math.log(s[saddle]) - heights - np.log(s)
+        near = np.flatnonzero(sizes >= min(math.log(_CANCELLED), 0.0)).tolist()
+        periods = [self._period(s, exponents, i, answers[i]) for i in near]
+        at, period = near[int(np.argmin(periods))], min(periods)
+        theta, answer = float(short(float(s[at]))), float(answers[at])
         y = self._last(theta, noise, answer)
         terms = max(16, math.ceil(y * period / (2 * math.pi)))
         if not terms <= _MOST_TERMS:

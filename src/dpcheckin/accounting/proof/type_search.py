@@ -6,10 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
+from dpcheckin.accounting.certificates import CertifiedTypes, certified_scales
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
 from dpcheckin.accounting.engine.typed.smoothing import least_smoothing, smoothing_suffices
+from dpcheckin.accounting.proof.reports import Report, on_grid
 from dpcheckin.accounting.proof.trapezoid import above
 from dpcheckin.accounting.types.pure import symbols
 
@@ -27,6 +30,46 @@ class Typed:
     way: dict[str, Any]
     laws: tuple[AtomLaw, ...]
     laplace: str
+    charge: float = 0.0  # of a report that is there
+
+
+@dataclass
+class QuotedTypes:
+    """Types of Gaussian reports, from the certified table (docs/gaussian-certificate.md).
+
+    Args:
+        distance: Of two inputs, in deviations of the noise.
+        grid: Of losses, as the certificate says it.
+    """
+
+    distance: float
+    grid: list[Any]
+    stretch: str | None = None
+
+    @cached_property
+    def _known(self) -> list[tuple[CertifiedTypes, Report]]:
+        return [(one, on_grid(one.scale, self.grid)) for one in certified_scales(self.distance)]
+
+    def at(self, rise: float) -> Iterator[Typed]:
+        """Every entry of the table that covers alpha = 1 + rise."""
+        middle = 1 + rise / 2
+        for one, law in self._known:
+            if 1 + rise >= one.largest_alpha:
+                continue
+            quoted = {
+                "diameter": repr(one.diameter),
+                "distance": repr(one.scale),
+                "smoothing": repr(one.smoothing),
+                "violation": repr(one.violation),
+                "largest_alpha": repr(one.largest_alpha),
+            }
+            types = [{"law": "A"}, {"law": "B"}]
+            way = {"theorem": "types", "types": types, "quoted": quoted}
+            first = AtomLaw((1 + rise) * (1 - law.ratios), law.masses)
+            second = AtomLaw(law.ratios - 1, law.masses)
+            noise = above(one.smoothing * middle * (1 + 1e-12), 6)
+            charge = one.violation * middle + 2 * law.delta
+            yield Typed(f"quoted {one.scale:g}", way, (first, second), noise, charge)
 
 
 def _wide(law: str, stretch: str) -> dict[str, str]:

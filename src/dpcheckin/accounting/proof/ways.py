@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -19,9 +19,10 @@ from dpcheckin.accounting.proof.crowds import Crowd
 from dpcheckin.accounting.proof.reports import Report, report
 from dpcheckin.accounting.proof.stated import value_of
 from dpcheckin.accounting.proof.trapezoid import above
-from dpcheckin.accounting.proof.type_search import Typed, TypeSearch
+from dpcheckin.accounting.proof.type_search import QuotedTypes, Typed, TypeSearch
 from dpcheckin.errors import NumericalFailure
 
+_MANY = 60  # atoms
 _BLANKETS = ("any", "binary", "hemisphere", "dary", "hashing", "privunit")
 
 
@@ -64,13 +65,21 @@ class Kind:
         return report(self.entry["randomizer"])
 
     @cached_property
-    def _types(self) -> TypeSearch | None:
+    def _types(self) -> TypeSearch | QuotedTypes | None:
+        entry, even = self.entry["randomizer"], self.share == 1.0 and self.presence < 1.0
+        if entry["kind"] == "gaussian" and even:
+            return QuotedTypes(2 / value_of(entry["noise_multiplier"]), entry["grid"])
         # types of k-ary response have the variance of its worst law: there is nothing to gain
         known = self.report.kind in ("any", "binary", "hemisphere")
-        if not known or self.share != 1.0 or self.presence == 1.0:
+        if not known or not even:
             return None
-        epsilon = value_of(self.entry["randomizer"]["local_epsilon"])
+        epsilon = value_of(entry["local_epsilon"])
         return TypeSearch(self.report.kind == "any", epsilon)
+
+    @property
+    def chords(self) -> float:
+        """Of epsilon, what chords between points may cost: points of many atoms are dear."""
+        return 4e-5 if self.report.ratios.size < _MANY else 2.5e-4
 
     @cached_property
     def ways(self) -> dict[str, dict[str, Any]]:
@@ -126,7 +135,10 @@ class Kind:
         typed = self._best_types(rise)
         if typed is None or seats < 3:
             return
-        kappa = 2 * r.delta * (1 + rise + ((1 + rise) * r.e0 - 1) / (r.e0**2 - 1))
+        kappa = typed.charge
+        if r.kind == "any" and r.delta > 0.0:  # the charge has paid for the local delta
+            kappa = 2 * r.delta * (1 + rise + ((1 + rise) * r.e0 - 1) / (r.e0**2 - 1))
+            worst = replace(r, masses=r.masses / (1 - r.delta), delta=0.0).worst(rise)
         laws = [self._seat(law) for law in typed.laws]
         own = (self._seat(worst), 1)
         if len(laws) == 1:
