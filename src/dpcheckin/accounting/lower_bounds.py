@@ -61,7 +61,7 @@ def lower_bound(rounds: Rounds, delta: float) -> LowerBound:
         rounds: Rounds and how often each takes place; a round alone takes place once.
         delta: Of the statement, strictly between 0 and 1.
 
-    >>> from dpcheckin.accounting import any_pure
+    >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> bound = lower_bound([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], delta=1e-4)
     >>> round(bound.epsilon.lower, 4)
     0.0689
