@@ -61,12 +61,18 @@ def test_gaussian_reports_are_proved_with_the_types_that_are_quoted(tmp_path: Pa
     assert printed <= claimed <= 1.002 * printed
 
 
-@pytest.mark.parametrize("kind", FEW)
+SOON = ("any", "hemisphere", "rates")  # others take as long, and are left to the slow lane
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind in SOON else pytest.mark.slow) for kind in FEW]
+)
 def test_a_certificate_claims_what_is_printed_and_is_proved(kind: str, tmp_path: Path) -> None:
     printed, claimed = proved([(FEW[kind], 60)], 1e-5, tmp_path)
     assert printed <= claimed <= 1.002 * printed
 
 
+@pytest.mark.slow
 def test_rounds_of_several_kinds_are_proved_together(tmp_path: Path) -> None:
     run: Run = [(FEW["any"], 40), (FEW["subsets"], 20)]
     printed, claimed = proved(run, 1e-5, tmp_path)
@@ -80,6 +86,7 @@ def test_one_round_needs_two_points_only(tmp_path: Path) -> None:
     assert len(kind["points"]) == 2
 
 
+@pytest.mark.slow
 def test_a_billion_clients_cost_no_more(tmp_path: Path) -> None:
     run: Run = [(dp.CheckInRound(10**9, 0.001, dp.any_pure(2.0)), 10_000)]
     printed, claimed = proved(run, 1e-9, tmp_path)
