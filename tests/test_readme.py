@@ -244,7 +244,12 @@ def test_the_picture_of_trust_shows_what_its_command_prints() -> None:
 
 def test_newcomers_are_told_the_two_commands() -> None:
     (first,) = [b for b in blocks("console") if "./dev" in b]
-    assert re.findall(r"^\./dev (\w+)", first, flags=re.MULTILINE) == ["ui", "train"]
+    assert re.findall(r"^\./dev (\w+)", first, flags=re.MULTILINE) == [
+        "ui",
+        "train",
+        "test",
+        "quick",
+    ]
 
 
 # --- sharp edges ----------------------------------------------------------------------------

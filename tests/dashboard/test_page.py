@@ -336,7 +336,7 @@ def test_everything_can_be_done_without_a_mouse(desk: Desk) -> None:
     page.locator("#tab-shell").focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator("#tab-python")).to_be_focused()
-    expect(page.locator("#text")).to_contain_text("from dpcheckin import")
+    expect(page.locator("#text")).to_contain_text("import dpcheckin as dp")
     page.locator("#field-protocol").focus()
     page.keyboard.press("ArrowDown")
     expect(page.locator("#field-cohort")).to_be_visible()

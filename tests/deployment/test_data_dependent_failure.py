@@ -24,7 +24,6 @@ from dpcheckin.deployment.answers import Answer
 from dpcheckin.deployment.numpy_tasks import NumpyClientTask
 from dpcheckin.deployment.questions import round_question
 from dpcheckin.deployment.survey_tasks import AnsweringTask
-from dpcheckin.randomizers.formats import format_of
 from dpcheckin.service.client.config import Limits
 from dpcheckin.service.client.core import Agent
 from dpcheckin.service.client.parts import Action
@@ -96,7 +95,7 @@ def said_by(world: World, envelope: bytes, model: bytes) -> int:
     opened = world.key.open(envelope, world.plan.id, digest(model))
     if world.plan.encoding != OCTETS:
         return int(np.packbits(read_payload(world.plan, opened)[:3] > 0)[0])
-    rows = format_of(randomizer_of(world.plan)).rows(opened[PAYLOAD_HEAD_BYTES:])
+    rows = randomizer_of(world.plan).report_format.rows(opened[PAYLOAD_HEAD_BYTES:])
     if rows.dtype.kind == "f":
         return int(np.packbits(rows[0, :3] > 0)[0])
     return int(np.atleast_1d(rows[0])[-1])

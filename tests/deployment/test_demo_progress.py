@@ -34,7 +34,7 @@ def test_it_says_that_it_starts_before_it_does_anything_that_takes_long() -> Non
     """
     script = (
         "import sys\n"
-        "from dpcheckin.cli import deploy\n"
+        "from dpcheckin.cli.parties import deploy\n"
         "def heard(line):\n"
         "    print(line, any(m in sys.modules for m in ('torch', 'httpx', 'numpy')))\n"
         "    raise SystemExit(0)\n"

@@ -18,7 +18,7 @@ from dpcheckin.deployment.tasks import OwnerTask, analyzer_task, client_task
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.analyzer import core, octets, state
+from dpcheckin.service.analyzer import batches, core, state
 from dpcheckin.service.analyzer.batches import OUT_OF_RANGE
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
@@ -223,7 +223,7 @@ def test_any_number_of_reports_is_read(tmp_path: Path, kind: str, count: int) ->
     one = payloads.octets_payload(
         task.survey.query.report_format(task.survey.randomizer).encode(rows)[0]
     )
-    reader = octets.ReportRows(task.survey.randomizer)
+    reader = batches.ReportRows(task.survey.randomizer)
     for _ in range(count):
         reader.take(one)
     found = reader.rows()
@@ -370,11 +370,11 @@ def test_one_client_sends_one_row(tmp_path: Path) -> None:
 def test_reports_are_decoded_many_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(octets, "_AT_ONCE", 7)
+    monkeypatch.setattr(batches, "_AT_ONCE", 7)
     task, _ = survey_of(tmp_path, "mean")
     rows = simulated(task, values_of("mean", PEOPLE), 0)
     form = task.survey.randomizer.report_format
-    reader = octets.ReportRows(task.survey.randomizer)
+    reader = batches.ReportRows(task.survey.randomizer)
     for payload in (*form.encode(rows), b"\xff\xff"):
         reader.take(payloads.octets_payload(payload))
     assert reader.rows().tolist() == rows.tolist()

@@ -126,7 +126,7 @@ def test_what_is_typed_fills_what_is_not_known(
         ("dary", {"local_epsilon": 1.0}, "expected dary:K"),
         ("dary:2.5", {"local_epsilon": 1.0}, "expected dary:K"),
         ("dary:x", {"local_epsilon": 1.0}, "expected dary:K"),
-        ("dary:3", {}, "local-epsilon = None .* for dary"),
+        ("dary:3", {}, "local-epsilon = None .* for the randomizer dary"),
         ("dary:1", {"local_epsilon": 1.0}, "symbols = 1"),
         ("dary:3", {"local_epsilon": float("nan")}, "local_epsilon = nan"),
         ("any:3", {"local_epsilon": 1.0}, "any, and 3 as --local-epsilon"),

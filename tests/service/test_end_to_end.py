@@ -12,7 +12,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch")
 
-from dpcheckin.cli import deploy  # noqa: E402
+from dpcheckin.cli.parties import deploy  # noqa: E402
 from dpcheckin.deployment.demo import Deployment  # noqa: E402
 from dpcheckin.deployment.options import DemoOptions, with_time_enough  # noqa: E402
 from dpcheckin.deployment.progress import RoundsLost, check_arrivals, follow, summary  # noqa: E402

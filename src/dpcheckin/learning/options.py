@@ -130,6 +130,9 @@ class RunOptions:
         for name, usual in (("components", None), ("whitening", 0.0)):
             if self.features == "none" and getattr(self, name) != usual:
                 raise InvalidParameter(name, getattr(self, name), "left out without --features")
+        for name in ("rounds", "repetitions"):
+            if not getattr(self, name) >= 1:
+                raise InvalidParameter(name, getattr(self, name), "an integer of at least 1")
         for name in ("validate", "delta"):
             value = getattr(self, name)
             if value is not None and not 0 < value < 1:

@@ -175,7 +175,7 @@ def _distributed(q: RunQuestion, _: int) -> Plan:
     made = q.reports()
     if not isinstance(made, Gaussian | IntegerVector):
         allowed = f"gaussian, skellam or discrete-gaussian with {q.protocol}"
-        raise InvalidParameter("randomizer", made.describe(), allowed)
+        raise InvalidParameter("randomizer", made.name, allowed)
     return DistributedCheckIn(q.population, q.needed("rate", "a probability"), q.counted, made)
 
 
@@ -197,7 +197,7 @@ def _local_only(q: RunQuestion, _: int) -> Plan:
 def _central(q: RunQuestion, _: int) -> Plan:
     made = q.reports()
     if not isinstance(made, Gaussian):
-        raise InvalidParameter("randomizer", made.describe(), f"gaussian:SIGMA with {q.protocol}")
+        raise InvalidParameter("randomizer", made.name, f"gaussian:SIGMA with {q.protocol}")
     rate = q.needed("rate", "a probability")
     return CentralDpSgd(q.population, rate, q.counted, made.noise_multiplier, made.clip)
 

@@ -58,7 +58,7 @@ class Query(ABC):
         if not isinstance(name, str) or name not in QUERIES:
             raise InvalidParameter("kind", name, "one of " + ", ".join(QUERIES))
         module, cls = QUERIES[name]
-        kind: Any = getattr(import_module(f"dpcheckin.survey.{module}"), cls)
+        kind: Any = getattr(import_module(f"dpcheckin.survey.questions.{module}"), cls)
         allowed = {one.name for one in fields(kind)}
         given = {name: value for name, value in document.items() if name != "kind"}
         strange = sorted(set(given) - allowed)
