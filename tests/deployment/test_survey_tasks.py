@@ -220,9 +220,7 @@ def test_a_plan_of_empty_rounds_only_ends_without_an_answer(tmp_path: Path, kind
 def test_any_number_of_reports_is_read(tmp_path: Path, kind: str, count: int) -> None:
     task, _ = survey_of(tmp_path, kind)
     rows = simulated(task, values_of(kind, PEOPLE), 0)[:1]
-    one = payloads.octets_payload(
-        task.survey.query.report_format(task.survey.randomizer).encode(rows)[0]
-    )
+    one = payloads.octets_payload(task.survey.randomizer.report_format.encode(rows)[0])
     reader = batches.ReportRows(task.survey.randomizer)
     for _ in range(count):
         reader.take(one)
