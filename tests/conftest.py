@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(lane)
         if BROWSER & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
+
+
+@pytest.fixture(autouse=True)
+def _own_randomizers() -> Iterator[None]:
+    """What a test or a page registers is not there for the next one."""
+    yield
+    registry = sys.modules.get("dpcheckin.randomizers.registry")
+    if registry is not None:
+        registry._registered.clear()
