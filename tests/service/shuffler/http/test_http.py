@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import socket
@@ -260,7 +261,12 @@ def test_a_body_too_large_is_cut_off_before_it_is_read(scene: Scene) -> None:
     assert problem_of(answer) is Problem.TOO_LARGE
     chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
     chunked = head + b"transfer-encoding: chunked\r\n\r\n" + chunk * 10
-    assert problem_of(scene.raw(chunked)) is Problem.TOO_LARGE
+    for _ in range(20):
+        # closed with bytes unread, a connection is reset, and the answer may be lost on the way
+        with contextlib.suppress(ConnectionResetError):
+            assert problem_of(scene.raw(chunked)) is Problem.TOO_LARGE
+            return
+    pytest.fail("never answered")
 
 
 def test_a_chunked_report_of_the_right_size_is_taken(scene: Scene) -> None:
