@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import (
     CategoryRandomizer,
-    DitheredLevels,
     IntegerVector,
-    LdpSgd,
-    PrivUnit,
     Randomizer,
     SecureSource,
     VectorRandomizer,
@@ -87,11 +84,10 @@ def neutral_value(plan: PlanDocument, randomizer: Randomizer) -> NDArray[Any]:
         plan: fixes encoding and size.
         randomizer: the plan's.
     """
-    if isinstance(randomizer, PrivUnit | LdpSgd) and plan.encoding == OCTETS:
-        return np.zeros((1, randomizer.dimension))
-    if isinstance(randomizer, VectorRandomizer):
-        return np.zeros(plan.dimension)
-    return np.zeros(1) if isinstance(randomizer, DitheredLevels) else np.zeros(1, np.int64)
+    if not isinstance(randomizer, VectorRandomizer):
+        return np.zeros(1, np.int64)
+    # with encoding 4 the plan's dimension is the size of a report, not of a vector
+    return np.zeros((1, randomizer.dimension if plan.encoding == OCTETS else plan.dimension))
 
 
 def neutral_envelope(
