@@ -153,7 +153,7 @@ LONG = {
     "accounting/rounds/sums.py": 332,
     "service/analyzer/daemon.py": 351,
 }
-STILL = 62_911  # lines of the whole house; the goal is LINES_IN_ALL
+STILL = 62_910  # lines of the whole house; the goal is LINES_IN_ALL
 
 
 def modules() -> dict[str, int]:

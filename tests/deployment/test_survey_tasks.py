@@ -120,10 +120,10 @@ def test_the_estimate_is_the_librarys_for_the_reports_that_were_sent(
         # so few people may leave no word frequent enough to be listed
         assert (len(each), max(each, default=0.0)) == (len(again.names), most)
     assert [asked_index(question) for question in fleet.questions] == [0, 1]
-    truth = fleet.task.survey.query.truth_of(
-        fleet.task.survey.query.encode(values_of(kind, PEOPLE)), again
-    )
-    assert np.all(np.abs(again.values - truth) <= 8 * again.deviation + 1e-9)
+    truth = fleet.task.survey.query.truth(values_of(kind, PEOPLE), again)
+    # within a bin of a distribution a quantile may lie anywhere
+    apart = np.abs(again.values - truth) - np.maximum(again.upper - again.lower, 0.0)
+    assert np.all(apart <= 8 * again.deviation + 1e-9)
     assert fleet.task.finish()
     page = (tmp_path / "analyzer" / "report.html").read_text()
     assert "differentially private" in page and "reports dropped" in page

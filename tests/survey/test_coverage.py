@@ -42,8 +42,6 @@ CASES = {
     "vectors": (Survey(VectorMean(5), PEOPLE, 4.0, **PARTLY), VECTORS),
     "distribution": (Survey(Distribution(0, 10, 48), PEOPLE, 5.0, **FULLY), NUMBERS),
     "tree": (Survey(Distribution(0, 10, 48), PEOPLE, 3.0, "tree:4", **PARTLY), NUMBERS),
-    "quantiles, everybody": (Survey(Quantiles(0, 10, 48), PEOPLE, 5.0, **FULLY), NUMBERS),
-    "quantiles": (Survey(Quantiles(0, 10, 48), PEOPLE, 5.0, **PARTLY), NUMBERS),
     "heavy hitters": (Survey(HeavyHitters(8, 3), PEOPLE, 5.0, "hash:7", **PARTLY), WORDS),
 }
 
@@ -58,11 +56,45 @@ def test_intervals_hold_as_often_as_they_say(name):
         reports = [one_round(survey, encoded, seed, r) for r in range(survey.rounds)]
         for simultaneous, kept in ((False, single), (True, together)):
             found = survey.estimate(reports, simultaneous=simultaneous)
-            truth = survey.query.truth_of(encoded, found)
+            truth = survey.query.truth(values, found)
             inside = found.contains(truth)[: len(truth) - (survey.query.kind == "distribution")]
             kept.append(inside.mean() if not simultaneous else inside.all())
     assert 0.93 <= np.mean(single) <= 0.97, np.mean(single)
     assert np.mean(together) >= 0.94, np.mean(together)
+
+
+# Bins wider and narrower than the noise; atoms on edges and off them; gaps; a tail that is cut.
+SPREAD = {
+    "skewed": (Quantiles(0, 300_000, 20), np.exp(10 + _draw.standard_normal(PEOPLE))),
+    "skewed, fifty bins": (Quantiles(0, 300_000, 50), np.exp(10 + _draw.standard_normal(PEOPLE))),
+    "discrete, on edges": (Quantiles(0, 1, 10), _draw.integers(11, size=PEOPLE) / 10),
+    "discrete, off edges": (Quantiles(0, 10, 16), _draw.poisson(3, PEOPLE)),
+    "one value": (Quantiles(0, 10, 16), np.full(PEOPLE, 7.3)),
+    "heavy tail": (Quantiles(0, 100, 64, (0.1, 0.5, 0.9)), _draw.pareto(1.1, PEOPLE)),
+    "smooth": (Quantiles(0, 10, 48), NUMBERS),
+}
+
+
+@pytest.mark.parametrize("part", [PARTLY, FULLY], ids=["partly", "everybody"])
+@pytest.mark.parametrize("name", SPREAD)
+def test_intervals_of_quantiles_contain_the_real_ones(name, part):
+    """The quantiles of the numbers, not of their bins; at least as often as is said."""
+    query, values = SPREAD[name]
+    survey = Survey(query, PEOPLE, 5.0, **part)
+    encoded = query.encode(values)
+    real = np.sort(np.clip(values, query.low, query.high))
+    real = real[np.ceil(np.array(query.probabilities) * PEOPLE).astype(int) - 1]
+    single, together = [], []
+    for seed in range(120):
+        reports = [one_round(survey, encoded, seed, r) for r in range(survey.rounds)]
+        for simultaneous, kept in ((False, single), (True, together)):
+            found = survey.estimate(reports, simultaneous=simultaneous)
+            assert np.array_equal(query.truth(values, found), real)
+            inside = found.contains(real)
+            kept.append(inside.mean() if not simultaneous else inside.all())
+    # 0.95 less three standard deviations of 120 repetitions
+    assert np.mean(single) >= 0.95 - 3 * (0.95 * 0.05 / 120) ** 0.5, np.mean(single)
+    assert np.mean(together) >= 0.95 - 3 * (0.95 * 0.05 / 120) ** 0.5, np.mean(together)
 
 
 @pytest.mark.slow

@@ -127,7 +127,7 @@ def truth_of(kind: str, clients: int, survey: Mapping[str, Any]) -> dict[str, fl
     names = tuple(row["name"] for row in survey.get("rows", ()))
     none = np.zeros(len(names))
     wanted = Estimate(names, none, none, none, none, 0.95, False, clients, clients)
-    figures = query.truth_of(query.encode(values), wanted)
+    figures = query.truth(values, wanted)
     if isinstance(query, Histogram) and kind == "histogram":
         known = query.names
     elif isinstance(query, Distribution) and kind == "distribution":

@@ -130,7 +130,7 @@ def simulate(
         on_progress(index, len(reports), len(reports))
         rounds.append(reports)
     estimate = survey.estimate(rounds, confidence, simultaneous)
-    truth = survey.query.truth_of(encoded, estimate)
+    truth = survey.query.truth(values, estimate)
     return Outcome(survey, estimate, truth, seed, *survey.query.clipped(values))
 
 

@@ -21,8 +21,8 @@ from dpcheckin.randomizers import Randomizer, TreeResponse
 from dpcheckin.randomizers.base import at_least
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.questions.histogram import ShareLaw
-from dpcheckin.survey.questions.numbers import beyond, check_bounds, unit_numbers
-from dpcheckin.survey.questions.query import Query, Values, number_between
+from dpcheckin.survey.questions.numbers import beyond, check_bounds
+from dpcheckin.survey.questions.query import Query, Values, number_between, numbers_of, plain_values
 from dpcheckin.survey.questions.tree_estimates import even_variance, reach_of, running_shares
 from dpcheckin.survey.received import Received
 from dpcheckin.survey.sampling import Sample, normal_interval
@@ -61,8 +61,9 @@ class Distribution(Query):
         return np.linspace(self.low, self.high, self.bins + 1)
 
     def encode(self, values: Any) -> Values:
-        places = unit_numbers(values, self.low, self.high)
-        return np.minimum((places * self.bins).astype(np.int64), self.bins - 1)
+        # by the edges that answers name: what lies on one is never put below it by rounding
+        numbers = np.clip(numbers_of(plain_values(values)), self.low, self.high)
+        return np.searchsorted(self.edges[1:-1], numbers, side="right").astype(np.int64)
 
     def nearest(self, value: Any) -> Any:
         return number_between(value, self.low, self.high)
@@ -115,8 +116,11 @@ class Distribution(Query):
         places = np.arange(1, self.bins) / self.bins
         if len(tree.sizes) == 1 and tree.levels[0].other_support < 0.5:
             p, q = tree.levels[0].own_support, tree.levels[0].other_support
-            edges = np.arange(1, self.bins)
-            return _flat_error(edges, p, q, sample, places)
+            below = p + (places * self.bins - 1) * q
+            above = places * self.bins * q
+            coins = places * below * (1 - below) + (1 - places) * above * (1 - above)
+            variance = coins / (sample.reports * (p - q) ** 2) + sample.who * places * (1 - places)
+            return math.sqrt(float(np.mean(variance)))
         levels = len(tree.sizes)
         part = Sample(sample.population, tuple(size / levels for size in sample.sizes))
         if self.bins <= MOST_BINS_IN_FULL:
@@ -153,7 +157,8 @@ class Quantiles(Distribution):
     Args:
         low: smallest number.
         high: largest number; numbers beyond a bound count as the bound.
-        bins: equal parts of the interval; within one, numbers are taken as spread evenly.
+        bins: equal parts of the interval. Estimates take numbers as spread evenly within one;
+            intervals take nothing for granted and begin and end at edges.
         probabilities: of the quantiles; ½ is the median.
     """
 
@@ -171,13 +176,16 @@ class Quantiles(Distribution):
         z = received.deviations(len(self.probabilities))
         lower, upper = _outer(*normal_interval(shares, deviation, z))
         whole = non_decreasing(shares)
-        values = self._inverse(whole)
         first, last = self._inverse(upper), self._inverse(lower)
+        # Fewer than p lie below any edge up to the quantile of p, and p or more below any edge
+        # beyond it, however numbers lie within their bins: the interval is between such edges.
+        begin = np.searchsorted(upper[:-1], self.probabilities)
+        end = 1 + np.searchsorted(lower[:-1], self.probabilities)
         return received.estimate(
             names=tuple(f"{p:g}" for p in self.probabilities),
-            values=values,
-            lower=first,
-            upper=last,
+            values=self._inverse(whole),
+            lower=self.edges[begin],
+            upper=self.edges[end],
             deviation=(last - first) / (2 * z),
             parts=parts,
             more={
@@ -206,8 +214,10 @@ class Quantiles(Distribution):
             found.append(self.edges[after - 1] + part * (self.edges[after] - self.edges[after - 1]))
         return np.array(found)
 
-    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
-        return self._inverse(super().truth_of(values, estimate))
+    def truth(self, values: Any, estimate: Estimate) -> NDArray[np.float64]:
+        """Of the numbers themselves, not of their bins; beyond a bound they count as the bound."""
+        numbers = np.clip(numbers_of(plain_values(values)), self.low, self.high)
+        return np.quantile(numbers, self.probabilities, method="inverted_cdf")
 
 
 def non_decreasing(shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -249,15 +259,6 @@ def _outer(
     low = np.clip(np.minimum.accumulate(lower[::-1])[::-1], 0.0, 1.0)
     high = np.clip(np.maximum.accumulate(upper), 0.0, 1.0)
     return low, high
-
-
-def _flat_error(
-    edges: NDArray[np.int64], p: float, q: float, sample: Sample, places: NDArray[np.float64]
-) -> float:
-    below, beyond = p + (edges - 1) * q, edges * q
-    coins = places * below * (1 - below) + (1 - places) * beyond * (1 - beyond)
-    variance = coins / (sample.reports * (p - q) ** 2) + sample.who * places * (1 - places)
-    return math.sqrt(float(np.mean(variance)))
 
 
 def _tree(randomizer: Randomizer) -> TreeResponse:

@@ -21,18 +21,6 @@ from dpcheckin.survey.sampling import Sample, normal_interval
 _STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 
 
-def unit_numbers(values: Any, low: float, high: float) -> Values:
-    """Numbers as places in [0, 1] between the bounds; those beyond are moved to the bound.
-
-    Args:
-        values: one number a client.
-        low: what becomes 0.
-        high: what becomes 1.
-    """
-    numbers = numbers_of(plain_values(values))
-    return np.clip((numbers - low) / (high - low), 0.0, 1.0)
-
-
 def beyond(values: Any, low: float, high: float) -> tuple[int, str]:
     """How many numbers lie beyond the bounds, and the words for it.
 
@@ -76,7 +64,8 @@ class Mean(Query):
         check_bounds(self.low, self.high)
 
     def encode(self, values: Any) -> Values:
-        return unit_numbers(values, self.low, self.high)
+        numbers = numbers_of(plain_values(values))
+        return np.clip((numbers - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def nearest(self, value: Any) -> Any:
         return number_between(value, self.low, self.high)

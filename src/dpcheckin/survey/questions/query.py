@@ -219,9 +219,18 @@ class Query(ABC):
         """
         return values
 
+    def truth(self, values: Any, estimate: Estimate) -> NDArray[np.float64]:
+        """The figures of an estimate without noise, for simulations and tests.
+
+        Args:
+            values: one a client, raw.
+            estimate: whose names say which figures.
+        """
+        return self.truth_of(self.encode(values), estimate)
+
     @abstractmethod
     def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
-        """The figures of an estimate without noise, for simulations and tests.
+        """The same, of values that are encoded.
 
         Args:
             values: encoded, of all clients.
