@@ -1,10 +1,9 @@
 """Proves a dpcheckin certificate again: python verify/check.py FILE
 
-Exit code 0: the claim is proved, under the sentences printed as assumed. 1: it is not. 2: this is
-no certificate, or it asks for what is not covered. Nothing but the standard library and
-python-flint is imported. docs/certificate.md describes the file; "section" below means a section
-of docs/theory.md. Numbers are balls that contain the true ones (`arb`), and a comparison of balls
-is true only if it holds for all they contain: what is uncertain, NaN included, is not proved.
+Exit code 0: the claim is proved, under the sentences printed as assumed. 1: it is not. 2: this is no certificate, or it
+asks for what is not covered. Nothing but the standard library and python-flint is imported. docs/certificate.md
+describes the file; "section" means one of docs/theory.md. Numbers are balls that contain the true ones (`arb`), and a
+comparison is true only if it holds for all that balls contain: what is uncertain, NaN included, is not proved.
 """
 
 # fmt: off
@@ -12,16 +11,15 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import namedtuple
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
-from math import prod
+from math import isqrt, prod
 from pathlib import Path
 from typing import Any
 
-from flint import acb, arb, ctx, fmpq
+from flint import acb, acb_mat, arb, ctx, fmpq
 
 ctx.prec = 128
 MOST_BYTES, MOST_WORK, WORK = 204_800, 60_000_000, [0]  # work in exponentials: a few minutes
@@ -33,11 +31,11 @@ SENTENCES = {
     "types-any": "section 2b, 2: every pure randomizer lies below mixtures of A, B and C",
     "types-delta": "section 2b: (epsilon, delta)-reports lie below those up to kappa(alpha)",
     "types-gaussian": "gaussian-certificate.md: inequality (1), for the numbers that are quoted",
-    "types-laplace": "laplace-certificate.md: inequality (1), for the numbers that are quoted",
+    "types-laplace": "laplace-certificate.md: inequality (1) at the points, for their atoms and what is quoted",
     "blanket": "section 4: a full shuffle lies below as many seats of Z* as clients",
-    "marking": "answering at random is staying away: a report is a draw from a law common to all",
+    "marking": "section 2c, 1: answering at random is staying away",
     "extensions": "section 5: rates in an interval, dropouts that differ, colluding clients",
-    "thresholds": "the truth falls when clients are added: m clients' bound serves larger crowds",
+    "thresholds": "section 2c, 2: what is lost falls when clients are added",
 }
 Law = list[tuple[arb, arb]]  # atoms: value, probability
 Numbers = dict[str, Any]
@@ -48,13 +46,11 @@ class Refused(Exception):
 def need(holds: Any, text: str, code: int = 2) -> None:
     if not holds:
         raise Refused(text, code)
-
 prove = partial(need, code=1)
 
 def spend(exponentials: int) -> None:
     WORK[0] += exponentials
     need(WORK[0] <= MOST_WORK, "it asks for too much work")
-
 # ---------------- reading, exactly
 def number(text: Any, name: str = "a number") -> Fraction:
     """A decimal or a quotient of integers, not negative."""
@@ -97,17 +93,14 @@ def read(path: Path) -> Numbers:
     stated, text = rest.pop("sha256"), json.dumps(rest, sort_keys=True, separators=(",", ":"))
     need(hashlib.sha256(text.encode()).hexdigest() == stated, "its sha256 does not fit its content")
     return rest
-
 # ---------------- profiles and pairs
 def chords(points: list[tuple[Any, Any]]) -> tuple[Any, list[tuple[Any, Any]]]:
-    """The symmetric pair whose profile is the chords of these points, 1 = alpha_0 < alpha_1 ..., of
-    their mirror images (1/alpha, 1 - 1/alpha + delta/alpha) and the horizontal beyond the last.
-    Under Q the ratio W is 1 with the probability returned first, alpha_i with m_i, 1/alpha_i with
-    alpha_i m_i, where m_i is the change of slope at alpha_i; what P lacks is infinitely far out.
-    """
+    """The symmetric pair whose profile is the chords of these points, 1 = alpha_0 < alpha_1 ..., of their mirror images
+    (1/alpha, 1 - 1/alpha + delta/alpha) and the horizontal beyond the last. Under Q the ratio W is 1 with the
+    probability returned first, alpha_i with m_i, 1/alpha_i with alpha_i m_i, where m_i is the change of slope at
+    alpha_i; what P lacks is infinitely far out."""
     slopes = [(e - d) / (b - a) for (a, d), (b, e) in pairwise(points)] + [0]
-    changes = [right - left for left, right in pairwise(slopes)]
-    masses = [(a, change) for (a, _), change in zip(points[1:], changes, strict=True)]
+    masses = [(a, right - left) for (a, _), (left, right) in zip(points[1:], pairwise(slopes), strict=True)]
     return 1 - points[0][1] + 2 * slopes[0], masses
 
 class Randomizer:
@@ -151,8 +144,8 @@ def matrix(table: list[list[str]]) -> Randomizer:
     return Randomizer("matrix", [(ball(w), ball(h)) for w, h in points], {})
 
 def on_grid(kind: str, size: arb, grid: list[Any]) -> Randomizer:
-    """Gaussian (size 2/sigma) and Laplace (size epsilon_0) reports: h at a grid of losses, [[step,
-    count], ...]. Chords lie above h: they belong to a law that is larger in convex order."""
+    """Gaussian (size 2/sigma) and Laplace (size epsilon_0) reports: h at a grid of losses, [[step, count], ...].
+    Chords lie above h: they belong to a law that is larger in convex order."""
     points = [Fraction(0)]
     for step, count in grid:
         need(type(count) is int and count <= 1000 and len(points) <= 2000, "grid is too long")
@@ -166,11 +159,10 @@ def on_grid(kind: str, size: arb, grid: list[Any]) -> Randomizer:
     law = [(ball(loss).exp(), profile(ball(loss))) for loss in points]
     return Randomizer(kind, law, {"size": size, "grid": grid})
 
-NUMBERS = dict.fromkeys(("binary", "hemisphere", "hadamard"), "local_epsilon=")
-NUMBERS |= dict.fromkeys(("dary", "hashing"), "local_epsilon= values#")
-NUMBERS |= {"any": "local_epsilon= local_delta=?", "subset": "local_epsilon= values# size#"}
-NUMBERS |= {"unary": "p= q=", "privunit": "p= q=", "matrix": "rows*"}
-NUMBERS |= {"gaussian": "noise_multiplier= grid*", "laplace": "local_epsilon= grid*"}
+NUMBERS = dict.fromkeys(("binary", "hemisphere", "hadamard"), "local_epsilon=") | {"matrix": "rows*"}
+NUMBERS |= dict.fromkeys(("dary", "hashing"), "local_epsilon= values#") | {"any": "local_epsilon= local_delta=?"}
+NUMBERS |= dict.fromkeys(("unary", "privunit"), "p= q=") | {"subset": "local_epsilon= values# size#"}
+NUMBERS |= {"laplace": "local_epsilon= grid*", "gaussian": "noise_multiplier= grid*"}
 
 def randomizer(entry: Any) -> Randomizer:
     kind = str(entry["kind"])
@@ -199,11 +191,10 @@ def marked(r: Randomizer, beta: arb) -> Randomizer:
     prove(cut < 1, "marking: beta is too large")
     e0 = (r.e0 * (1 - beta) if r.kind == "any" else r.e0 - cut) / (1 - cut)
     return three_atoms(r.kind, r.numbers | {"e0": e0})
-
 # ---------------- types and smoothing
 def positions(r: Randomizer, alpha: arb) -> dict[str, Law]:
-    """The laws below whose mixtures every report lies: others at a (A), at b (B), at a third value
-    (C). Section 2b; Gaussian and Laplace reports have A = 1 - alpha W and B = W - alpha."""
+    """The laws below whose mixtures every report lies: others at a (A), at b (B), at a third value (C). Section 2b;
+    Gaussian and Laplace reports have A = 1 - alpha W and B = W - alpha."""
     if r.kind in ("gaussian", "laplace"):
         a = [(1 - alpha * w, q) for w, q in r.ratios]
         return {"A": a, "B": [(w - alpha, q) for w, q in r.ratios]}
@@ -220,14 +211,13 @@ def positions(r: Randomizer, alpha: arb) -> dict[str, Law]:
     return laws
 
 def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) -> bool:
-    """Whether f(u) = E G(mixture - u) - E G(report - u) >= 0, G(v) = v+ + (tau/2) exp(-|v|/tau).
-    f - tau^2 f'' = D, the difference of the potentials, and f vanishes far out (the means agree).
-    At a negative minimum f'' >= 0, so D < 0 there: it is enough that f > 0 wherever D < 0, which
-    is between the outermost atoms. Intervals are halved until balls prove D >= 0 or f > 0.
-    """
+    """Whether f(u) = E G(mixture - u) - E G(report - u) >= 0, G(v) = v+ + (tau/2) exp(-|v|/tau). f - tau^2 f'' = D, the
+    difference of the potentials, and f vanishes far out (the means agree). At a negative minimum f'' >= 0, so D < 0
+    there: it is enough that f > 0 wherever D < 0, which is between the outermost atoms. Intervals are halved until
+    balls prove D >= 0 or f > 0."""
     atoms = [(v, w * p) for law, w in zip(types, weights, strict=True) for v, p in law]
     atoms += [(v, -p) for v, p in report]
-    def mean(function: Callable[[arb], arb], u: arb) -> arb:
+    def mean(function: Any, u: arb) -> arb:
         return sum((mass * function(v - u) for v, mass in atoms), arb(0))
     def smoothed(x: arb) -> arb:
         return x.nonnegative_part() + tau / 2 * (-abs(x) / tau).exp()
@@ -238,9 +228,7 @@ def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) 
     def proved(low: arb, high: arb, depth: int) -> bool:
         spend(4 * len(atoms))
         u, middle = low.union(high), ((low + high) / 2).mid()
-        if mean(arb.nonnegative_part, u) >= 0:
-            return True
-        if mean(smoothed, middle) > mean(slope, u) * (u - middle):
+        if mean(arb.nonnegative_part, u) >= 0 or mean(smoothed, middle) > mean(slope, u) * (u - middle):
             return True
         return depth > 0 and proved(low, middle, depth - 1) and proved(middle, high, depth - 1)
     ends = sorted((v.mid() for v, _ in atoms), key=float)
@@ -252,8 +240,7 @@ def types_of(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[list[La
     """The types of a way at this alpha, above every report of the randomizer; and what it costs."""
     charge, exact, types, mean = arb(0), set(), [], 1 - alpha
     if r.kind in ("gaussian", "laplace"):  # the claim (1) that the file quotes is assumed
-        form = "diameter= distance= smoothing= violation= largest_alpha="
-        x = take(way.get("quoted"), "quoted", form)
+        x = take(way.get("quoted"), "quoted", "diameter= distance= smoothing= violation= largest_alpha=")
         fits = tau >= ball(x["smoothing"]) * (1 + alpha) / 2 and alpha <= ball(x["largest_alpha"])
         fits = fits and ball(x["diameter"]) >= r.numbers["size"] and x["distance"] >= x["diameter"]
         prove(fits, "less noise than (1) asks for, or (1) for another alpha or distance")
@@ -274,45 +261,54 @@ def types_of(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[list[La
         weights = take(way.get("weights", {}), "weights", "A*? B*? C*?").get(name, [])
         mixture = [number(weight) for weight in weights]
         prove(len(mixture) == len(types) and sum(mixture) == 1, f"no mixture is above type {name}")
-        above = tau > 0 and "quoted" not in way
-        above = above and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)
+        above = tau > 0 and "quoted" not in way and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)
         prove(above, f"type {name} is not below its mixture at alpha = {alpha.str(8)}")
     return types, charge
-
 # ---------------- sums of seats
+def transforms(law: Law, theta: arb, step: arb, terms: int) -> list[acb]:
+    """E e^(zX) at z = theta + i k step, k = 0 .. terms and on: exponentials of sums, so a product of two matrices."""
+    width = isqrt(terms) + 1
+    rows = [[p * (v * acb(theta, k * step)).exp() for v, p in law] for k in range(0, terms + 1, width)]
+    columns = [[(v * acb(0, k * step)).exp() for k in range(width)] for v, _ in law]
+    return list((acb_mat(rows) * acb_mat(columns)).entries())
+
+def log(w: acb) -> acb:  # some branch of it: it is for powers with whole exponents
+    return w.log() if w.real > 0 else (-w).log() + acb(0, arb.pi())
+
 def largest_sum(seats: list[Any], shift: arb, s: Numbers, pair: list[Law], cells: list[int]) -> arb:
-    """Above E(shift + seats)+ with, besides, j seats of pair[0] and cells[-1] - j of pair[1],
-    whatever j is; or, without cells, above E(1 - exp(-(shift + seats)))+.
-    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; 1/(z(z+1)) belongs to
-    the other. The trapezoidal rule adds E(S - lL)+ exp(theta l L) for l != 0, which is not
-    negative (Poisson's summation). Noise of mean zero raises the first (Jensen); to the other it
-    adds a mechanism with loss N(normal^2/2, normal^2), and what more is seen can only cost. Beyond
-    the last term the integrand is at most M(theta) phi(y)/y^2. As a function of j the sum has the
-    second differences sum c M1^(j-1) M2^(J-j-1) (M1 - M2)^2, in modulus largest at a cell's end.
-    """
+    """Above E(shift + seats)+ with, besides, j seats of pair[0] and cells[-1] - j of pair[1], whatever j is; or,
+    without cells, above E(1 - exp(-(shift + seats)))+.
+    E(S)+ is the integral of M(z)/z^2 over Re z = theta, divided by 2 pi i; 1/(z(z+1)) belongs to the other. The
+    trapezoidal rule adds E(S - lL)+ exp(theta l L) for l != 0, which is not negative (Poisson's summation). Noise of
+    mean zero raises the first (Jensen); to the other it adds a mechanism with loss N(normal^2/2, normal^2), and what
+    more is seen can only cost. Beyond the last term the integrand is at most M(theta) phi(y)/y^2. As a function of j
+    the sum has the second differences sum c M1^(j-1) M2^(J-j-1) (M1 - M2)^2, in modulus largest at a cell's end."""
     numbers = [s["theta"], s["period"], s.get("normal", 0), s.get("laplace", 0)]
     need(min(numbers[:2]) > 0 and s["theta"] * numbers[3] < 1, "a sum needs 0 < theta < 1/laplace")
     theta, period, normal, laplace = map(ball, numbers)
     terms, rounds, cells = max(s["terms"], 1), not cells, cells or [0]
+    need(terms <= 10**6, "a sum has a million terms at most")
     spend((terms + 1) * (sum(len(law) for law, _ in seats) + sum(map(len, pair)) + 4 * len(cells)))
     step, most = 2 * arb.pi() / period, cells[-1]
     shift = shift + normal**2 / 2 if rounds else shift
+    known = [(transforms(law, theta, step, terms), count) for law, count in seats]
+    types = [transforms(law, theta, step, terms) for law in pair]
     totals, peaks, bends = ([arb(0)] * len(cells) for _ in range(3))
     for k in range(terms + 1):
         z = acb(theta, k * step)
-        term = (shift * z + (normal * z) ** 2 / 2).exp() / (1 - (laplace * z) ** 2)
-        for law, count in seats:
-            term *= transform(law, z) ** count
+        powers = sum((count * log(values[k]) for values, count in known), shift * z + (normal * z) ** 2 / 2)
+        term = powers.exp() / (1 - (laplace * z) ** 2)
         weight = (2 if k else 1) / (period * z * (z + 1 if rounds else z))
-        one, two = (transform(law, z) for law in pair) if pair else (acb(1), acb(1))
+        one, two = (values[k] for values in types) if pair else (acb(1), acb(1))
+        size, one, two = abs(term * weight) * abs(one - two) ** 2, log(one), log(two)
         for i, j in enumerate(cells):
-            part = term * one**j * two ** (most - j) if pair else term
+            part = term * (j * one + (most - j) * two).exp()
             totals[i] += (part * weight).real
             peaks[i] = peaks[i] if k else part.real
             if i and j - cells[i - 1] > 1:
                 ends = [(cells[i - 1], most - cells[i - 1] - 2), (j - 2, most - j)]
-                low, high = (abs(one) ** a * abs(two) ** b for a, b in ends)
-                bends[i] += abs(term * weight) * abs(one - two) ** 2 * low.max(high)
+                low, high = ((a * one + b * two).real.exp() for a, b in ends)
+                bends[i] += size * low.max(high)
     last, room = terms * step, 1 - (laplace * theta) ** 2
     phi = (-((normal * last) ** 2) / 2).exp() * room / (room + (laplace * last) ** 2)
     tail = period / (2 * arb.pi() ** 2 * terms) * phi
@@ -321,25 +317,15 @@ def largest_sum(seats: list[Any], shift: arb, s: Numbers, pair: list[Law], cells
         top = totals[i].max(totals[i - 1]) + bends[i] * (m - j) ** 2 / 8
         best = best.max(top + peaks[i].max(peaks[i - 1]) * tail)
     return best
-
-def transform(law: Law, z: acb) -> acb:
-    return sum((p * (z * v).exp() for v, p in law), acb(0))
-
 # ---------------- one round at one alpha
-@dataclass(frozen=True)
-class Round:
-    """A kind of round: honest clients, rates (1 in a full shuffle), or a cohort's size."""
-    clients: int
-    rate: arb  # the largest
-    share: Fraction  # lowest rate / largest rate
-    cohort: int
-    presence: arb  # the largest probability that client 1's report is in the batch
-    r: Randomizer
+# Of a kind of round: all and honest clients, the largest rate (1 in a full shuffle), the lowest rate / the largest, a
+# cohort's size or 0, and the largest probability that client 1's report is in the batch.
+Round = namedtuple("Round", "population clients rate share cohort presence r")
 
 def seated(rnd: Round, alpha: arb, s: Numbers, types: list[Law], cells: Any, charge: arb) -> arb:
-    """Sections 2, 2b: n seats, one of Z* and the others of the types, or all of Z*; a cohort has k
-    and the constant (n - k)(1 - alpha). Nobody absent costs rate^n h(alpha). Beside types Z* is the
-    pure randomizer's: their charge has paid for the local delta."""
+    """Sections 2, 2b: n seats, one of Z* and the others of the types, or all of Z*; a cohort has k and the constant
+    (n - k)(1 - alpha). Nobody absent costs rate^n h(alpha). Beside types Z* is the pure randomizer's: their charge has
+    paid for the local delta."""
     n, k, empty = rnd.clients, rnd.cohort, 1 - alpha
     others = (k or n) - 1
     def seat(law: Law) -> Law:  # taken by the client's own coin, worth 1 - alpha when empty
@@ -362,31 +348,53 @@ def fewer(clients: int, share: Fraction, threshold: int) -> arb:
     left, right = ball(x) * ball(x / share).log(), ball(1 - x) * ball((1 - x) / (1 - share)).log()
     return (-(clients - 1) * (left + right)).exp()
 
-def typed(rnd: Round, way: Numbers, alpha: arb, s: Numbers, local: arb) -> arb:
-    """Section 2b. Where rates differ, the bounds for at least m clients, each m in turn, and the
-    probability that there are fewer."""
-    types, charge = types_of(way, rnd.r, alpha, ball(s.get("laplace", 0)))
-    if rnd.share == 1:
+@cache
+def more(population: int, clients: int, cohort: int, threshold: int) -> arb:
+    """Above P(H > threshold), H the honest clients in a cohort: hypergeometric, with quotients that fall."""
+    others, h, total = population - clients, threshold + 1, arb(0)
+    if h < cohort - others or h > min(clients, cohort):
+        return arb(h <= cohort)
+    def choose(n: int, k: int) -> arb:  # the logarithm
+        return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
+    p = (choose(clients, h) + choose(others, cohort - h) - choose(population, cohort)).exp()
+    while True:
+        spend(1)
+        quotient = arb((clients - h) * (cohort - h)) / ((h + 1) * (others - cohort + h + 1))
+        total, p, h = total + p, p * quotient, h + 1
+        if quotient < 1 and p < (1 - quotient) * arb("1e-40"):
+            return total + p / (1 - quotient)
+
+def in_crowds(rnd: Round, way: Numbers, alpha: arb, s: Numbers, types: list[Law], charge: arb) -> arb:
+    """Where the crowd is random, the bounds for crowds from the worst to the best, and the probabilities of a worse
+    one. Rates differ: at least m clients (section 2c, 2). Colluders in a cohort: at most m honest ones (section 5)."""
+    n, k, marks = rnd.clients, rnd.cohort, way.get("thresholds", [])
+    colluders = k > 0 and rnd.population > n
+    if not colluders and rnd.share == 1:
         return seated(rnd, alpha, s, types, s.get("cells"), charge)
-    bound, total, marks = local.upper(), arb(0), way.get("thresholds", [])
-    for m, cells in zip(marks, s.get("cells", [None] * len(marks)), strict=True):
-        need(type(m) is int and 2 < m <= rnd.clients and sorted(set(marks)) == marks, "thresholds")
-        crowd = replace(rnd, clients=m, share=Fraction(1))
-        better = seated(crowd, alpha, s, types, cells, charge).upper().min(bound)
-        total, bound = total + (bound - better) * fewer(rnd.clients, rnd.share, m), better
+    least, most = (1, min(k, n - 1)) if colluders else (3, n)
+    fits = all(type(m) is int and least <= m <= most for m in marks)
+    need(fits and sorted(set(marks), reverse=colluders) == marks, "thresholds go from the worst crowd to the best")
+    bound, total = rnd.r.profile(alpha).upper() * (1 if colluders else rnd.presence), arb(0)
+    for m in marks:
+        cells = [*(j for j in s.get("cells", []) if j < m - 1), m - 1]  # a smaller crowd has fewer
+        if colluders:
+            crowd, worse = rnd._replace(cohort=m, presence=ball(Fraction(m, n))), more(rnd.population, n, k, m)
+        else:
+            crowd, worse = rnd._replace(clients=m, share=1), fewer(n, rnd.share, m)
+        better = seated(crowd, alpha, s, types, cells, charge).upper().min(bound.upper())
+        total, bound = total + (bound - better) * worse, better
     return total + bound
 
 def value(rnd: Round, way: Numbers, s: Numbers, alpha: arb, used: set[str]) -> arb:
     """Above the profile of this round at alpha >= 1, for every two adjacent datasets."""
-    theorem, local = way["theorem"], rnd.presence * rnd.r.profile(alpha)
-    n, q = rnd.clients, ball(rnd.share)
+    theorem, n, q = way["theorem"], rnd.clients, ball(rnd.share)
     if theorem == "local":  # section 3: the batch is post-processing of client 1's lazy report
-        return local
+        return rnd.presence * rnd.r.profile(alpha)
     if "marking" in way:
         need(not rnd.cohort and rnd.share == 1, "marking is covered where all have one rate")
         used.add("marking")
         beta, rate = ball(number(way["marking"])), rnd.rate * (1 - ball(number(way["marking"])))
-        rnd = replace(rnd, rate=rate, presence=rate, r=marked(rnd.r, beta))
+        rnd = rnd._replace(rate=rate, presence=rate, r=marked(rnd.r, beta))
     if theorem == "blanket":  # section 4
         kinds = ("any", "binary", "hemisphere", "dary", "hashing", "privunit")
         full = rnd.rate == 1 and not rnd.cohort and rnd.r.kind in kinds and rnd.r.delta.is_zero()
@@ -397,7 +405,7 @@ def value(rnd: Round, way: Numbers, s: Numbers, alpha: arb, used: set[str]) -> a
     need(rnd.rate < 1 or rnd.cohort > 0, "a full shuffle has no empty seat: marking or blanket")
     used.add("empty-seat")
     if theorem == "worst" and rnd.share == 1:
-        return seated(rnd, alpha, s, [], None, rnd.r.delta)
+        return in_crowds(rnd, way, alpha, s, [], rnd.r.delta)
     if theorem == "worst":  # section 5
         law = [(v, q * rnd.rate * p) for v, p in rnd.r.worst(alpha)]
         law += [(1 - alpha, q * (1 - rnd.rate)), (arb(0), 1 - q)]
@@ -406,16 +414,13 @@ def value(rnd: Round, way: Numbers, s: Numbers, alpha: arb, used: set[str]) -> a
         return total + rnd.rate * (rnd.r.delta + nobody)
     kinds = {f"types-{rnd.r.kind}"} | (set() if rnd.r.delta.is_zero() else {"types-delta"})
     used |= {"types"} | kinds & set(SENTENCES) | ({"thresholds"} if rnd.share < 1 else set())
-    return typed(rnd, way, alpha, s, local)
-
+    return in_crowds(rnd, way, alpha, s, *types_of(way, rnd.r, alpha, ball(s.get("laplace", 0))))
 # ---------------- a run
+WAY = "theorem types*? weights? marking? thresholds*? quoted?"
 POINT = "alpha= delta= way cells*? theta=? period=? terms#? normal=? laplace=?"
 ROUND = "count# protocol population# randomizer ways points* "
-PROTOCOLS = {
-    "shuffled-check-in": "rate= lowest_rate=? dropout=? colluding#?",
-    "subsampled-shuffle": "cohort#",
-    "shuffle": "colluding#?",
-}
+PROTOCOLS = {"subsampled-shuffle": "cohort# colluding#?", "shuffle": "colluding#?"}
+PROTOCOLS |= {"shuffled-check-in": "rate= lowest_rate=? dropout=? colluding#?"}
 
 def round_of(entry: Any, used: set[str]) -> tuple[Round, Numbers]:
     protocol = str(entry["protocol"])
@@ -425,26 +430,24 @@ def round_of(entry: Any, used: set[str]) -> tuple[Round, Numbers]:
     cohort, lowest, dropout = x.get("cohort", 0), x.get("lowest_rate", rate), x.get("dropout", 0)
     need(clients > 1 and x["count"] > 0, "a round has two honest clients or more, and takes place")
     need(0 < lowest <= rate <= 1 and dropout < 1, "0 < lowest_rate <= rate < 1, dropout < 1")
-    fits = rate < 1 if "rate" in x else protocol == "shuffle" or 0 < cohort < clients
+    fits = rate < 1 if "rate" in x else protocol == "shuffle" or 0 < cohort < x["population"]
     need(fits, "the rate must be below 1, a cohort smaller than the population")
     share = lowest * (1 - dropout) / rate
     used |= {"extensions"} if share < 1 or x.get("colluding") else set()
-    presence = ball(Fraction(cohort, clients) if cohort else rate)
-    return Round(clients, ball(rate), share, cohort, presence, randomizer(x["randomizer"])), x
+    presence = ball(Fraction(cohort, x["population"]) if cohort else rate)
+    return Round(x["population"], clients, ball(rate), share, cohort, presence, randomizer(x["randomizer"])), x
 
 def points_of(entry: Any, used: set[str]) -> list[tuple[Fraction, Fraction]]:
     """The points (alpha, delta) of one kind of round, each proved to lie above every profile."""
     (rnd, x), points = round_of(entry, used), []
-    form = "theorem types*? weights? marking? thresholds*? quoted?"
-    ways = {name: take(way, "a way", form) for name, way in x["ways"].items()}
-    for way in ways.values():
-        need(way["theorem"] in ("local", "worst", "types", "blanket"), "a theorem is not covered")
+    ways = {name: take(way, "a way", WAY) for name, way in x["ways"].items()}
+    need(all(way["theorem"] in ("local", "worst", "types", "blanket") for way in ways.values()), "no such theorem")
     for item in x["points"]:
         s = take(item, "a point", POINT)
         need(s["alpha"] >= 1 and str(s["way"]) in ways, "a point needs alpha >= 1 and a way")
         bound = value(rnd, ways[str(s["way"])], s, ball(s["alpha"]), used)
-        claimed = f"delta at alpha = {float(s['alpha']):.9g}: {float(s['delta']):.9g} claimed"
-        prove(bound <= ball(s["delta"]), f"{claimed}, {bound.str(9)} found")
+        claimed = f"{float(s['delta']):.9g} claimed, {bound.str(9)} found"
+        prove(bound <= ball(s["delta"]), f"delta at alpha = {float(s['alpha']):.9g}: {claimed}")
         points.append((s["alpha"], s["delta"]))
     alphas = [alpha for alpha, _ in points]
     need(alphas[0] == 1 and sorted(set(alphas)) == alphas, "alpha must start at 1 and rise")
@@ -454,10 +457,8 @@ def losses(points: list[tuple[Fraction, Fraction]]) -> Law:
     """The finite losses of the pair above every profile of a round, under P (section 3)."""
     middle, masses = chords(points)
     prove(middle >= 0 and all(mass >= 0 for _, mass in masses), "the points are not convex")
-    law = [(arb(0), ball(middle))]
-    for alpha, mass in masses:
-        law += [(ball(alpha).log(), ball(alpha * mass)), (-ball(alpha).log(), ball(mass))]
-    return law
+    law = [(arb(0), ball(middle)), *((ball(a).log(), ball(a * mass)) for a, mass in masses)]
+    return law + [(-ball(a).log(), ball(mass)) for a, mass in masses]
 
 def check(content: Numbers) -> tuple[str, set[str]]:
     """What is proved, in a sentence, and the names of the sentences that are assumed."""
@@ -486,10 +487,10 @@ def main(arguments: list[str]) -> int:
         proved, used = check(content)
     except Exception as e:  # a file that breaks the reading is no certificate
         text, code = e.args if isinstance(e, Refused) else (f"{type(e).__name__}: {e}"[:150], 2)
-        said = "not proved:" if code == 1 else "not a certificate:"
-        print(said, *str(text).split(), file=sys.stderr)
+        print("not proved:" if code == 1 else "not a certificate:", *str(text).split(), file=sys.stderr)
         return int(code)
     rounds = [{k: x[k] for k in x if k not in ("points", "ways")} for x in content["rounds"]]
+    rounds += [f"quoted: {way['quoted']}" for x in content["rounds"] for way in x["ways"].values() if "quoted" in way]
     sentences = [f"assumed: {name}: {SENTENCES[name]}" for name in sorted(used)]
     print(f"proved: {proved}", *rounds, *sentences, sep="\n  ")
     return 0

@@ -132,9 +132,7 @@ UNPROVED: dict[str, Callable[[Content], Any]] = {
 
 
 @pytest.mark.parametrize("name", UNPROVED)
-def test_a_forged_certificate_is_not_proved(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_forged_certificate_is_not_proved(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(SMALL.read_text())
     UNPROVED[name](content)
     assert code(tmp_path, signed(content)) == 1
@@ -142,6 +140,42 @@ def test_a_forged_certificate_is_not_proved(
     assert said.out == ""
     assert said.err.startswith("not proved: ")
     assert said.err.count("\n") == 1
+
+
+CROWDS = Path(__file__).with_name("crowds.json")  # colluders in a cohort, rates that differ, a full shuffle by marking
+IN_CROWDS: dict[str, tuple[int, Callable[[Content], Any]]] = {
+    "more colluders in the cohort": (1, lambda c: c["rounds"][0].update(colluding=25)),
+    "a crowd too few": (1, lambda c: c["rounds"][0]["ways"]["AB"].update(thresholds=[27])),
+    "a lower rate": (1, lambda c: c["rounds"][1].update(lowest_rate="0.055")),
+    "dropouts": (1, lambda c: c["rounds"][1].update(dropout="0.1")),
+    "the worst crowd forgotten": (1, lambda c: c["rounds"][1]["ways"]["C"]["thresholds"].pop(0)),
+    "less marking": (1, lambda c: c["rounds"][2]["ways"]["C"].update(marking="0.01")),
+    "too much marking": (1, lambda c: c["rounds"][2]["ways"]["C"].update(marking="0.4")),
+    "no marking": (2, lambda c: c["rounds"][2]["ways"]["C"].pop("marking")),
+    "marking that is not said": (1, lambda c: c["assumed"].remove("marking")),
+    "thresholds that are not said": (1, lambda c: c["assumed"].remove("thresholds")),
+    "colluders that are not said": (1, lambda c: c["assumed"].remove("extensions")),
+    "thresholds in a wrong order": (2, lambda c: c["rounds"][0]["ways"]["AB"]["thresholds"].reverse()),
+    "a crowd beyond the cohort": (2, lambda c: c["rounds"][0]["ways"]["AB"].update(thresholds=[31, 27])),
+    "a crowd beyond the population": (2, lambda c: c["rounds"][1]["ways"]["C"]["thresholds"].append(4001)),
+    "marking of a cohort": (2, lambda c: c["rounds"][0]["ways"]["AB"].update(marking="0.1")),
+    "no cells": (2, lambda c: points(c, 0)[0].pop("cells")),
+}
+
+
+@pytest.mark.parametrize("name", IN_CROWDS)
+def test_a_forged_crowd_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = json.loads(CROWDS.read_text())
+    expected, forge = IN_CROWDS[name]
+    forge(content)
+    assert code(tmp_path, signed(content)) == expected
+    assert capsys.readouterr().out == ""
+
+
+def test_crowds_of_random_size_are_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check.main([str(CROWDS)]) == 0
+    said = capsys.readouterr().out
+    assert all(f"assumed: {name}: " in said for name in ("marking", "thresholds", "extensions"))
 
 
 # --- 2 is "not a certificate" --------------------------------------------------------------------
@@ -241,11 +275,7 @@ def test_the_largest_of_all_counts_of_two_types_is_covered() -> None:
 
 
 def test_rounds_lie_closely_above_the_product_of_pairs() -> None:
-    points = [
-        (Fraction(1), Fraction(1, 5)),
-        (Fraction(3, 2), Fraction(1, 20)),
-        (Fraction(2), Fraction(1, 100)),
-    ]
+    points = [(Fraction(1), Fraction(1, 5)), (Fraction(3, 2), Fraction(1, 20)), (Fraction(2), Fraction(1, 100))]
     law = [(float(v), float(p)) for v, p in check.losses(points)]
     assert sum(p for _, p in law) == pytest.approx(0.99)
     epsilon = 0.6
@@ -254,9 +284,7 @@ def test_rounds_lie_closely_above_the_product_of_pairs() -> None:
         loss = sum(v for v, _ in seats)
         exact += math.prod(p for _, p in seats) * max(1 - math.exp(epsilon - loss), 0.0)
     s = numbers(theta="2", period="12", normal="0.01")
-    found = float(
-        check.largest_sum([(check.losses(points), 3)], check.arb("-0.6"), s, [], []).upper()
-    )
+    found = float(check.largest_sum([(check.losses(points), 3)], check.arb("-0.6"), s, [], []).upper())
     assert exact <= found + 1 - 0.99**3 <= exact * 1.002
 
 
@@ -277,7 +305,7 @@ def test_a_local_delta_is_paid_for_beside_types() -> None:
     assert float(charge) == pytest.approx(0.002 * (1 + (e - 1) / (e * e - 1)))
     rate = check.ball(Fraction(1, 2))
     s = numbers(normal="0.1", period="100")
-    rnd = check.Round(9, rate, Fraction(1), 0, rate, r)
+    rnd = check.Round(9, 9, rate, Fraction(1), 0, rate, r)
     free = float(check.seated(rnd, check.arb(1), s, [], None, check.arb(0)))
     paid = float(check.seated(rnd, check.arb(1), s, [], None, charge))
     assert paid - free == pytest.approx(float(charge) / 2)
@@ -287,9 +315,7 @@ def test_a_local_delta_is_paid_for_beside_types() -> None:
     ("epsilon", "alpha", "enough", "too_small"),
     [("2", "1", "2.4158", "2.415"), ("1", "1", "2.1713", "2.170"), ("4", "1", "9.773", "9.76")],
 )
-def test_the_smallest_scales_of_the_theory_are_found(
-    epsilon: str, alpha: str, enough: str, too_small: str
-) -> None:
+def test_the_smallest_scales_of_the_theory_are_found(epsilon: str, alpha: str, enough: str, too_small: str) -> None:
     """Type C alone is above A and B from a certain scale on, which the theory's notes print."""
     e0 = check.ball(Fraction(epsilon)).exp()
     laws = check.positions(check.three_atoms("any", {"e0": e0}), check.ball(Fraction(alpha)))
@@ -325,10 +351,8 @@ def batch_profile(n: int, rate: float, e0: float, others: tuple[int, ...], alpha
 def test_a_point_lies_above_every_true_batch_of_few_clients(theorem: str, alpha: str) -> None:
     n, rate, used = 4, Fraction(2, 5), set[str]()
     r = check.randomizer({"kind": "binary", "local_epsilon": "1"})
-    rnd = check.Round(n, check.ball(rate), Fraction(1), 0, check.ball(rate), r)
-    way = {"theorem": theorem} | (
-        {"types": [{"law": "A"}, {"law": "B"}]} if theorem == "types" else {}
-    )
+    rnd = check.Round(n, n, check.ball(rate), Fraction(1), 0, check.ball(rate), r)
+    way = {"theorem": theorem} | ({"types": [{"law": "A"}, {"law": "B"}]} if theorem == "types" else {})
     s = numbers(normal="0.02", period="60") | {"cells": [0, 1, 2, 3], "terms": 3000}
     found = float(check.value(rnd, way, s, check.ball(Fraction(alpha)), used).upper())
     others = itertools.product((0, 1), repeat=n - 1)
@@ -343,18 +367,12 @@ def test_every_randomizer_of_the_table_has_a_law_and_its_profile() -> None:
     for entry, variation in [
         ({"kind": "any", "local_epsilon": "1"}, (math.e - 1) / (math.e + 1)),
         ({"kind": "dary", "local_epsilon": "1", "values": 10}, (math.e - 1) / (math.e + 9)),
-        (
-            {"kind": "subset", "local_epsilon": "1", "values": 5, "size": 2},
-            6 / 4 * (math.e - 1) / (2 * math.e + 3),
-        ),
+        ({"kind": "subset", "local_epsilon": "1", "values": 5, "size": 2}, 6 / 4 * (math.e - 1) / (2 * math.e + 3)),
         ({"kind": "hadamard", "local_epsilon": "1"}, (math.e - 1) / (math.e + 1) / 2),
         ({"kind": "unary", "p": "0.5", "q": "0.2"}, 0.3),
         ({"kind": "privunit", "p": "0.6", "q": "0.3"}, 0.3 * 0.4 / 0.7 * 2.5),
         ({"kind": "matrix", "rows": rows}, 0.3),
-        (
-            {"kind": "gaussian", "noise_multiplier": "2", "grid": [["0.1", 80]]},
-            math.erf(0.5 / 2**0.5),
-        ),
+        ({"kind": "gaussian", "noise_multiplier": "2", "grid": [["0.1", 80]]}, math.erf(0.5 / 2**0.5)),
         ({"kind": "laplace", "local_epsilon": "1", "grid": [["0.1", 10]]}, 1 - math.exp(-0.5)),
     ]:
         r = check.randomizer(entry)
@@ -363,6 +381,24 @@ def test_every_randomizer_of_the_table_has_a_law_and_its_profile() -> None:
         assert float(sum(q for _, q in r.ratios)) == pytest.approx(1, abs=1e-6)
         star = r.worst(check.arb("1.1"))
         assert float(sum(v * q for v, q in star)) == pytest.approx(-0.1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("people", "honest", "cohort"), [(150, 135, 30), (40, 5, 20), (40, 35, 38), (60, 60, 10)])
+def test_more_honest_clients_of_a_cohort_are_as_likely_as_counting_says(people: int, honest: int, cohort: int) -> None:
+    everything = math.comb(people, cohort)
+    for size in range(min(cohort, honest) + 1):
+        ways = sum(math.comb(honest, h) * math.comb(people - honest, cohort - h) for h in range(size + 1, cohort + 1))
+        found = check.more(people, honest, cohort, size)
+        assert ways / everything <= float(found.upper()) * (1 + 1e-15)
+        assert float(found.upper()) == pytest.approx(ways / everything, rel=1e-12, abs=1e-30) or found == 1
+
+
+def test_transforms_are_sums_of_exponentials() -> None:
+    law = [(check.arb("-1.5"), check.arb("0.3")), (check.arb("0.25"), check.arb("0.7"))]
+    values = check.transforms(law, check.arb("0.5"), check.arb("0.1"), 10)
+    for k in range(11):
+        z = check.acb("0.5", check.arb("0.1") * k)
+        assert values[k].overlaps(sum((p * (z * v).exp() for v, p in law), check.acb(0)))
 
 
 def test_fewer_clients_than_a_threshold_are_not_more_likely_than_chernoff_says() -> None:

@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.proof.composition import Law, Rounds, hull, place
 from dpcheckin.accounting.proof.points import Points
@@ -24,23 +26,19 @@ from dpcheckin.errors import NumericalFailure, OutsideTheorem
 FORMAT = "dpcheckin-certificate/1"
 NAME = "certificate.json"  # of the file beside a report
 LARGEST = 204_800  # bytes
+MUCH_LESS = 0.998  # of what is printed: the claim is what is proved
 MOST_ABOVE = 1.002  # of what is printed: a weaker claim is no certificate of it
 _CUT = 1e-5  # of delta, for losses that are cut off
-_PASSES = 14
+_PASSES, _FEW_POINTS = 14, 4.0  # the second: how much more chords may cost at first
 SENTENCES = {"types", "types-any", "types-hemisphere", "types-gaussian", "types-laplace"}
 
 
+@np.errstate(over="ignore", invalid="ignore")  # a bound that is no number is never chosen
 def certificate(run: Sequence[tuple[Round, int]], epsilon: float, delta: float) -> dict[str, Any]:
-    """The certificate of a run.
+    """The certificate of a run of rounds and how often each takes place, at a `delta`.
 
-    Args:
-        run: Rounds and how often each takes place.
-        epsilon: What was found for it; the claim is this, rounded up as it is printed, where that
-            can be proved, and at most 0.2% more.
-        delta: Of the statement.
-
-    Raises:
-        OutsideTheorem: If the run is not covered.
+    It claims `epsilon`, rounded up as it is printed, where that can be proved, at most 0.2% more otherwise, and less
+    where much less can be proved. Raises OutsideTheorem if the run is not covered.
     """
     kept = [(one, count) for one, count in run if count and one.participation > 0.0]
     if not kept:
@@ -50,14 +48,14 @@ def certificate(run: Sequence[tuple[Round, int]], epsilon: float, delta: float) 
     entries = [round_entry(one, count, delta) for one, count in kept]
     printed = rounded_up(epsilon).replace(",", "")
     if sum(count for _, count in kept) == 1:
-        claim, proof = _single(Points(Kind(entries[0]), 1), printed, delta)
+        claim, proof = _single(Points(Kind(entries[0], _CUT * delta), 1), printed, delta)
     else:
-        kinds = [Points(Kind(entry), entry["count"]) for entry in entries]
+        least = [_CUT * delta / (entry["count"] * len(entries)) for entry in entries]
+        kinds = [Points(Kind(entry, cut), entry["count"]) for entry, cut in zip(entries, least, strict=True)]
         claim, proof = _composed(kinds, printed, delta)
     if not float(claim) <= MOST_ABOVE * float(printed):
         raise OutsideTheorem(
-            f"a certificate would claim epsilon = {claim} where {printed} is printed: "
-            "such runs are not covered"
+            f"a certificate would claim epsilon = {claim} where {printed} is printed: such runs are not covered"
         )
     parts, composition = proof
     rounds = [entry | part for entry, part in zip(entries, parts, strict=True)]
@@ -78,11 +76,7 @@ def certificate(run: Sequence[tuple[Round, int]], epsilon: float, delta: float) 
 
 @dataclass(frozen=True, slots=True)
 class Prover:
-    """Certificates of one run.
-
-    Args:
-        run: Rounds and how often each takes place.
-    """
+    """Certificates of one `run`: rounds and how often each takes place."""
 
     run: tuple[tuple[Round, int], ...]
 
@@ -103,9 +97,10 @@ def _single(points: Points, printed: str, delta: float) -> tuple[str, Proof]:
     def reached(loss: float) -> bool:
         return bool(place(points.at(loss, below=True))[1] <= Fraction(number(delta)))
 
-    claim = printed
-    if not reached(float(claim)):
-        low, high = float(claim), MOST_ABOVE * float(claim)
+    claim, low, high = printed, float(printed), MOST_ABOVE * float(printed)
+    if reached(MUCH_LESS * low):
+        low, high = 0.0, low
+    if low == 0.0 or not reached(low):
         for _ in range(12):
             middle = 0.5 * (low + high)
             low, high = (low, middle) if reached(middle) else (middle, high)
@@ -122,27 +117,23 @@ def _composed(kinds: list[Points], printed: str, delta: float) -> tuple[str, Pro
     """Many rounds: points as dense as the composition needs them."""
     epsilon = max(float(printed), 1e-12)
     for points in kinds:
-        points.begin(_CUT * delta / (points.count * len(kinds)))
-    for _ in range(_PASSES):
+        points.begin(points.kind.negligible)
+    for coarser in (_FEW_POINTS, 1.0):
+        allowed = coarser * max(points.kind.chords for points in kinds) * epsilon / len(kinds)
+        for _ in range(_PASSES):
+            theta = float(_rounds(kinds).numbers(epsilon).theta)
+            if sum([points.refine(theta, allowed) for points in kinds]) <= allowed * len(kinds):
+                break
         rounds = _rounds(kinds)
-        theta = float(rounds.numbers(epsilon).theta)
-        allowed = max(points.kind.chords for points in kinds) * epsilon / len(kinds)
-        if sum([points.refine(theta, allowed) for points in kinds]) <= allowed * len(kinds):
+        numbers = rounds.numbers(epsilon)
+        if rounds.delta(numbers, float(printed)) <= delta:
             break
-    rounds = _rounds(kinds)
-    numbers = rounds.numbers(epsilon)
-    claim = printed
-    if not rounds.delta(numbers, float(printed)) <= delta:
-        least, numbers = rounds.smallest(delta, epsilon)
-        claim = above(least, 5)
+    claim, (least, better) = printed, rounds.smallest(delta, epsilon)
+    if least < MUCH_LESS * epsilon or not rounds.delta(numbers, float(printed)) <= delta:
+        claim, numbers = above(least, 5), better
         if not rounds.delta(numbers, float(claim)) <= delta:
             raise NumericalFailure("the composition of a certificate is not monotone")
-    composition = {
-        "theta": numbers.theta,
-        "period": numbers.period,
-        "terms": numbers.terms,
-        "normal": numbers.normal,
-    }
+    composition = {"theta": numbers.theta, "period": numbers.period, "terms": numbers.terms, "normal": numbers.normal}
     return claim, ([_entry(p, p.hull()) for p in kinds], {"composition": composition})
 
 
@@ -167,6 +158,8 @@ def _assumed(entry: dict[str, Any]) -> set[str]:
             named = {"types", f"types-{kind}"} & SENTENCES
             paid = "local_delta" in entry["randomizer"] or kind == "gaussian"
             assumed |= named | ({"types-delta"} if paid else set())
+            assumed |= {"thresholds"} if "thresholds" in way and "cohort" not in entry else set()
+        assumed |= {"marking"} if "marking" in way else set()
         if theorem != "local":
             assumed.add("blanket" if theorem == "blanket" else "empty-seat")
     return assumed
@@ -180,22 +173,14 @@ def _signed(content: dict[str, Any]) -> dict[str, Any]:
 def as_text(content: dict[str, Any]) -> str:
     """The file of a certificate: a line for each point."""
     text = json.dumps(content, separators=(",", ":"))
-    text = (
-        text.replace('{"alpha"', '\n{"alpha"').replace('],"composition"', '],\n"composition"')
-        + "\n"
-    )
+    text = text.replace('{"alpha"', '\n{"alpha"').replace('],"composition"', '],\n"composition"') + "\n"
     if len(text) > LARGEST:
         raise NumericalFailure(f"a certificate of {len(text):,} bytes is larger than allowed")
     return text
 
 
 def beside(stated: Guarantee, folder: Path) -> Path | str:
-    """Write a statement's certificate beside a report; a sentence if certificates do not cover it.
-
-    Args:
-        stated: The statement.
-        folder: Of the report.
-    """
+    """Write the certificate of what is `stated` into the report's `folder`; a sentence if there is none."""
     try:
         return write(stated.certificate(), folder / NAME)
     except (OutsideTheorem, NumericalFailure) as problem:
@@ -203,11 +188,6 @@ def beside(stated: Guarantee, folder: Path) -> Path | str:
 
 
 def write(content: dict[str, Any], path: Path) -> Path:
-    """Write a certificate to a file.
-
-    Args:
-        content: The certificate.
-        path: Of the file.
-    """
+    """Write the `content` of a certificate to a file at `path`."""
     path.write_text(as_text(content), encoding="ascii")
     return path

@@ -24,11 +24,7 @@ def place(point: Point) -> tuple[Fraction, Fraction]:
 
 
 def hull(points: list[Point]) -> list[Point]:
-    """The points of the largest convex function below all, with a mass at loss zero.
-
-    Args:
-        points: In order of alpha, the first at 1.
-    """
+    """The points, in order of alpha from 1, of the largest convex function below all, with a mass at loss zero."""
     kept: list[Point] = []
     for point in points:
         a, d = place(point)
@@ -50,15 +46,12 @@ class Law:
 
     def __init__(self, points: list[Point]) -> None:
         alphas, deltas = zip(*(place(point) for point in points), strict=True)
-        self.slopes = [
-            (deltas[i + 1] - deltas[i]) / (alphas[i + 1] - alphas[i])
-            for i in range(len(alphas) - 1)
-        ] + [Fraction(0)]
+        self.slopes = [(deltas[i + 1] - deltas[i]) / (alphas[i + 1] - alphas[i]) for i in range(len(alphas) - 1)] + [
+            Fraction(0)
+        ]
         self.middle = 1 - deltas[0] + 2 * self.slopes[0]
         self._rises = np.array([float(a - 1) for a in alphas[1:]])
-        self._masses = np.array(
-            [float(b - a) for a, b in zip(self.slopes, self.slopes[1:], strict=False)]
-        )
+        self._masses = np.array([float(b - a) for a, b in zip(self.slopes, self.slopes[1:], strict=False)])
         self.infinite = float(deltas[-1])
 
     @cached_property
@@ -88,11 +81,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Rounds:
-    """All rounds of a run as pairs.
-
-    Args:
-        laws: Pairs, and how many rounds have each.
-    """
+    """All rounds of a run as pairs (`laws`), and how many rounds have each."""
 
     laws: tuple[tuple[Law, int], ...]
 
@@ -130,7 +119,7 @@ class Rounds:
         return self.saddle(epsilon).numbers(float(self.normal))
 
     def smallest(self, delta: float, guess: float) -> tuple[float, Numbers]:
-        """The least epsilon that is proved at this delta, with the numbers of its proof."""
+        """The least epsilon, near a `guess`, that is proved at this `delta`, with the numbers of its proof."""
         numbers = self.numbers(guess)
         epsilon = self._least(numbers, delta, guess)
         numbers = self.numbers(epsilon)

@@ -1,25 +1,26 @@
 """Sums over the seats of a round at one alpha: how large E(S)+ is at most.
 
-Values of seats are taken from their mean, so that sums of many small terms keep their digits; the
-mean of the whole sum is a shift. Up to two types may share the other seats in any proportion.
+Values of seats are taken from their mean, so that sums of many small terms keep their digits; the mean of the whole sum
+is a shift. Up to two types may share the other seats in any proportion.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
 from dpcheckin.accounting.proof.trapezoid import Numbers, Numeric, Saddle
+from dpcheckin.special import UNIT
 
 # of the variance: what the normal noise may add, half of that to an epsilon; where each term has
 # to be computed for many numbers of two types it may be more
-_NOISE, _PAIR_NOISE, _MANY_NOISE, _MANY = 5e-5, 1.5e-4, 5e-4, 60
+_NOISE, _PAIR_NOISES, _MANY_NOISE, _MANY = 1.2e-4, (1.5e-4, 6e-4, 1.2e-3), 5e-4, 60
 _MISSED = 5e-5  # of the answer, by which the maximum over numbers of types may be missed
-_MOST_CELLS = 40
+_CELLS, _MOST_CELLS = 40, 450
 _MARGIN = 2e-10  # of a bound: far above what doubles lose
 
 
@@ -27,11 +28,8 @@ _MARGIN = 2e-10  # of a bound: far above what doubles lose
 class Crowd:
     """Independent seats with mean zero, and what is added to their sum.
 
-    Args:
-        seats: Laws and how many seats have each.
-        mean: Of the whole sum.
-        pair: None or two laws that share the other seats in any proportion.
-        others: How many these are.
+    `seats` are laws and how many seats have each, `mean` is that of the whole sum, and a `pair` of laws shares the
+    `others`, so many seats, in any proportion.
     """
 
     seats: tuple[tuple[AtomLaw, int], ...]
@@ -61,44 +59,57 @@ class Crowd:
         return self._fixed(z) + (np.maximum(*shared) if shared else 0.0)
 
     def bound(self, laplace: str) -> tuple[float, Numbers, list[int] | None]:
-        """An upper bound of E(S)+, with its numbers and the cells of two types.
-
-        Args:
-            laplace: Scale of the Laplace noise that the types need.
-        """
-        deviation = math.sqrt(self.variance + 2 * float(laplace) ** 2)
-        noise = _PAIR_NOISE if self.pair else _NOISE
+        """An upper bound of E(S)+ with Laplace noise of this scale, with its numbers and the cells of two types."""
+        tried = _PAIR_NOISES if self.pair else (_NOISE,)
         if any(law.values.size > _MANY for law, _ in self._all()):
-            noise = _MANY_NOISE
-        normal = math.sqrt(noise) * deviation
+            tried = (_MANY_NOISE,)
+        found: list[tuple[float, Numbers, list[int] | None]] = []
+        for noise in tried:
+            numbers = self._numbers(noise, laplace)
+            value, missed, cells = self.at(numbers)
+            found.append((value, numbers, cells))
+            if missed <= 2 * _MISSED:
+                break
+        else:  # sums on a lattice, whose chords between numbers of types are poor: nearly all numbers
+            numbers = self._numbers(tried[0], laplace)
+            value, _, cells = self.at(numbers, _MOST_CELLS)
+            found.append((value, numbers, cells))
+        return min(found, key=lambda bound: bound[0])
+
+    def _numbers(self, noise: float, laplace: str) -> Numbers:
+        """Good numbers with normal noise of this part of the variance."""
+        deviation = math.sqrt(self.variance + 2 * float(laplace) ** 2)
         saddle = Saddle(self._logs, deviation, self.furthest)
-        numbers = saddle.numbers(normal, laplace)
+        return saddle.numbers(math.sqrt(noise) * deviation, laplace)
+
+    def at(
+        self, numbers: Numbers, most: int = _CELLS, given: list[int] | None = None
+    ) -> tuple[float, float, list[int] | None]:
+        """The bound with these `numbers`, by what part it may be missed, and its cells: `most` of them, or `given`."""
         z = numbers.line()
         logs = self._fixed(z) + numbers.noise(z)
         kernel = numbers.weights() / (z * z)
         grown = math.fsum(n * _size(law, z[0].real) for law, n in self._all())
-        slack = _MARGIN + 64 * UNIT * (grown + abs(z[-1]) * abs(self.mean))
+        slack = 1 + _MARGIN + 64 * UNIT * (grown + abs(z[-1]) * abs(self.mean))
         if not self.pair:
-            value, cells = _scaled(logs, kernel, numbers.beyond), None
-        else:
-            value, cells = self._largest(z, logs, kernel, numbers.beyond)
-        return value * (1 + slack), numbers, cells
+            return _scaled(logs, kernel, numbers.beyond) * slack, 0.0, None
+        cut = [0, *(j for j in given or [] if 0 < j < self.others), self.others]
+        value, missed, cells = self._largest(z, logs, kernel, numbers.beyond, 0 if given else most, cut)
+        return value * slack, missed, cells
 
     def _all(self) -> list[tuple[AtomLaw, int]]:
         return [*self.seats, *((law, self.others) for law in self.pair)]
 
     def _largest(
-        self, z: Numeric, logs: Numeric, kernel: Numeric, beyond: float
-    ) -> tuple[float, list[int]]:
-        """The largest over numbers j of the first type: chords of cells, and how far above.
+        self, z: Numeric, logs: Numeric, kernel: Numeric, beyond: float, most: int, cells: list[int]
+    ) -> tuple[float, float, list[int]]:
+        """The largest over numbers j of the first type: chords of `cells`, halved to be `most`, and how far above.
 
-        Second differences in j have the factor (M1 - M2)^2/(M1 M2), whose modulus is geometric in
-        j and so largest at an end of a cell.
+        Second differences in j have the factor (M1 - M2)^2/(M1 M2), whose modulus is geometric in j and so largest at
+        an end of a cell.
         """
         first, second = (_log(law, z) for law in self.pair)
-        apart = np.log(
-            np.maximum(np.abs(_change(self.pair[0], z) - _change(self.pair[1], z)), 1e-300)
-        )
+        apart = np.log(np.maximum(np.abs(_change(self.pair[0], z) - _change(self.pair[1], z)), 1e-300))
         sizes = np.abs(kernel)
         top = float(np.max(logs.real + self.others * np.maximum(first.real, second.real)))
 
@@ -113,9 +124,8 @@ class Crowd:
             size = np.exp(logs.real - top + 2 * apart + np.maximum(*ends))
             return float(np.sum(size * sizes)) * (m - j) ** 2 / 8
 
-        cells = [0, self.others]
         found = {j: at(j) for j in cells}
-        bends = {(0, self.others): bend(0, self.others)}
+        bends = {cell: bend(*cell) for cell in itertools.pairwise(cells)}
 
         def high(cell: tuple[int, int]) -> float:
             (a, tail), (b, other) = found[cell[0]], found[cell[1]]
@@ -124,7 +134,7 @@ class Crowd:
         while True:
             best = max(value + tail for value, tail in found.values())
             worst = max(bends, key=high)
-            if high(worst) <= best * (1 + _MISSED) or len(cells) >= _MOST_CELLS:
+            if high(worst) <= best * (1 + _MISSED) or len(cells) >= most:
                 break
             j, m = worst
             middle = (j + m) // 2
@@ -134,7 +144,7 @@ class Crowd:
             del bends[worst]
             bends[j, middle], bends[middle, m] = bend(j, middle), bend(middle, m)
             cells = sorted(found)
-        return max(high(worst), best) * math.exp(top), cells
+        return max(high(worst), best) * math.exp(top), high(worst) / best - 1, cells
 
 
 def _scaled(logs: Numeric, kernel: Numeric, beyond: float) -> float:

@@ -1,10 +1,9 @@
 """Where a round is bounded: points so dense that chords between them cost next to nothing.
 
-E e^(theta L) of a pair is an integral of its profile, with weight theta (theta + 1) alpha^(theta-1)
-and that of the mirror image. So what a chord costs, T rounds at the abscissa of their composition,
-is the area between chord and profile times T and that weight, by E e^(theta L). A profile is
-convex: between two points it lies above the continued chords of its neighbours, and cells are
-halved where that leaves room for much.
+E e^(theta L) of a pair is an integral of its profile, with weight theta (theta + 1) alpha^(theta-1) and that of the
+mirror image. So what a chord costs, T rounds at the abscissa of their composition, is the area between chord and
+profile times T and that weight, by E e^(theta L). A profile is convex: between two points it lies above the continued
+chords of its neighbours, and cells are halved where that leaves room for much.
 """
 
 from __future__ import annotations
@@ -24,12 +23,7 @@ _FARTHER = 1.25
 
 
 class Points:
-    """The points of one kind of round.
-
-    Args:
-        kind: The round.
-        count: How many there are.
-    """
+    """The points of one kind of round, of which there are `count`."""
 
     def __init__(self, kind: Kind, count: int) -> None:
         self.kind, self.count = kind, count
@@ -38,7 +32,7 @@ class Points:
         self._decimals = max(8, 7 - math.floor(math.log10(self._deviation)))
 
     def at(self, loss: float, *, below: bool = False) -> Point:
-        """The point at about this loss, or at a little less."""
+        """The point at about this `loss`, or at a little less if it has to be `below`."""
         rise = math.expm1(loss) - (2.0 * 10.0**-self._decimals if below and loss else 0.0)
         alpha = f"{1 + max(rise, 0.0):.{self._decimals}f}".rstrip("0").rstrip(".")
         key = Fraction(alpha)
@@ -47,15 +41,9 @@ class Points:
         return self._known[key]
 
     def begin(self, negligible: float) -> None:
-        """The first points, to where a delta is negligible.
-
-        Args:
-            negligible: A delta of one round.
-        """
+        """The first points, to where a round's delta is `negligible`."""
         report = self.kind.report
-        end = (
-            math.log(report.e0) + 2 * 10.0**-self._decimals
-        )  # beyond, a report's own delta is left
+        end = math.log(report.e0) + 2 * 10.0**-self._decimals  # beyond, a report's own delta is left
         spent = self.kind.presence * report.delta
         places = list(self._deviation * _FIRST)
         while True:
@@ -72,12 +60,7 @@ class Points:
         return hull([self._known[alpha] for alpha in sorted(self._known)])
 
     def refine(self, theta: float, cost: float) -> float:
-        """Halve cells where chords cost much; what all of them still cost.
-
-        Args:
-            theta: Abscissa of the composition.
-            cost: In epsilon, that chords of this kind may have in all.
-        """
+        """Halve cells where chords, at the abscissa `theta`, `cost` more in epsilon; what all of them still cost."""
         points = self.hull()
         if len(points) < 2:
             return 0.0

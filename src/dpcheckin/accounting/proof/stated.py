@@ -8,25 +8,18 @@ from fractions import Fraction
 from typing import Any
 
 from dpcheckin.accounting.pairs.gaussian import GaussianPair
+from dpcheckin.accounting.pairs.laplace import LaplacePair
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.proof.trapezoid import short
+from dpcheckin.accounting.proof.trapezoid import above, short
 from dpcheckin.accounting.rounds.base import Round
-from dpcheckin.accounting.rounds.shuffled import (
-    CheckInRound,
-    ShuffledRound,
-    ShuffleRound,
-    SubsampleRound,
-)
+from dpcheckin.accounting.rounds.shuffled import CheckInRound, ShuffledRound, ShuffleRound, SubsampleRound
 from dpcheckin.accounting.statements import rounds_in_words
 from dpcheckin.errors import OutsideTheorem
 
-_PROTOCOLS = {
-    CheckInRound: "shuffled-check-in",
-    SubsampleRound: "subsampled-shuffle",
-    ShuffleRound: "shuffle",
-}
+_PROTOCOLS = {CheckInRound: "shuffled-check-in", SubsampleRound: "subsampled-shuffle", ShuffleRound: "shuffle"}
 # losses at which the profile of Gaussian reports is kept, in deviations of a loss; and on
 _GRID, _ON = ((0.06, 45), (0.12, 12)), 0.3
+_STEP, _FEWEST = 0.035, 40  # of Laplace reports, in losses up to the largest
 _CUT = 5e-5  # of delta, for what lies beyond
 _DIGITS = 10**18  # of the entries of a matrix
 
@@ -44,23 +37,20 @@ def number(value: float) -> str:
 
 
 def randomizer_entry(pair: LocalPair, negligible: float) -> dict[str, Any]:
-    """The randomizer in numbers.
-
-    Args:
-        pair: What one report gives away.
-        negligible: A local delta that may be charged for what lies beyond a grid of losses.
-    """
+    """The randomizer in numbers, with a `negligible` delta of what a `pair` has beyond its grid of losses."""
     entry = dict(pair.described)
     if isinstance(pair, GaussianPair):
         entry = {"kind": "gaussian", "noise_multiplier": float(pair.noise_multiplier)}
         entry["grid"] = _grid(pair, negligible)
+    if isinstance(pair, LaplacePair) and not pair.local_delta:
+        step = max(min(_STEP, pair.local_epsilon / _FEWEST), pair.local_epsilon / (2 * _FEWEST))
+        entry = {"kind": "laplace", "local_epsilon": float(pair.local_epsilon)}
+        entry["grid"] = [[above(step, 4), math.ceil(pair.local_epsilon / float(above(step, 4)))]]
     if not entry:
         raise OutsideTheorem(f"a certificate does not cover {pair.label}")
     if entry["kind"] == "matrix":
         entry["rows"] = [_row(row) for row in entry["rows"]]
-    return {
-        name: number(value) if isinstance(value, float) else value for name, value in entry.items()
-    }
+    return {name: number(value) if isinstance(value, float) else value for name, value in entry.items()}
 
 
 def _row(masses: Sequence[float]) -> list[str]:
@@ -81,13 +71,7 @@ def _grid(pair: GaussianPair, negligible: float) -> list[list[Any]]:
 
 
 def round_entry(one: Round, count: int, delta: float) -> dict[str, Any]:
-    """One kind of round in numbers, without its proof.
-
-    Args:
-        one: The round.
-        count: How many there are.
-        delta: Of the statement.
-    """
+    """A round `one` in numbers, `count` times in a run with this `delta`, without its proof."""
     protocol = _PROTOCOLS.get(type(one))
     if protocol is None or not isinstance(one, ShuffledRound):
         raise OutsideTheorem(f"a certificate does not cover rounds of {type(one).__name__}")
@@ -98,8 +82,6 @@ def round_entry(one: Round, count: int, delta: float) -> dict[str, Any]:
         "randomizer": randomizer_entry(one.pair, _CUT * delta / (count * one.participation)),
     }
     if one.honest < one.population:
-        if isinstance(one, SubsampleRound):
-            raise OutsideTheorem("a certificate does not cover colluders in a fixed cohort")
         entry["colluding"] = one.population - one.honest
     if one.honest < 2:
         raise OutsideTheorem("a certificate needs two honest clients")
@@ -125,7 +107,7 @@ def _rates(one: CheckInRound) -> dict[str, str]:
 
 
 def in_words(one: Round, count: int) -> str:
-    """One kind of round as a sentence of the run."""
+    """A round `one` that takes place `count` times as a sentence of the run."""
     assert one.pair is not None
     protocol = _PROTOCOLS[type(one)].replace("-", " ")
     assumed = "; ".join(one.assumptions())

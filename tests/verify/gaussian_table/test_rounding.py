@@ -6,8 +6,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.certificates import rounding
 from dpcheckin.special.normal import ndtr
+from gaussian_types import rounding
 
 STRIKES = np.concatenate([np.geomspace(1e-6, 1e6, 61), [-2.0, -1e-9, 0.0, 1.0]])
 SPREADS = [0.02, 0.3, 1.0, 2.1]
@@ -48,9 +48,7 @@ def test_calls_and_puts_lie_between_their_bounds(spread: float) -> None:
 
 
 @pytest.mark.parametrize(("lowest", "highest", "allowed"), [(-14, 8, 1e-13), (-37, -14, 1e-12)])
-def test_the_library_is_as_exact_as_the_module_says(
-    lowest: float, highest: float, allowed: float
-) -> None:
+def test_the_library_is_as_exact_as_the_module_says(lowest: float, highest: float, allowed: float) -> None:
     """The relative error of the normal distribution function, from the far left tail to 1."""
     rng = np.random.default_rng(5)
     points = np.concatenate([[lowest, highest], rng.uniform(lowest, highest, 400)])
