@@ -1,40 +1,26 @@
 """Privacy accounting: local pairs, the empty-seat theorem, composition, bounds.
 
-Rooms: `engine` (numerics, imports nothing above), `pairs`, `rounds`, `composition` with the gate
-through which figures leave, `renyi`, and `published`, what others printed.
+Rooms: `engine` (numerics, imports nothing above), `pairs`, `rounds`, and `composition` with the gate through which
+figures leave.
 """
 
 from dpcheckin.accounting.composition import lower_bounds as _lower_bounds
-from dpcheckin.accounting.composition.account import (
-    Composition,
-    compose,
-    guarantee,
-    local_guarantee,
-)
-from dpcheckin.accounting.composition.account import clear_cache as _clear_statements
+from dpcheckin.accounting.composition.account import Composition, compose, epsilon_by_rounds
+from dpcheckin.accounting.composition.guarantees import clear_cache as _clear_statements
+from dpcheckin.accounting.composition.guarantees import guarantee, local_guarantee
 from dpcheckin.accounting.composition.lower_bounds import lower_bound
-from dpcheckin.accounting.composition.sweeps import epsilon_by_rounds
 from dpcheckin.accounting.composition.tradeoff import TradeOff, tradeoff
 from dpcheckin.accounting.figures import Bracket, Brackets, Kind
 from dpcheckin.accounting.pairs.cap import privunit
 from dpcheckin.accounting.pairs.gaussian import GaussianPair, gaussian
 from dpcheckin.accounting.pairs.laplace import LaplacePair, laplace
-from dpcheckin.accounting.pairs.local import (
-    LocalPair,
-    ThreeAtoms,
-    any_pure,
+from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms, any_pure
+from dpcheckin.accounting.pairs.profile import ProfilePair, approximate, from_atoms, from_profile
+from dpcheckin.accounting.pairs.response import (
     binary_response,
     dary_response,
-    hemisphere,
-)
-from dpcheckin.accounting.pairs.profile import (
-    ProfilePair,
-    approximate,
-    from_atoms,
-    from_profile,
-)
-from dpcheckin.accounting.pairs.response import (
     hadamard_response,
+    hemisphere,
     mixed,
     subset_selection,
     unary_encoding,

@@ -1,7 +1,7 @@
 """Figures: what a number is worth, how it may be printed, and between which bounds it lies.
 
-A number is a `Bracket`, many are `Brackets`; a `Kind` says what they are worth and how they are
-rounded when printed.
+A number is a `Bracket`, many are `Brackets`, bounds of a whole delta(epsilon) a `Profile`; a `Kind` says what they are
+worth and how they are rounded when printed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.display import Tabular, axes_for, legend_beside
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.numerals import written
 
@@ -28,7 +30,7 @@ class Kind(StrEnum):
     REFUTED = "refuted claim"
 
     def figure(self, value: float | None, digits: int = 4) -> str:
-        """The value as it may be printed: rounding never turns it into a stronger claim."""
+        """The `value` in so many `digits`, as it may be printed: rounding never turns it into a stronger claim."""
         if value is None:
             return "–"
         if self is Kind.GUARANTEE:
@@ -37,7 +39,7 @@ class Kind(StrEnum):
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """A few digits, rounded up: a printed guarantee is never below the certified one.
+    """The `value` in so many `digits`, rounded up: a printed guarantee is never below the certified one.
 
     >>> rounded_up(0.07353001), rounded_up(0.1), rounded_up(12345.6), rounded_up(0.0)
     ('0.07354', '0.1', '12,350', '0')
@@ -46,7 +48,7 @@ def rounded_up(value: float, digits: int = 4) -> str:
 
 
 def rounded_down(value: float, digits: int = 4) -> str:
-    """A few digits, rounded down, for lower bounds.
+    """The `value` in so many `digits`, rounded down, for lower bounds.
 
     >>> rounded_down(0.07353999), rounded_down(0.3)
     ('0.07353', '0.3')
@@ -82,6 +84,13 @@ class Bracket:
         if not self.upper >= 0.0 or self.lower == math.inf:
             raise NumericalFailure(f"no figure lies between {self.lower!r} and {self.upper!r}")
 
+    @staticmethod
+    def of(lower: float, upper: float) -> Bracket:
+        """The interval from `lower` to `upper`; ends that differ by rounding alone are one."""
+        if upper < lower <= upper + 1e-12 + 1e-9 * upper:
+            lower = upper
+        return Bracket(lower, upper)
+
     @property
     def relative_width(self) -> float:
         """(upper - lower) / upper; 0 when both ends are 0, 1 when only the upper is known."""
@@ -113,7 +122,7 @@ class Brackets:
 
     @staticmethod
     def of(found: Sequence[Bracket], shape: tuple[int, ...] | None = None) -> Brackets:
-        """One array of each end, in the given shape."""
+        """One array of each end of those `found`, in the given `shape`."""
         ends = [np.array([getattr(one, end) for one in found]) for end in ("lower", "upper")]
         return Brackets(*(values.reshape(shape or (-1,)) for values in ends))
 
@@ -128,3 +137,41 @@ class Brackets:
 
     def __array__(self, dtype: object = None, copy: bool | None = None) -> FloatArray:
         return np.array(self.upper, dtype=dtype, copy=True if copy is None else copy)  # type: ignore[call-overload,no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile(Tabular):
+    """Bounds of a convex, falling delta(epsilon) at increasing places, the first at zero."""
+
+    epsilons: FloatArray
+    deltas: FloatArray
+
+    def at(self, epsilons: FloatArray) -> FloatArray:
+        """Upper bounds in between: chords in exp(epsilon), and the last value beyond the end."""
+        at = np.searchsorted(self.epsilons, epsilons, side="right") - 1
+        i = np.clip(at, 0, self.epsilons.size - 2)
+        gap = self.epsilons[i + 1] - self.epsilons[i]
+        inside = np.clip(epsilons - self.epsilons[i], 0.0, gap)
+        # expm1(inside) / expm1(gap), without their overflow
+        share = np.exp(inside - gap) * np.expm1(-inside) / np.expm1(-gap)
+        return np.asarray((1.0 - share) * self.deltas[i] + share * self.deltas[i + 1])
+
+    def records(self) -> list[dict[str, float]]:
+        """Rows of the table: epsilon and delta."""
+        pairs = zip(self.epsilons.tolist(), self.deltas.tolist(), strict=True)
+        return [{"epsilon": epsilon, "delta": delta} for epsilon, delta in pairs]
+
+    def shown(self) -> list[dict[str, str]]:
+        rows = self.records()[:: max(len(self.epsilons) // 12, 1)]
+        return [{"ε": rounded_up(row["epsilon"]), "δ(ε), certified": rounded_up(row["delta"])} for row in rows]
+
+    def plot(self, axes: Any = None) -> Any:
+        """δ(ε), on a logarithmic scale.
+
+        `axes`: of matplotlib, to draw on; left out, a new figure.
+        """
+        axes = axes_for(axes, xlabel="ε", ylabel="δ(ε)")
+        axes.plot(self.epsilons, np.where(self.deltas > 0.0, self.deltas, np.nan), color="#1b9e4b", label="certified")
+        axes.set_yscale("log")
+        legend_beside(axes)
+        return axes

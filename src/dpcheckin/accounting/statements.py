@@ -1,7 +1,7 @@
 """Privacy statements as values: figures with their reasons.
 
-A `Guarantee` carries its reasons and, always, the weaker statement that is left when the party in
-the middle colludes. A `LowerBound` is another type: nothing but a guarantee can be charged.
+A `Guarantee` carries its reasons and, always, the weaker statement that is left when the party in the middle colludes.
+A `LowerBound` is another type: nothing but a guarantee can be charged.
 """
 
 from __future__ import annotations
@@ -200,8 +200,7 @@ class LowerBound:
     def __str__(self) -> str:
         figure = rounded_down(self.epsilon.lower)
         return (
-            f"no mechanism of this kind can promise less than epsilon = {figure} "
-            f"at delta = {rounded_down(self.delta)}."
+            f"no mechanism of this kind can promise less than epsilon = {figure} at delta = {rounded_down(self.delta)}."
         )
 
     def __float__(self) -> float:
@@ -251,9 +250,7 @@ def _common_json(statement: Guarantee | LowerBound) -> dict[str, Any]:
     }
 
 
-def _flat(
-    statement: Guarantee | LowerBound, local: LocalGuarantee | None = None
-) -> dict[str, object]:
+def _flat(statement: Guarantee | LowerBound, local: LocalGuarantee | None = None) -> dict[str, object]:
     return {
         "kind": statement.kind.value,
         "epsilon": float(statement),

@@ -1,25 +1,29 @@
-"""Binomial laws: probabilities to nearly full relative precision, tails, quantiles, intervals.
+"""Binomial, Poisson and hypergeometric laws: probabilities to nearly full relative precision, tails, intervals.
 
-Loader's saddle-point form (C. Loader, Fast and accurate computation of binomial probabilities,
-2000): Stirling's formula with its error terms and two deviances, so that nothing cancels even for
-10^9 trials. A tail is an incomplete beta integral.
+Loader's saddle-point form (C. Loader, Fast and accurate computation of binomial probabilities, 2000): Stirling's
+formula with its error terms and two deviances, so that nothing cancels even for 10^9 trials. A tail is an incomplete
+beta or gamma integral.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcheckin.special.arrays import Floats, floats
-from dpcheckin.special.gamma import stirling_error
-from dpcheckin.special.roots import root
-from dpcheckin.special.tails import fallen
+from dpcheckin.special import Floats
+from dpcheckin.special.gamma import fallen, stirling_error
+from dpcheckin.special.roots import root, whole_switch
 
+# Probability below which a corner of a distribution is not enumerated but charged, in natural logarithms; exp(-85) =
+# 1e-37 is nothing even after 10^6 rounds.
+CORNER = 85.0
 _TERMS = 14  # of the deviance's series: 0.25^28 is below round-off
 _HIGHEST = 36.0  # log odds of the largest probability below 1
+_BLOCK = 1 << 16  # counts whose masses are summed at once
 
 
 def pmf(count: ArrayLike, trials: ArrayLike, probability: float) -> Floats:
@@ -30,7 +34,7 @@ def pmf(count: ArrayLike, trials: ArrayLike, probability: float) -> Floats:
     >>> pmf([0, 1, 2, 3], 2, 0.25).round(12).tolist()
     [0.5625, 0.375, 0.0625, 0.0]
     """
-    k, n = np.broadcast_arrays(floats(count), floats(trials))
+    k, n = np.broadcast_arrays(np.asarray(count, np.float64), np.asarray(trials, np.float64))
     out = np.zeros(k.shape)
     if probability <= 0.0 or probability >= 1.0:
         out[k == (0.0 if probability <= 0.0 else n)] = 1.0
@@ -85,21 +89,16 @@ def deviance(x: Floats, mean: Floats, gap: Floats) -> Floats:
 
 
 def tails(count: ArrayLike, trials: ArrayLike, probability: float) -> tuple[Floats, Floats]:
-    """P(Binomial(trials, probability) ≤ count) and P(… > count), count and trials whole numbers.
+    """P(Binomial(trials, probability) ≤ count) and P(… > count), also for counts below 0 or above trials; NaN raises.
 
     The smaller of the two has the relative error of `pmf` and 1e-14; the other is what is left.
-
-    Args:
-        count: Any whole numbers, also below 0 or above `trials`.
-        trials: 0 or more.
-        probability: From 0 to 1; NaN raises.
 
     >>> [float(one.round(12)) for one in tails(1, 3, 0.5)]
     [0.5, 0.5]
     """
     if not 0.0 <= probability <= 1.0:
         raise ValueError(f"a probability, not {probability!r}")
-    k, n = np.broadcast_arrays(floats(count), floats(trials))
+    k, n = np.broadcast_arrays(np.asarray(count, np.float64), np.asarray(trials, np.float64))
     if not (np.all(k == np.floor(k)) and np.all(n == np.floor(n)) and np.all(n >= 0)):
         raise ValueError("counts and trials are whole numbers")
     below = np.where(k >= n, 1.0, 0.0)
@@ -137,37 +136,55 @@ def sf(count: ArrayLike, trials: ArrayLike, probability: float) -> Floats:
     return tails(count, trials, probability)[1]
 
 
+def window(trials: int, probability: float) -> tuple[int, int]:
+    """Counts outside which Binomial(trials, probability) has mass at most 2 exp(-CORNER), by Chernoff's bound."""
+    if probability <= 0.0:
+        return 0, 0
+    if probability >= 1.0:
+        return trials, trials
+    ends = []
+    for outward in (0, trials):
+        if _relative_entropy(outward, trials, probability) <= CORNER:
+            ends.append(outward)
+            continue
+        inner = whole_switch(
+            lambda count: _relative_entropy(count, trials, probability) <= CORNER, int(trials * probability), outward
+        )
+        ends.append(inner + 1 if outward else inner - 1)
+    return ends[0], ends[1]
+
+
+def _relative_entropy(count: int, trials: int, probability: float) -> float:
+    x, total = count / trials, 0.0
+    if count > 0:
+        total += count * math.log(x / probability)
+    if count < trials:
+        total += (trials - count) * (math.log1p(-x) - math.log1p(-probability))
+    return total
+
+
 def quantile(level: float, trials: int, probability: float) -> int:
-    """The smallest count with cdf(count) ≥ level.
+    """The smallest count with cdf(count, trials, probability) ≥ level.
 
     >>> quantile(0.5, 10, 0.5)
     5
     """
-    _check_level(level)
-    return _first(trials, lambda count: float(cdf(count, trials, probability)) >= level)
+    return _first(level, trials, lambda count: float(cdf(count, trials, probability)) >= level)
 
 
 def upper_quantile(level: float, trials: int, probability: float) -> int:
-    """The smallest count with sf(count) ≤ level.
+    """The smallest count with sf(count, trials, probability) ≤ level.
 
     >>> upper_quantile(0.001, 10, 0.5)
     9
     """
-    _check_level(level)
-    return _first(trials, lambda count: float(sf(count, trials, probability)) <= level)
+    return _first(level, trials, lambda count: float(sf(count, trials, probability)) <= level)
 
 
-def _check_level(level: float) -> None:
+def _first(level: float, trials: int, enough: Callable[[int], bool]) -> int:
     if not 0.0 <= level <= 1.0:
         raise ValueError(f"a level is a probability, not {level!r}")
-
-
-def _first(trials: int, enough: Callable[[int], bool]) -> int:
-    low, high = -1, trials
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return whole_switch(enough, trials, -1)
 
 
 def least_probability(seen: int, trials: int, miss: float) -> float:
@@ -212,3 +229,73 @@ def _solved(chance: Callable[[float], float], miss: float) -> float:
 
 def _probability(log_odds: float) -> float:
     return 1.0 / (1.0 + math.exp(-log_odds))
+
+
+def poisson_pmf(count: ArrayLike, mean: ArrayLike) -> Floats:
+    """P(Poisson(mean) = count) for whole counts from 0 on and means above 0.
+
+    The relative error is at most 1e-14 + 1e-15·|log of the result|.
+
+    >>> poisson_pmf([0, 2], 1.0).round(9).tolist()
+    [0.367879441, 0.183939721]
+    """
+    k, m = np.broadcast_arrays(np.asarray(count, np.float64), np.asarray(mean, np.float64))
+    out = np.asarray(np.exp(-m))
+    some = k > 0
+    k, m = k[some], m[some]
+    exponent = -stirling_error(k) - deviance(k, m, k - m)
+    out[some] = np.exp(exponent) / np.sqrt(2 * math.pi * k)
+    return out
+
+
+def poisson_cdf(count: ArrayLike, mean: ArrayLike) -> Floats:
+    """P(Poisson(mean) ≤ count) for whole counts and means above 0.
+
+    Of it and 1 less it, the smaller is computed, to the relative error of `poisson_pmf` and 1e-14.
+
+    >>> poisson_cdf([-1, 0, 1000], 1.0).round(9).tolist()
+    [0.0, 0.367879441, 1.0]
+    """
+    k, m = np.broadcast_arrays(np.asarray(count, np.float64), np.asarray(mean, np.float64))
+    if not (np.all(k == np.floor(k)) and np.all(m > 0.0) and np.all(np.isfinite(m))):
+        raise ValueError("counts are whole numbers, means are positive")
+    out = np.zeros(k.shape)
+    # the integral of a gamma density from the mean on, or up to it where that is less
+    for upper in (True, False):
+        chosen = (k >= 0) & ((k + 1 <= m) == upper)
+        if chosen.any():
+            a, b = k[chosen], m[chosen]
+            slope, none = (b - a if upper else a - b), np.zeros_like(a)
+            end = math.inf if upper else 1.0
+            tail = np.minimum(b * poisson_pmf(a, b) * fallen(slope, a, none, none + 1.0, end), 1.0)
+            out[chosen] = tail if upper else 1.0 - tail
+    return out
+
+
+def hypergeometric_pmf(count: Floats, population: int, marked: int, drawn: int) -> Floats:
+    """P(count of the marked are among those drawn from the population without replacement), to 5e-14 down to 1e-20.
+
+    Three binomial probabilities (Loader): nothing cancels for populations of 10^9. Impossible counts have probability
+    zero; drawn are some, not all.
+
+    >>> hypergeometric_pmf(np.arange(4.0), 6, 3, 3).round(6).tolist()
+    [0.05, 0.45, 0.45, 0.05]
+    """
+    rate = drawn / population
+    here = pmf(count, marked, rate)
+    rest = pmf(drawn - count, population - marked, rate)
+    return np.asarray(here * rest / float(pmf(drawn, population, rate)))
+
+
+def hypergeometric_masses(edges: list[int], population: int, marked: int, drawn: int) -> list[float]:
+    """P(edge < count ≤ next edge) for neighbouring, rising edges; population, marked, drawn as for the masses.
+
+    >>> [round(one, 6) for one in hypergeometric_masses([-1, 0, 3], 6, 3, 3)]
+    [0.05, 0.95]
+    """
+    masses = []
+    for left, right in pairwise(edges):
+        starts = range(left + 1, right + 1, _BLOCK)
+        blocks = (np.arange(a, min(a + _BLOCK, right + 1), dtype=np.float64) for a in starts)
+        masses.append(sum(float(hypergeometric_pmf(one, population, marked, drawn).sum()) for one in blocks))
+    return masses

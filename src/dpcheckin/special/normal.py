@@ -1,9 +1,8 @@
 """The normal law: its distribution function, the logarithm of that, and quantiles.
 
-Everything comes from one function of z ≥ 0, the upper tail without its Gaussian factor,
-exp(z²/2)·Φ(-z), which falls smoothly from 1/2 to 1/(z√2π). Times z + 5 it is a polynomial of degree
-24 in t = (z - 5)/(z + 5), to 1e-17: a Chebyshev series, written in powers of t. A test computes
-the coefficients anew.
+Everything comes from one function of z ≥ 0, the upper tail without its Gaussian factor, exp(z²/2)·Φ(-z), which falls
+smoothly from 1/2 to 1/(z√2π). Times z + 5 it is a polynomial of degree 24 in t = (z - 5)/(z + 5), to 1e-17: a Chebyshev
+series, written in powers of t. A test computes the coefficients anew.
 """
 
 from __future__ import annotations
@@ -14,70 +13,30 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcheckin.special.arrays import Floats, floats
+from dpcheckin.special import Floats
 
 _MIDDLE = 5.0  # z at t = 0
 # coefficient of t^(5i + j) in row i, column j
-_TAIL = np.array(
-    [
-        [
-            0.769193049750063,
-            -0.665382502890057,
-            0.49530561596997624,
-            -0.3135331566712814,
-            0.16502036617039925,
-        ],
-        [
-            -0.06911863870707162,
-            0.020795066799424885,
-            -0.002993376758978478,
-            -0.000797869391016416,
-            0.0005448989683735629,
-        ],
-        [
-            -5.937579729300215e-05,
-            -4.9762327924579515e-05,
-            1.6681606239553063e-05,
-            3.979361513829216e-06,
-            -2.7706673577333692e-06,
-        ],
-        [
-            -3.3354271412310544e-07,
-            4.3630855178173217e-07,
-            3.857144856725763e-08,
-            -7.037836390945854e-08,
-            -6.940847374044905e-09,
-        ],
-        [
-            1.1239006700979628e-08,
-            1.2713759260278389e-09,
-            -1.5336075571599208e-09,
-            -1.3312107430107303e-10,
-            1.246936164725256e-10,
-        ],
-    ]
-)
+_TAIL = np.array([
+    0.769193049750063, -0.665382502890057, 0.49530561596997624, -0.3135331566712814,
+    0.16502036617039925, -0.06911863870707162, 0.020795066799424885, -0.002993376758978478,
+    -0.000797869391016416, 0.0005448989683735629, -5.937579729300215e-05, -4.9762327924579515e-05,
+    1.6681606239553063e-05, 3.979361513829216e-06, -2.7706673577333692e-06, -3.3354271412310544e-07,
+    4.3630855178173217e-07, 3.857144856725763e-08, -7.037836390945854e-08, -6.940847374044905e-09,
+    1.1239006700979628e-08, 1.2713759260278389e-09, -1.5336075571599208e-09, -1.3312107430107303e-10,
+    1.246936164725256e-10,
+]).reshape(5, 5)  # fmt: skip
 # with r = sqrt(-2 log p) and s = (r - 1.5)/(r + 1.5), a quantile is about -r times a polynomial in
 # (s - 0.4025)/0.523, for every p ≤ 1/2 that a double can be
 _GUESS = (
-    0.81599625393,
-    0.36988179872,
-    -0.26342756161,
-    0.10834119648,
-    -0.04568113175,
-    0.01733061494,
-    -0.00716255721,
-    0.00250346248,
-    -0.00094849485,
-    0.00053092816,
-    -0.00042536518,
-    -0.00024454245,
-    0.00020623321,
-    0.00024269188,
-    -0.00010259331,
-    -8.89412e-05,
-)
+    0.81599625393, 0.36988179872, -0.26342756161, 0.10834119648, -0.04568113175, 0.01733061494,
+    -0.00716255721, 0.00250346248, -0.00094849485, 0.00053092816, -0.00042536518, -0.00024454245,
+    0.00020623321, 0.00024269188, -0.00010259331, -8.89412e-05,
+)  # fmt: skip
 _ROOT = math.sqrt(2 * math.pi)
+_CLOSE = 0.1  # deviations of two laws whose divergence would lose its digits
+_NEAR = 30.0  # beyond, one of the two probabilities is as good as nothing
+_NODES, _WEIGHTS = (half[4:] for half in np.polynomial.legendre.leggauss(8))
 _FAR = 60.0  # deviations beyond which a double holds no probability
 
 
@@ -85,7 +44,7 @@ _BLOCK = 4096  # numbers that stay in a processor's cache with all that is made 
 
 
 def _by_blocks(function: Callable[[Floats], Floats], values: ArrayLike) -> Floats:
-    points = floats(values)
+    points = np.asarray(values, np.float64)
     flat, out = points.ravel(), np.empty(points.size)
     for start in range(0, flat.size, _BLOCK):
         block = slice(start, start + _BLOCK)
@@ -115,9 +74,8 @@ def _scaled_tail(z: Floats) -> Floats:
 def ndtr(x: ArrayLike) -> Floats:
     """Φ(x), the probability of a standard normal number below x; NaN stays NaN.
 
-    The relative error is at most (x² + 30)·2⁻⁵³ for x ≤ 0 (4e-15 at 0, 2e-13 at -37) as long as
-    the result is a normal double, and 2⁻¹⁰⁷⁴ besides; for x > 0 the absolute error is 4e-15 times
-    the upper tail and one rounding.
+    The relative error is at most (x² + 30)·2⁻⁵³ for x ≤ 0 (4e-15 at 0, 2e-13 at -37) as long as the result is a normal
+    double, and 2⁻¹⁰⁷⁴ besides; for x > 0 the absolute error is 4e-15 times the upper tail and one rounding.
 
     >>> ndtr([0.0, -1.0, 40.0, -40.0]).round(6).tolist()
     [0.5, 0.158655, 1.0, 0.0]
@@ -135,8 +93,8 @@ def _ndtr(x: Floats) -> Floats:
 def log_ndtr(x: ArrayLike) -> Floats:
     """log Φ(x), also where Φ(x) is far too small for a double; NaN stays NaN.
 
-    For x ≤ 0 the error is at most 4e-15 + 2⁻⁵²·|log Φ(x)|, for x > 0 (x² + 30)·2⁻⁵³ relative, as
-    long as the result is a normal double.
+    For x ≤ 0 the error is at most 4e-15 + 2⁻⁵²·|log Φ(x)|, for x > 0 (x² + 30)·2⁻⁵³ relative, as long as the result is
+    a normal double.
 
     >>> log_ndtr([0.0, -50.0, -1e200]).round(3).tolist()
     [-0.693, -1254.831, -inf]
@@ -149,17 +107,17 @@ def _log_ndtr(x: Floats) -> Floats:
     scaled = _scaled_tail(z)
     with np.errstate(over="ignore", divide="ignore"):
         square = 0.5 * z * z
-        found = np.log(scaled) - square
+        logs = np.log(scaled) - square
     above = x > 0.0
-    found[above] = np.log1p(-np.exp(-square[above]) * scaled[above])
-    return found
+    logs[above] = np.log1p(-np.exp(-square[above]) * scaled[above])
+    return logs
 
 
 def ndtri(p: ArrayLike) -> Floats:
     """The x with Φ(x) = p; -inf and inf at 0 and 1, NaN outside [0, 1].
 
-    The error is at most 4e-15·max(1, |x|) for p ≤ 1/2, subnormal p included; for p above, it is
-    that of 1 - p, which is exact.
+    The error is at most 4e-15·max(1, |x|) for p ≤ 1/2, subnormal p included; for p above, it is that of 1 - p, which is
+    exact.
 
     >>> ndtri([0.025, 0.975, 0.0]).round(6).tolist()
     [-1.959964, 1.959964, -inf]
@@ -197,3 +155,41 @@ def _started(r: Floats) -> Floats:
         value += factor
     value *= r
     return np.maximum(value, 0.0)
+
+
+def gaussian_profile(distance: float, alpha: Floats) -> Floats:
+    """H_alpha of two unit-variance normal laws ``distance`` apart, alpha >= 0 (Balle-Wang).
+
+    It is also E(W - alpha)+ for W log-normal with mean 1 and logarithmic deviation ``distance``.
+
+    >>> round(float(gaussian_profile(1e-6, np.array([1.0]))[0]) * math.sqrt(2 * math.pi), 18)
+    1e-06
+    """
+    out = np.asarray(1.0 - alpha, np.float64)
+    inside = alpha > 0.0
+    out[inside] = gaussian_profile_at(distance, np.log(alpha[inside]))
+    return out
+
+
+def gaussian_profile_at(distance: float, logs: Floats) -> Floats:
+    """The same at this distance and alpha = exp(logs), which may be far too large for a double."""
+    first = log_ndtr(distance / 2 - logs / distance)
+    gap = logs + log_ndtr(-distance / 2 - logs / distance) - first
+    if distance < _CLOSE:
+        near = np.abs(logs) < _NEAR * distance
+        gap[near] = _close_gap(distance, logs[near], first[near])
+    # exp(first) - exp(first + gap) without losing the digits of a small difference
+    return np.asarray(np.exp(first) * -np.expm1(np.minimum(gap, 0.0)))
+
+
+def _close_gap(distance: float, logs: Floats, first: Floats) -> Floats:
+    """log alpha + log Phi(u - distance) - log Phi(u), u = distance / 2 - log alpha / distance.
+
+    The difference of the last two is the integral of the density between, by Gauss and Legendre.
+    """
+    middle, half = -logs / distance, distance / 2
+    ripple = np.zeros_like(logs)
+    for node, weight in zip(half * _NODES, _WEIGHTS, strict=True):
+        ripple += 2 * weight * math.exp(-(node**2) / 2) * np.cosh(node * middle)
+    density = np.exp(-0.5 * middle**2 - first) / math.sqrt(2 * math.pi)
+    return np.asarray(logs + np.log1p(-half * density * ripple))

@@ -1,32 +1,29 @@
-"""Roots of functions of one number between two bounds, and their smallest values."""
+"""Functions of one number between two bounds: roots, where a condition ends, smallest values, integrals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dpcheckin.special import Floats
+
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
 _MOST = 500  # bisection alone needs fewer for every pair of doubles with a relative tolerance
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_HALVINGS = 40  # of an interval, enough for a jump
+_INTERVALS = 4096  # intervals that are halved further at once
 
 
 def root(
-    function: Callable[[float], float],
-    low: float,
-    high: float,
-    *,
-    relative: float = 4e-16,
-    absolute: float = 1e-300,
+    function: Callable[[float], float], low: float, high: float, *, relative: float = 4e-16, absolute: float = 1e-300
 ) -> float:
     """Where a continuous function changes sign: interpolation within a bracket (Brent, 1973).
 
-    The point returned has the smallest value seen, and a sign change within the tolerance of it.
-
-    Args:
-        function: Of one number; opposite signs at the two ends, or zero at one of them.
-        low: One end.
-        high: The other end.
-        relative: Tolerance in parts of the root.
-        absolute: Tolerance besides.
+    The function has opposite signs at `low` and `high`, or is zero at one of them. The point returned has the smallest
+    value seen, and a sign change within the tolerance of it: `relative`, in parts of the root, and `absolute` besides.
 
     >>> round(root(lambda x: x**3 - 2.0, 0.0, 2.0), 12)
     1.259921049895
@@ -83,21 +80,12 @@ def _interpolated(
 
 
 def switch(
-    holds: Callable[[float], bool],
-    good: float,
-    bad: float,
-    *,
-    absolute: float = 0.0,
-    relative: float = 0.0,
+    holds: Callable[[float], bool], good: float, bad: float, *, absolute: float = 0.0, relative: float = 0.0
 ) -> tuple[float, float]:
-    """Where a condition stops to hold: a place where it does and one nearby where it does not.
+    """Where a condition stops to hold: a place where it does and one nearby where it does not, by bisection.
 
-    Args:
-        holds: The condition. It is not asked at the two ends, and NaN must not make it true.
-        good: A place where it holds.
-        bad: A place on either side of it where it does not.
-        absolute: How near the two need to be; with no tolerance they end up as neighbours.
-        relative: The same, in parts of the larger one.
+    It `holds` at `good` and not at `bad`, on either side; it is not asked there, and NaN must not make it true. The two
+    end up `absolute` apart, or `relative` to the larger one; with neither, as neighbours.
 
     >>> good, bad = switch(lambda x: x * x <= 2.0, 0.0, 2.0)
     >>> round(good, 12), bad > good
@@ -117,12 +105,9 @@ def switch(
 
 
 def whole_switch(holds: Callable[[int], bool], good: int, bad: int) -> int:
-    """The last whole number on the way from `good` to `bad` for which a condition holds.
+    """The last whole number on the way from `good` to `bad` for which a condition `holds`, by bisection.
 
-    Args:
-        holds: The condition; it is not asked at the two ends.
-        good: A number for which it holds.
-        bad: One, on either side, for which it does not.
+    It holds at `good` and not at `bad`, on either side; it is not asked there.
 
     >>> whole_switch(lambda n: n * n <= 90, 0, 100), whole_switch(lambda n: n > 7, 100, 0)
     (9, 8)
@@ -136,19 +121,30 @@ def whole_switch(holds: Callable[[int], bool], good: int, bad: int) -> int:
     return good
 
 
+def least(holds: Callable[[float], bool], start: float, most: float = math.inf, *, halvings: int = 60) -> float:
+    """A number from which on a condition `holds`, found by doubling from `start` and then so many `halvings`.
+
+    It is infinite where the condition does not hold at `most` either. Below it, by the width of the last halving, the
+    condition does not hold, or lies zero.
+
+    >>> round(least(lambda x: x * x >= 50.0, 1.0), 9)
+    7.071067812
+    """
+    low, high = 0.0, start
+    while not holds(high):
+        if high >= most:
+            return math.inf
+        low, high = high, min(2.0 * high, most)
+    return switch(holds, high, low, absolute=(high - low) * 2.0**-halvings)[0]
+
+
 def minimum(
     function: Callable[[float], float], low: float, high: float, *, absolute: float = 1e-10
 ) -> tuple[float, float]:
-    """A local minimum within bounds and its value: golden sections and parabolas (Brent).
+    """A local minimum between `low` and `high` and its value: golden sections and parabolas (Brent).
 
-    Rounding of the values limits how well the place is known, to about the root of 2⁻⁵² times the
-    scale on which the function bends; the value is as good as the function's.
-
-    Args:
-        function: Of one number; may be infinite in places.
-        low: Lower bound.
-        high: Upper bound.
-        absolute: Tolerance of the place.
+    Rounding of the values limits how well the place is known, to about the root of 2⁻⁵² times the scale on which the
+    function bends, or `absolute`; the value is as good as the function's, which may be infinite in places.
 
     >>> place, value = minimum(lambda x: (x - 0.3) ** 2, 0.0, 1.0)
     >>> round(place, 6), round(value, 12)
@@ -186,10 +182,7 @@ def minimum(
 
 
 def _parabola(
-    places: tuple[float, float, float],
-    values: tuple[float, float, float],
-    before: float,
-    tolerance: float,
+    places: tuple[float, float, float], values: tuple[float, float, float], before: float, tolerance: float
 ) -> float | None:
     """The step from the first place to the lowest point of a parabola through all three.
 
@@ -204,3 +197,37 @@ def _parabola(
         return None
     step = -p / q
     return step if abs(step) < abs(0.5 * before) else None
+
+
+def integral(function: Callable[[Floats], ArrayLike], low: float, high: float, *, relative: float = 1e-10) -> float:
+    """The integral of a function that is smooth but for a few places; a guide, not a certificate.
+
+    An interval from `low` to `high` is halved until its two halves agree with it to `relative` parts of the integral of
+    the absolute value.
+
+    >>> round(integral(np.sqrt, 0.0, 1.0), 9)
+    0.666666667
+    """
+    left, half = np.array([float(low)]), np.array([0.5 * (high - low)])
+    rough, size = _sums(function, left, half)
+    total, scale = 0.0, float(size.sum())
+    for _ in range(_HALVINGS):
+        half = np.repeat(0.5 * half, 2)
+        left = np.repeat(left, 2)
+        left[1::2] += 2 * half[1::2]
+        fine, size = _sums(function, left, half)
+        pairs = fine.reshape(-1, 2).sum(axis=1)
+        scale = max(scale, float(size.sum()))
+        unsure = np.abs(pairs - rough) > relative * scale / len(half)
+        total += float(pairs[~unsure].sum())
+        if not unsure.any() or len(half) > _INTERVALS:
+            return total + float(pairs[unsure].sum())
+        again = np.repeat(unsure, 2)
+        left, half, rough = left[again], half[again], fine[again]
+    return total + float(rough.sum())
+
+
+def _sums(function: Callable[[Floats], ArrayLike], left: Floats, half: Floats) -> tuple[Floats, Floats]:
+    points = left[:, None] + half[:, None] * (1.0 + _NODES)
+    values = np.asarray(function(points.ravel()), np.float64).reshape(points.shape)
+    return half * (values @ _WEIGHTS), half * (np.abs(values) @ _WEIGHTS)

@@ -1,8 +1,8 @@
 """Caps of a sphere: their measure by their height, and their height by their measure.
 
-With t = sin θ the measure of {u : ⟨u, v⟩ ≥ t} in d dimensions is ∫ cos^(d-2) from θ to π/2, over
-B(1/2, (d-1)/2). In the angle the integrand is smooth for every dimension, and relative to its value
-at θ its logarithm is a sum of two parts of one sign.
+With t = sin θ the measure of {u : ⟨u, v⟩ ≥ t} in d dimensions is ∫ cos^(d-2) from θ to π/2, over B(1/2, (d-1)/2). In
+the angle the integrand is smooth for every dimension, and relative to its value at θ its logarithm is a sum of two
+parts of one sign.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcheckin.special.arrays import Floats, floats
-from dpcheckin.special.gamma import log_beta
+from dpcheckin.special import Floats
+from dpcheckin.special.gamma import FALL, NODES, WEIGHTS, log_beta
 from dpcheckin.special.normal import log_ndtr, ndtri
-from dpcheckin.special.tails import FALL, NODES, WEIGHTS
 
 _MANY = 512  # heights from which on a polynomial through some of them is quicker
 _ROWS = 512
@@ -27,48 +26,35 @@ _POLE = math.pi / 2 - 1e-9  # from here on a height is 1
 
 
 def cap_measure(height: ArrayLike, dimension: int) -> Floats:
-    """P(⟨u, v⟩ ≥ height) for u uniform on the sphere, 0 ≤ height ≤ 1; NaN raises.
+    """P(⟨u, v⟩ ≥ height) for u uniform on the sphere of this dimension, 0 ≤ height ≤ 1; NaN raises.
 
-    The relative error is at most 3e-14 and 1e-15·|log of the result|, beside what one rounding of
-    the height makes of it.
-
-    Args:
-        height: How far from the centre the cap begins.
-        dimension: Of the space, 2 or more.
+    The relative error is at most 3e-14 and 1e-15·|log of the result|, beside what one rounding of the height makes of
+    it.
 
     >>> cap_measure([0.0, 0.5, 1.0], 3).round(12).tolist()
     [0.5, 0.25, 0.0]
     """
-    t = floats(height)
+    t = np.asarray(height, np.float64)
     if not (dimension >= 2 and np.all((t >= 0.0) & (t <= 1.0))):
         raise ValueError("heights are from 0 to 1, dimensions 2 or more")
-    return np.exp(_log_measure(np.arcsin(t.ravel()), np.arccos(t.ravel()), dimension)[0]).reshape(
-        t.shape
-    )
+    return np.exp(_log_measure(np.arcsin(t.ravel()), np.arccos(t.ravel()), dimension)[0]).reshape(t.shape)
 
 
 def cap_height(measure: ArrayLike, dimension: int) -> Floats:
-    """The height t with P(⟨u, v⟩ ≥ t) = measure, 0 ≤ measure ≤ 1/2; NaN raises.
+    """The height t with P(⟨u, v⟩ ≥ t) = measure in this dimension, 0 ≤ measure ≤ 1/2; NaN raises.
 
-    The error is at most 1e-13, and the measure of the cap is the one asked for to 1e-12 relative
-    where a double can hold such a height.
-
-    Args:
-        measure: Share of the sphere.
-        dimension: Of the space, 2 or more.
+    The error is at most 1e-13, and the measure of the cap is the one asked for to 1e-12 relative where a double can
+    hold such a height.
 
     >>> cap_height([0.5, 0.25], 3).round(12).tolist()
     [0.0, 0.5]
     """
-    q = floats(measure)
+    q = np.asarray(measure, np.float64)
     if not (dimension >= 2 and np.all((q >= 0.0) & (q <= 0.5))):
         raise ValueError("measures are from 0 to 1/2, dimensions 2 or more")
     some = np.maximum(q.ravel(), 5e-324)
     deviations = -ndtri(some)
-    if q.size <= _MANY:
-        angles = _angles(np.log(some), deviations, dimension)
-    else:
-        angles = _interpolated(deviations, dimension)
+    angles = _angles(np.log(some), deviations, dimension) if q.size <= _MANY else _interpolated(deviations, dimension)
     return np.where(q > 0.0, np.sin(np.clip(angles, 0.0, _POLE)).reshape(q.shape), 1.0)
 
 
@@ -108,8 +94,8 @@ def _angles(logs: Floats, deviations: Floats, dimension: int) -> Floats:
     angle = np.arctan(np.maximum(deviations, 0.0) / math.sqrt(dimension - 1.5))
     for _ in range(60):
         rest = math.pi / 2 - angle
-        found, hazard = _log_measure(angle, rest, dimension)
-        newton = (found - logs) / hazard
+        measured, hazard = _log_measure(angle, rest, dimension)
+        newton = (measured - logs) / hazard
         bent = 1.0 + 0.5 * newton * (hazard - power * np.tan(angle))
         step = np.clip(newton / np.maximum(bent, 0.5), -0.5 * angle - 1e-3, 0.5 * rest)
         before, angle = angle, np.clip(angle + step, 0.0, _POLE)

@@ -1,52 +1,40 @@
-"""Rounds composed: from one-round curves to a certified (epsilon, delta), and the statement of it.
+"""Rounds composed: from one-round curves to a certified epsilon, delta or whole profile.
 
-One composition serves every protocol: what a round reveals reaches it as curves, wherever they come
-from, and rounds of different kinds compose.
+One composition serves every protocol: what a round reveals reaches it as curves, wherever they come from, and rounds of
+different kinds compose. Questions share what they can, a discretisation or a transform, and agree to rounding.
 """
 
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import overload
+from collections.abc import Iterator, Sequence
+from typing import TypeVar, overload
 
 import numpy as np
 
-from dpcheckin.accounting.composition.curves import (
-    CurveComposition,
-    Curves,
-    Profile,
-    bracket,
-)
-from dpcheckin.accounting.composition.gate import loud_arithmetic, passed, passed_bracket
-from dpcheckin.accounting.composition.preview import coarser_epsilon
+from dpcheckin.accounting.composition.gate import loud_arithmetic, passed
+from dpcheckin.accounting.composition.preview import other_bounds
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.curves import Curve
-from dpcheckin.accounting.engine.grids import FINE, Accuracy
-from dpcheckin.accounting.figures import Bracket, Brackets, is_array
-from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.parameters import non_negative, open_probability
-from dpcheckin.accounting.proof.certificate import Prover
-from dpcheckin.accounting.rounds.base import EVERY, LocalRound, Round, Rounds, as_run
-from dpcheckin.accounting.statements import (
-    SHUFFLER_COLLUDES,
-    Adjacency,
-    Guarantee,
-    LocalGuarantee,
-    rounds_in_words,
-)
-from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
+from dpcheckin.accounting.engine.compose import compose as composed
+from dpcheckin.accounting.engine.compose import repeated
+from dpcheckin.accounting.engine.curves import FINE, Accuracy, Curves, Grids, Sides, crossing
+from dpcheckin.accounting.engine.sampling import FunctionCurve, refined
+from dpcheckin.accounting.figures import Bracket, Brackets, Profile, is_array
+from dpcheckin.accounting.rounds.base import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, LocalRound, Round, Rounds, as_run
+from dpcheckin.accounting.statements import Adjacency
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.numerals import count, non_negative, open_probability
 
-KEPT_STATEMENTS, KEPT_CURVES = 1024, 4  # how many are remembered; curves can be large
+KEPT_CURVES = 4  # how many are remembered; curves can be large
+# deltas so many decades apart may share a grid, or a transform: that moves an epsilon by less than a millionth
+DECADES_OF_A_GRID, DECADES_OF_A_TILT = 6.0, 4.0
+PLACES = 2_000  # of a whole profile
+
+N = TypeVar("N", int, float)
 
 
 def compose(rounds: Rounds) -> Composition:
-    """The composition of (round, how many times) pairs, in any order, adaptively.
-
-    Args:
-        rounds: Rounds and how often each takes place; a round alone takes place once.
+    """The composition of rounds, given as (round, how many times) pairs, in any order, adaptively.
 
     >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> run = compose([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)])
@@ -62,9 +50,10 @@ class Composition:
     Args:
         rounds: Rounds and how often each takes place; a round alone takes place once.
         accuracy: How fine and how long grids may be; a coarser one only raises figures.
+        swapped: Are the two datasets in the other order?
     """
 
-    def __init__(self, rounds: Rounds, accuracy: Accuracy = FINE) -> None:
+    def __init__(self, rounds: Rounds, accuracy: Accuracy = FINE, *, swapped: bool = False) -> None:
         self.rounds = tuple((one, repeats) for one, repeats in as_run(rounds) if repeats)
         self.total = sum(repeats for _, repeats in self.rounds)
         kinds = {one.adjacency for one, _ in self.rounds} or {Adjacency.REPLACE_ONE}
@@ -73,13 +62,12 @@ class Composition:
             raise InvalidParameter("rounds", named, "rounds with one and the same adjacency")
         self.adjacency = kinds.pop()
         # what local privacy alone gives: the sum of local epsilons, if there is no delta
-        most = math.fsum(n * one.largest_loss for one, n in self.rounds)
-        self._composed = CurveComposition(self._make, self.total, most, accuracy)
+        self._most = math.fsum(n * one.largest_loss for one, n in self.rounds)
         self._reserved = math.fsum(n * one.reserved for one, n in self.rounds)
+        self._accuracy, self._swapped = accuracy, swapped
         self._answers: dict[float, Bracket] = {}
-
-    def _make(self, smallest: float) -> Curves:
-        return [(c, times * n) for one, n in self.rounds for c, times in _new_curves(one, smallest)]
+        self._kept: dict[float, Curves] = {}
+        self._sides: dict[int, Sides] = {}
 
     @overload
     def epsilon(self, delta: float) -> Bracket: ...
@@ -87,57 +75,69 @@ class Composition:
     def epsilon(self, delta: Sequence[float] | FloatArray) -> Brackets: ...
     @loud_arithmetic()
     def epsilon(self, delta: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
-        """Smallest epsilon for this delta, between certified bounds (upper may be infinite).
-
-        Args:
-            delta: Of the statement, strictly between 0 and 1; or many of them, which share one
-                composition.
-        """
-        if not is_array(delta):
-            return self._epsilons([open_probability("delta", delta)])[0]
-        deltas = np.asarray(delta)
+        """Smallest epsilon for this delta, or for many of them, between certified bounds (upper may be infinite)."""
+        deltas = np.asarray(delta if is_array(delta) else [open_probability("delta", delta)])
         asked = [open_probability("delta", value) for value in deltas.ravel().tolist()]
-        return Brackets.of(self._epsilons(asked), deltas.shape)
+        new = [d for d in dict.fromkeys(asked) if d not in self._answers]
+        possible = {d: d - self._reserved for d in new if d > self._reserved}
+        answers = dict(zip(possible, self._epsilons(list(possible.values())), strict=True))
+        self._answers.update({d: answers.get(d, Bracket(0.0, math.inf)) for d in new})
+        for d in asked:
+            passed(self._answers[d].upper, self.rounds, d)
+        found = [self._answers[d] for d in asked]
+        return Brackets.of(found, deltas.shape) if is_array(delta) else found[0]
 
     def _epsilons(self, deltas: Sequence[float]) -> list[Bracket]:
-        new = [d for d in dict.fromkeys(deltas) if d not in self._answers]
-        if len(new) > 1 and self._by_one_composition():
-            left = [d - self._reserved for d in new]
-            possible = [d for d in left if d > 0.0]
-            found = dict(zip(possible, self._composed.epsilons(possible), strict=True))
-            for asked, delta in zip(new, left, strict=True):
-                self._answers[asked] = (
-                    self._better(found[delta], delta) if delta > 0.0 else Bracket(0.0, math.inf)
-                )
-        else:
-            self._answers.update((delta, self._epsilon(delta)) for delta in new)
-        return [passed_bracket(self._answers[delta], self.rounds, delta) for delta in deltas]
-
-    def _by_one_composition(self) -> bool:
-        """Is epsilon read off one composed distribution, whatever delta is?"""
-        if not self.rounds or (len(self.rounds) == 1 and self.rounds[0][0].renyi is not None):
-            return False
-        return not all(one.is_function for one, _ in self.rounds)
-
-    def _epsilon(self, delta: float) -> Bracket:
-        delta -= self._reserved
+        """Brackets at these deltas, from which what rounds reserve was taken off."""
         if not self.rounds:
-            return Bracket(0.0, 0.0)
-        if delta <= 0.0:
-            return Bracket(0.0, math.inf)
+            return [Bracket(0.0, 0.0) for _ in deltas]
         one, repeats = self.rounds[0]
         if len(self.rounds) == 1 and one.renyi is not None:
-            return one.renyi.epsilon(repeats, delta)
+            return [one.renyi.epsilon(repeats, delta) for delta in deltas]
         if all(one.is_function for one, _ in self.rounds):
-            return self._composed.refined_epsilon(delta)
-        return self._better(self._composed.epsilon(delta), delta)
-
-    def _better(self, found: Bracket, delta: float) -> Bracket:
-        """The smaller of what was composed and of other bounds about equal rounds."""
+            return [self._refined(delta) for delta in deltas]
+        found = [self._single(delta) for delta in deltas] if self.total == 1 else self._composed(deltas)
         if len(self.rounds) > 1:
             return found
-        one, repeats = self.rounds[0]
-        return better(found, one, repeats, delta)
+        return [better(bracket, one, repeats, delta) for bracket, delta in zip(found, deltas, strict=True)]
+
+    def upper(self, delta: float) -> float:
+        """The upper end of `epsilon` alone, which is there sooner; for rounds that have one curve each."""
+        if self.total == 1:
+            found = self._single(delta).upper
+        else:
+            found = composed(self._distributions(delta).above, delta=delta).epsilon(delta, upper=True)
+        whole = Bracket(0.0, min(found, self._most))
+        if len(self.rounds) == 1:
+            whole = better(whole, *self.rounds[0], delta)
+        return passed(whole.upper, self.rounds, delta)
+
+    def _composed(self, deltas: Sequence[float]) -> list[Bracket]:
+        """Neighbours share discretisation and transform."""
+        found: dict[float, Bracket] = {}
+        for alike in _spans(deltas, 10.0**DECADES_OF_A_GRID):
+            both = self._distributions(alike[0])
+            for near in _spans(alike, 10.0**DECADES_OF_A_TILT):
+                middle = near[0] if len(near) == 1 else math.sqrt(near[0] * near[-1])
+                above, below = (composed(parts, delta=middle) for parts in (both.above, both.below))
+                for delta in near:
+                    ends = below.epsilon(delta, upper=False), above.epsilon(delta, upper=True)
+                    found[delta] = Bracket.of(min(ends[0], self._most), min(ends[1], self._most))
+        return [found[delta] for delta in deltas]
+
+    def _single(self, delta: float) -> Bracket:
+        """One round needs no grid."""
+        smallest = TAIL_SHARE * 10.0 ** math.floor(math.log10(delta))
+        curve = self._curves(smallest)[0][0]
+        lower = crossing(curve.lower_at, delta, self._most, up=False)
+        upper = crossing(curve.upper_at, delta, self._most, up=True)
+        return Bracket(min(lower, upper), upper)
+
+    def _refined(self, delta: float) -> Bracket:
+        """For curves given as functions, on a grid refined until the bracket is narrow."""
+        curves = [(c, n) for c, n in self._curves(delta / self.total) if isinstance(c, FunctionCurve)]
+        lower, upper = refined(curves, delta)
+        return Bracket(min(lower, self._most), min(upper, self._most))
 
     @overload
     def delta(self, epsilon: float) -> Bracket: ...
@@ -145,11 +145,7 @@ class Composition:
     def delta(self, epsilon: Sequence[float] | FloatArray) -> Brackets: ...
     @loud_arithmetic()
     def delta(self, epsilon: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
-        """delta for this epsilon, between certified bounds.
-
-        Args:
-            epsilon: Of the statement, 0 or more; or many of them.
-        """
+        """delta for this epsilon, 0 or more, or for many of them, between certified bounds."""
         if is_array(epsilon):
             epsilons = np.asarray(epsilon)
             found = [self.delta(value) for value in epsilons.ravel().tolist()]
@@ -157,17 +153,46 @@ class Composition:
         epsilon = non_negative("epsilon", epsilon)
         if not self.rounds:
             return Bracket(0.0, 0.0)
-        one = self._composed.delta(epsilon)
-        upper = min(one.upper + self._reserved, 1.0)
+        delta = self._delta(epsilon)
+        upper = min(delta.upper + self._reserved, 1.0)
         passed(epsilon, self.rounds, upper)
-        return Bracket(one.lower, upper)
+        return Bracket(delta.lower, upper)
+
+    def _delta(self, epsilon: float) -> Bracket:
+        curves = self._curves(SMALLEST_DELTA) if epsilon < self._most else []
+        if not curves:
+            return Bracket(0.0, 0.0)
+        if sum(n for _, n in curves) == 1:
+            curve = curves[0][0]
+            lower = max(curve.lower_at(epsilon), curve.swapped().lower_at(epsilon))
+            upper = max(curve.upper_at(epsilon), curve.swapped().upper_at(epsilon))
+            return Bracket(lower, max(upper, lower))
+        found = [side._composed_delta(epsilon) for side in self._orders()]
+        return Bracket(max(one.lower for one in found), max(one.upper for one in found))
+
+    def _composed_delta(self, epsilon: float) -> Bracket:
+        magnitude = 1e-9
+        for _ in range(12):
+            both = self._distributions(magnitude)
+            upper = composed(both.above, epsilon=epsilon).delta(epsilon, upper=True)
+            # the tails cut off must not be what the answer consists of
+            if upper >= magnitude or magnitude <= 1e-30:
+                break
+            magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
+        lower = composed(both.below, epsilon=epsilon).delta(epsilon, upper=False)
+        return Bracket(lower, upper)
+
+    def _orders(self) -> list[Composition]:
+        """The two datasets as they are and, where that is another question, swapped."""
+        if all(curve.symmetric for curve, _ in self._curves(SMALLEST_DELTA)):
+            return [self]
+        return [self, Composition(self.rounds, self._accuracy, swapped=not self._swapped)]
 
     @loud_arithmetic()
     def profile(self, smallest: float = 1e-12) -> Profile:
         """delta(epsilon) as certified upper bounds, from epsilon = 0 to where it is `smallest`.
 
-        Args:
-            smallest: Where the curve may end.
+        The larger of both orders of the two datasets; between the places it is at most linear in exp(epsilon).
         """
         if not self.rounds:
             return Profile(np.array([0.0, 1.0]), np.zeros(2))
@@ -176,188 +201,120 @@ class Composition:
                 "these rounds are composed by their Rényi curves, one delta at a time: "
                 "there is no whole profile of them"
             )
-        found = self._composed.profile(open_probability("smallest", smallest))
-        whole = Profile(found.epsilons, np.minimum(found.deltas + self._reserved, 1.0))
-        for row in whole.records()[:: whole.epsilons.size // 8]:
+        smallest = open_probability("smallest", smallest)
+        profiles = [side._one_profile(smallest) for side in self._orders()]
+        end = max(float(profile.epsilons[-1]) for profile in profiles)
+        epsilons = np.linspace(0.0, end, PLACES)
+        deltas = np.max([profile.at(epsilons) for profile in profiles], axis=0)
+        if math.isfinite(self._most) and self._most <= end:
+            deltas[epsilons >= self._most] = 0.0
+        whole = Profile(epsilons, np.minimum(deltas + self._reserved, 1.0))
+        for row in whole.records()[:: PLACES // 8]:
             passed(row["epsilon"], self.rounds, row["delta"])
         return whole
 
+    def _one_profile(self, smallest: float) -> Profile:
+        above = self._distributions(smallest).above
+        deltas = np.geomspace(0.3, smallest, max(2, math.ceil(-math.log10(smallest) / 3)))
+        tails = [composed(above, delta=delta) for delta in deltas]
+        end = min(tail.epsilon(smallest, upper=True) for tail in tails)
+        if math.isinf(end):
+            end = max(tail.furthest for tail in tails)
+        epsilons = np.linspace(0.0, min(end, self._most) or 1.0, PLACES)
+        return Profile(epsilons, np.min([tail.deltas(epsilons, upper=True) for tail in tails], axis=0))
 
-def better(found: Bracket, one: Round, repeats: int, delta: float) -> Bracket:
-    """The smaller of what was composed and of other bounds about equal rounds."""
+    def _curves(self, smallest: float) -> Curves:
+        if smallest not in self._kept:
+            made = [(c, times * n) for one, n in self.rounds for c, times in _new_curves(one, smallest)]
+            self._kept[smallest] = [(c.swapped(), n) for c, n in made] if self._swapped else made
+        return self._kept[smallest]
+
+    def _distributions(self, delta: float) -> Sides:
+        decade = math.floor(math.log10(delta))
+        if decade not in self._sides:
+            tolerance = TAIL_SHARE * 10.0**decade / self.total
+            curves = self._curves(tolerance)
+            self._sides[decade] = Grids(curves, tolerance, self._accuracy).sides(sum(n for _, n in curves))
+        return self._sides[decade]
+
+
+def better(composed: Bracket, one: Round, repeats: int, delta: float) -> Bracket:
+    """The smaller of what was `composed` of so many `repeats` of `one` round and of other bounds, at this `delta`."""
     if isinstance(one, LocalRound):
-        seen = every_report_seen(one.pair, repeats, delta)
-        return bracket(found.lower, min(found.upper, seen))
-    if found.upper > 2 * found.lower:  # the grids may be to blame
-        return bracket(found.lower, min(found.upper, coarser_epsilon(one, repeats, delta)))
-    return found
+        return Bracket.of(composed.lower, min(composed.upper, one.pair.every_report_seen(repeats, delta)))
+    if composed.upper > 2 * composed.lower:  # the grids may be to blame
+        return Bracket.of(composed.lower, min(composed.upper, other_bounds(one, repeats, delta)))
+    return composed
 
 
 @loud_arithmetic()
-def guarantee(rounds: Rounds | Composition, delta: float) -> Guarantee:
-    """The certified statement for these rounds at this delta; asked again it is there at once.
-
-    Args:
-        rounds: Rounds and how often each takes place, or their composition; a round alone takes
-            place once.
-        delta: Of the statement, strictly between 0 and 1.
-
-    >>> from dpcheckin.accounting import CheckInRound, any_pure
-    >>> stated = guarantee([(CheckInRound(10_000, 0.01, any_pure(2.0)), 100)], delta=1e-4)
-    >>> print(str(stated)[:59])
-    The run is (0.0695, 0.0001)-differentially private (replace
-    """
-    delta = open_probability("delta", delta)
-    if isinstance(rounds, Composition):
-        return _stated(rounds, delta)
-    return _remembered(as_run(rounds), delta)
-
-
-@lru_cache(KEPT_STATEMENTS)
-def _remembered(run: tuple[tuple[Round, int], ...], delta: float) -> Guarantee:
-    # a statement, not a composition: figures never depend on what was asked before
-    return _stated(compose(run), delta)
-
-
-def clear_cache() -> None:
-    """Forget all answers; whoever measures times wants that."""
-    _remembered.cache_clear()
-    _latest_curves.clear()
-
-
-_latest_curves: OrderedDict[tuple[Round, float], Sequence[tuple[Curve, int]]] = OrderedDict()
-
-
-def _new_curves(one: Round, smallest: float) -> Sequence[tuple[Curve, int]]:
-    """The curves of a round, made anew: what is certified never depends on what was asked before.
-
-    They are left where `curves_at_hand` finds them.
-    """
-    made = _latest_curves[one, smallest] = one.curves(smallest)
-    _latest_curves.move_to_end((one, smallest))
-    while len(_latest_curves) > KEPT_CURVES:
-        _latest_curves.popitem(last=False)
-    return made
-
-
-def curves_at_hand(one: Round, smallest: float) -> Sequence[tuple[Curve, int]]:
-    """The curves of a round that were made last, with all that has been evaluated of them.
-
-    A curve gives up where its arithmetic does, and then what it says further out depends on what
-    it was asked before: certified, but not to the same digits. Statements have curves of their own.
+def epsilon_by_rounds(one: Round, counts: Sequence[int], delta: float, *, near: int | None = None) -> Brackets:
+    """Certified epsilon after each number of equal rounds.
 
     Args:
         one: The round.
-        smallest: Of the deltas they are good for.
+        counts: Numbers of rounds, in any order.
+        delta: Of the statements, strictly between 0 and 1.
+        near: A number of rounds that a statement was made about before: its curve of one round is
+            used again. Certified as always, but not always to the same digits; counts far above it
+            are bounded less tightly.
+
+    >>> from dpcheckin.accounting import CheckInRound, any_pure
+    >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
+    >>> [round(x, 4) for x in epsilon_by_rounds(one, [1, 10, 100], 1e-4).upper.tolist()]
+    [0.0043, 0.018, 0.0695]
     """
-    return _latest_curves.get((one, smallest)) or _new_curves(one, smallest)
+    delta = open_probability("delta", delta)
+    asked = [count("rounds", n, 0, MOST_ROUNDS) for n in counts]
+    shared = sorted({n for n in asked if n > 1})
+    found: dict[int, Bracket] = {}
+    if len(shared) > 1 and not one.is_function and one.renyi is None and not one.reserved:
+        decade = 10.0 ** math.floor(math.log10(delta))
+        smallest = TAIL_SHARE * decade / (near or shared[-1])
+        curves = one.curves(smallest) if near is None else _curves_at_hand(one, smallest)
+        if len(curves) == 1 and curves[0][1] == 1:
+            found = dict(_by_rounds(one, Grids(curves, smallest), shared, delta))
+    return Brackets.of([found[n] if n in found else compose([(one, n)]).epsilon(delta) for n in asked])
 
 
-def _stated(run: Composition, delta: float) -> Guarantee:
-    epsilon = run.epsilon(delta)
-    if math.isinf(epsilon.upper):
-        raise Unreachable(
-            f"delta = {delta:g} cannot be reached by any epsilon: mass without counterpart or "
-            "rounds in which every client reports exceed it; raise delta or lower the rate"
-        )
-    local, unshuffled = _local_figures(run, delta)
-    upper = passed(min(epsilon.upper, unshuffled), run.rounds, delta)
-    return _statement(run, Bracket(min(epsilon.lower, upper), upper), delta, local)
+def _by_rounds(one: Round, grids: Grids, counts: Sequence[int], delta: float) -> Iterator[tuple[int, Bracket]]:
+    for near in _spans(counts, 2):
+        sides = grids.sides(near[0])
+        pairs = zip(repeated(sides.above, near, delta=delta), repeated(sides.below, near, delta=delta), strict=True)
+        for n, (above, below) in zip(near, pairs, strict=True):
+            most = n * one.largest_loss
+            ends = min(below.epsilon(delta, upper=False), most), min(above.epsilon(delta, upper=True), most)
+            bracket = better(Bracket.of(*ends), one, n, delta)
+            passed(bracket.upper, [(one, n)], delta)
+            yield n, bracket
 
 
-@loud_arithmetic()
-def guarantee_at(run: Composition, epsilon: float) -> tuple[Guarantee, Bracket]:
-    """The statement about a run at this epsilon, and between which bounds its delta was found.
+def _spans(values: Sequence[N], factor: float) -> list[list[N]]:
+    """The values in increasing groups, each within this factor of its smallest."""
+    groups: list[list[N]] = []
+    for value in sorted(set(values)):
+        if groups and value <= groups[-1][0] * factor:
+            groups[-1].append(value)
+        else:
+            groups.append([value])
+    return groups
 
-    What is left when it is seen who reported what is stated at the same delta, where that is
-    strictly between 0 and 1.
 
-    Args:
-        run: Composed rounds.
-        epsilon: Of the statement, 0 or more.
+latest_curves: dict[tuple[Round, float], Curves] = {}
+
+
+def _new_curves(one: Round, smallest: float) -> Curves:
+    """The curves of a round, made anew: what is certified never depends on what was asked before."""
+    made = one.curves(smallest)
+    latest_curves.pop((one, smallest), None)
+    latest_curves[one, smallest] = made
+    while len(latest_curves) > KEPT_CURVES:
+        del latest_curves[next(iter(latest_curves))]
+    return made
+
+
+def _curves_at_hand(one: Round, smallest: float) -> Curves:
+    """The curves of a round that were made last. A curve gives up where its arithmetic does, and then what it says
+    further out depends on what it was asked before: certified, but not to the same digits as a statement's own.
     """
-    found = run.delta(epsilon)
-    local = _local_figures(run, found.upper)[0] if 0 < found.upper < 1 else None
-    return _statement(run, Bracket(epsilon, epsilon), found.upper, local), found
-
-
-def _statement(
-    run: Composition, epsilon: Bracket, delta: float, local: LocalGuarantee | None
-) -> Guarantee:
-    basis = _each(one.basis() for one, _ in run.rounds)
-    proof = Prover(run.rounds)
-    return Guarantee(epsilon, delta, run.adjacency, basis, _assumed(run), local, proof)
-
-
-def _each(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
-    """Every text once, in the order of its first mention."""
-    return tuple(dict.fromkeys(text for some in texts for text in some))
-
-
-def _assumed(run: Composition) -> tuple[str, ...]:
-    """What must hold; of a run of several kinds of rounds, in how many of them."""
-    counts: dict[str, int] = {}
-    for one, repeats in run.rounds:
-        for text in one.assumptions():
-            counts[text] = counts.get(text, 0) + repeats
-    return tuple(
-        text if n == run.total else f"{text.removesuffix(EVERY)} in {rounds_in_words(n)}"
-        for text, n in counts.items()
-    )
-
-
-def _local_figures(run: Composition, delta: float) -> tuple[LocalGuarantee | None, float]:
-    """What is left when it is seen who reported what; and what holds without the permutation."""
-    if len(run.rounds) == 1:
-        (one, repeats), *_ = run.rounds
-        if one.renyi is not None:
-            return one.renyi.local(repeats, delta), math.inf
-    seen, exposed = [], []
-    for one, n in run.rounds:
-        if one.pair is None:  # a trusted server stands in the middle
-            return None, math.inf
-        seen.append((one.pair, one.participation, n))
-        exposed.append((one.pair, one.exposed_participation, n))
-    when = "; or if ".join(dict.fromkeys(one.exposed_when for one, _ in run.rounds))
-    local = local_guarantee(exposed, delta, when or SHUFFLER_COLLUDES)
-    # what holds without the permutation holds with it
-    unshuffled = local if exposed == seen else local_guarantee(seen, delta)
-    return local, unshuffled.epsilon
-
-
-def every_report_seen(pair: LocalPair, reports: int, delta: float) -> float:
-    """An epsilon for a client that reports every time and is seen to; infinite if not known."""
-    whole = pair.repeated(reports)
-    return math.inf if whole is None else whole.epsilon_within(delta)
-
-
-@loud_arithmetic()
-def local_guarantee(
-    reports: Sequence[tuple[LocalPair, float, int]], delta: float, when: str = SHUFFLER_COLLUDES
-) -> LocalGuarantee:
-    """What is left when it is seen who reported what.
-
-    Args:
-        reports: Local pairs, the probability of reporting in a round, and the number of rounds.
-        delta: Of the statement.
-        when: In which case only this is left.
-    """
-    total = sum(n for _, _, n in reports)
-    merged: dict[tuple[LocalPair, float], int] = {}
-    for pair, rate, n in reports:
-        if rate > 0 and n > 0:
-            merged[pair, rate] = merged.get((pair, rate), 0) + n
-    worst = max((pair for pair, _, _ in reports), key=lambda x: x.local_epsilon, default=None)
-    if worst is None:
-        return LocalGuarantee(0.0, 0.0, 0.0, total, when)
-    if not merged:  # nobody ever reports
-        return LocalGuarantee(worst.local_epsilon, worst.local_delta, 0.0, total, when)
-    curves = [(pair.local_curve(rate), n) for (pair, rate), n in merged.items()]
-    most = math.fsum(n * pair.largest_loss for (pair, _), n in merged.items())
-    composed = CurveComposition(lambda _: curves, sum(merged.values()), most)
-    seen = [(LocalRound(pair, rate), n) for (pair, rate), n in merged.items()]
-    spent = passed(composed.upper(delta), seen, delta)
-    if len(merged) == 1:
-        ((pair, _), n), *_ = merged.items()
-        spent = passed(min(spent, every_report_seen(pair, n, delta)), seen, delta)
-    return LocalGuarantee(worst.local_epsilon, worst.local_delta, spent, total, when)
+    return latest_curves.get((one, smallest)) or _new_curves(one, smallest)

@@ -1,8 +1,8 @@
 """Reports in random order by the clones' pair: a bound of our own plans where nothing is better.
 
-Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.2 (pure reports, evaluated exactly) and
-Theorem 3.8 (reports with a delta of their own), both for adaptive sequences. Averaged windows are
-priced by it; closed forms and what papers built on them are in `papers.others.clones`.
+Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.2 (pure reports, evaluated exactly) and Theorem 3.8 (reports
+with a delta of their own), both for adaptive sequences. Averaged windows are priced by it; closed forms and what papers
+built on them are in `papers.others.clones`.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from functools import lru_cache
 import numpy as np
 
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.parameters import count, open_probability, positive
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.numerals import count, open_probability, positive
 from dpcheckin.special import binomial
-from dpcheckin.special.roots import root
+from dpcheckin.special.roots import root, switch
 
 _LARGEST_CLONED = 40.0  # beyond this local epsilon there are no clones to speak of
 _TAIL = 18.0 * math.log(10.0)
 
 
 def numerical_delta(local_epsilon: float, reports: int, epsilon: float) -> float:
-    """delta(epsilon) of the pair of Theorem 3.2, exact up to a tail of 2e-18 that is added on.
+    """delta(`epsilon`) of Theorem 3.2's pair for so many `reports` of this `local_epsilon`, and a tail of 2e-18 on top.
 
-    Others are clones of either input with probability exp(-eps0); given c clones the two counts
-    are binomial, and the likelihood ratio is monotone in the first of them.
+    Others are clones of either input with probability exp(-eps0); given c clones the two counts are binomial, and the
+    likelihood ratio is monotone in the first of them.
     """
     count("reports", reports)
     positive("local_epsilon", local_epsilon)
@@ -52,13 +52,12 @@ def numerical_delta(local_epsilon: float, reports: int, epsilon: float) -> float
 
 @lru_cache(maxsize=512)
 def numerical(local_epsilon: float, reports: int, delta: float) -> float:
-    """Smallest epsilon with ``numerical_delta`` <= delta, by bisection, to 1e-7 from above.
+    """Smallest epsilon for which `reports` of this `local_epsilon` have ``numerical_delta`` <= `delta`, 1e-7 above it.
 
     >>> round(numerical(1.0, 10_000, 1e-6), 4)
     0.053
     """
     check_local(local_epsilon, delta)
-    low, high = 0.0, local_epsilon
     if numerical_delta(local_epsilon, reports, 0.0) <= delta:
         return 0.0
 
@@ -66,21 +65,18 @@ def numerical(local_epsilon: float, reports: int, delta: float) -> float:
         return math.log(max(numerical_delta(local_epsilon, reports, epsilon), 1e-300) / delta)
 
     # delta falls about exponentially: its logarithm's secant finds what bisection then confirms
-    guess = root(too_much, low, high, relative=2e-8)
-    tries = [guess * (1 + 4e-8), guess * (1 - 4e-8)]
-    while high - low > 1e-7 * high:
-        middle = tries.pop(0) if tries else (low + high) / 2.0
-        if numerical_delta(local_epsilon, reports, middle) <= delta:
-            high = min(high, middle)
-        else:
-            low = max(low, middle)
-    return high
+    def holds(epsilon: float) -> bool:
+        return numerical_delta(local_epsilon, reports, epsilon) <= delta
+
+    guess = root(too_much, 0.0, local_epsilon, relative=2e-8)
+    good, bad = local_epsilon, 0.0
+    for tried in (guess * (1 + 4e-8), guess * (1 - 4e-8)):
+        good, bad = (min(good, tried), bad) if holds(tried) else (good, max(bad, tried))
+    return switch(holds, good, bad, relative=1e-7)[0]
 
 
-def approximate_delta(
-    local_epsilon: float, local_delta: float, reports: int, epsilon: float, delta: float
-) -> float:
-    """Theorem 3.8: the delta of (eps0, delta0) randomizers, given the pure pair's (eps, delta)."""
+def approximate_delta(local_epsilon: float, local_delta: float, reports: int, epsilon: float, delta: float) -> float:
+    """Theorem 3.8: delta of `reports`, (`local_epsilon`, `local_delta`), the pure pair's at `epsilon` being `delta`."""
     extra = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local_epsilon) / 2.0)
     return delta + extra * reports * local_delta
 
@@ -92,10 +88,7 @@ def numerical_with_delta(pair: LocalPair, reports: int, delta: float) -> float:
     (eps0, delta0) is chosen on a grid. It holds for adaptive sequences as Theorem 3.2 does: the
     proof is in docs/random-check-ins.md.
 
-    Args:
-        pair: What one report gives away.
-        reports: In random order.
-        delta: Of the statement.
+    `pair`: what one report gives away. `reports`: in random order. `delta`: of the statement.
 
     >>> from dpcheckin.accounting import gaussian
     >>> numerical_with_delta(gaussian(4.0), 10_000, 1e-5) < 1.0
@@ -120,6 +113,6 @@ def numerical_with_delta(pair: LocalPair, reports: int, delta: float) -> float:
 
 
 def check_local(local_epsilon: float, delta: float) -> None:
-    """Refuse what no theorem about clones is about."""
+    """Refuse a `local_epsilon` or `delta` that no theorem about clones is about."""
     positive("local_epsilon", local_epsilon)
     open_probability("delta", delta)

@@ -1,19 +1,19 @@
 """The gate: no figure leaves accounting that its own arithmetic or a simple attack refutes.
 
-Whatever answers a question computes within `loud_arithmetic`, where an overflow, a division by zero
-or an invalid operation ends the question, and has its answer `passed` here: a number, not below
-what an attacker gains who only counts. All others hold one value; of every report one bit is kept,
-set with probability q by that value and with p > q by another; S counts set bits over all rounds.
+Whatever answers a question computes within `loud_arithmetic`, where an overflow, a division by zero or an invalid
+operation ends the question, and has its answer `passed` here: a number, not below what an attacker gains who only
+counts. All others hold one value; of every report one bit is kept, set with probability q by that value and with p > q
+by another; S counts set bits over all rounds.
 
-Of T rounds with c seats each, taken with probability g, S is binomial of mean E = T c g q, and its
-upper tail that of Poisson's law at most (Bennett). When the client in question, whose report is
-there with probability r, holds the other value, the mean is E + D, D = T r (p - q), and S falls
-short of it by a deviation v with probability at most a half (Cantelli). So
+Of T rounds with c seats each, taken with probability g, S is binomial of mean E = T c g q, and its upper tail that of
+Poisson's law at most (Bennett). When the client in question, whose report is there with probability r, holds the other
+value, the mean is E + D, D = T r (p - q), and S falls short of it by a deviation v with probability at most a half
+(Cantelli). So
 
     epsilon >= E f((D - v) / E) + log(1/2 - delta),    f(x) = (1 + x) log(1 + x) - x.
 
-No limit is taken: this holds for all c, g, T. With mu = D / sqrt(E), that of the Gaussian limit for
-one bit, it is (1 - 1/mu)^2 mu^2 / 2 where D is below E. Of one round the two laws of S are known.
+No limit is taken: this holds for all c, g, T. With mu = D / sqrt(E), that of the Gaussian limit for one bit, it is (1 -
+1/mu)^2 mu^2 / 2 where D is below E. Of one round the two laws of S are known.
 """
 
 from __future__ import annotations
@@ -26,12 +26,9 @@ from functools import cache, lru_cache
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from dpcheckin.accounting.engine.seats import Law, RealPair, Seats
-from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.engine.seats import RealPair, Seats
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.rounds.base import LocalRound, Round, Run
-from dpcheckin.accounting.rounds.shuffled import CheckInRound, ShuffleRound, SubsampleRound
-from dpcheckin.accounting.rounds.windows import WindowRound
+from dpcheckin.accounting.rounds.base import Run
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import binomial
 
@@ -64,10 +61,8 @@ def loud_arithmetic() -> Iterator[None]:
 def passed(epsilon: float, run: Run, delta: float) -> float:
     """The epsilon, if no attack that counts shows that it cannot hold; NaN never passes.
 
-    Args:
-        epsilon: Of a statement; infinite where nothing is stated.
-        run: Rounds and how often each takes place.
-        delta: Of the statement.
+    `epsilon`: of a statement; infinite where nothing is stated. `run`: rounds and how often each takes place. `delta`:
+    of the statement.
     """
     least = counted(run, delta)
     if not epsilon >= least * (1.0 - ROUNDING):
@@ -78,14 +73,8 @@ def passed(epsilon: float, run: Run, delta: float) -> float:
     return epsilon
 
 
-def passed_bracket(found: Bracket, run: Run, delta: float) -> Bracket:
-    """The same for both ends: a bracket is ordered, and its upper end is what is stated."""
-    passed(found.upper, run, delta)
-    return found
-
-
 def passed_lower(epsilon: float, run: Run) -> float:
-    """A lower bound, if it is not above all that the rounds can lose."""
+    """The `epsilon` of a lower bound, if it is not above all that the rounds of the `run` can lose."""
     most = math.fsum(n * one.largest_loss for one, n in run if n > 0)
     if not 0.0 <= epsilon <= most * (1.0 + ROUNDING) or math.isinf(epsilon):
         raise NumericalFailure(f"a lower bound came out as {epsilon:.6g}, and {most:.6g} is most")
@@ -93,10 +82,10 @@ def passed_lower(epsilon: float, run: Run) -> float:
 
 
 def counted(run: Run, delta: float) -> float:
-    """An epsilon below which no statement about these rounds can be true; 0 where none is known."""
+    """An epsilon below which no statement about this `run` at `delta` can be true; 0 where none is known."""
     best = 0.0
     for one, repeats in run:
-        seats = None if one.pair is None else honest_seats(one, one.pair)
+        seats = None if one.pair is None else one.lower_seats(one.pair)
         bit = None if one.pair is None or one.participation == 0.0 else _bit(one.pair)
         if seats is not None and bit is not None and repeats > 0:
             found = (_in_one_round(seats, *bit, delta), _in_all(seats, *bit, repeats, delta))
@@ -104,7 +93,7 @@ def counted(run: Run, delta: float) -> float:
     return best
 
 
-def _in_all(seats: Seats[Law], q: float, p: float, rounds: int, delta: float) -> float:
+def _in_all(seats: Seats, q: float, p: float, rounds: int, delta: float) -> float:
     if not delta < 0.5:
         return 0.0
     usual = seats.participation * q
@@ -120,7 +109,7 @@ def _in_all(seats: Seats[Law], q: float, p: float, rounds: int, delta: float) ->
     return max(mean * bennett + math.log(0.5 - delta), 0.0)
 
 
-def _in_one_round(seats: Seats[Law], q: float, p: float, delta: float) -> float:
+def _in_one_round(seats: Seats, q: float, p: float, delta: float) -> float:
     usual = seats.participation * q
     changed = usual + _share(seats) * (p - q)
     if not changed - usual > max(delta, 1e-300):  # no test gains more; and smaller numbers overflow
@@ -137,7 +126,7 @@ def _in_one_round(seats: Seats[Law], q: float, p: float, delta: float) -> float:
     return max(float(np.log(excess[told] / without[told]).max()), 0.0) if told.any() else 0.0
 
 
-def _share(seats: Seats[Law]) -> float:
+def _share(seats: Seats) -> float:
     """Probability that the report of the client in question is there."""
     return min(seats.count * seats.participation / seats.population, 1.0)
 
@@ -146,9 +135,9 @@ def _share(seats: Seats[Law]) -> float:
 def _bit(pair: LocalPair) -> tuple[float, float] | None:
     """Of the bits "W is above a threshold between two edges" the one that tells most: q and p.
 
-    With a threshold drawn evenly from [a, b] the bit is set with q = (h(a) - h(b)) / (b - a) under
-    Q and under P with p = (2 (integral of h) - b h(b) + a h(a)) / (b - a), h(x) = E(W - x)+; h is
-    convex, so its value in the middle bounds the integral.
+    With a threshold drawn evenly from [a, b] the bit is set with q = (h(a) - h(b)) / (b - a) under Q and under P with p
+    = (2 (integral of h) - b h(b) + a h(a)) / (b - a), h(x) = E(W - x)+; h is convex, so its value in the middle bounds
+    the integral.
     """
     return max((_best_bit(real) for real in pair.directions), key=_worth, default=None)
 
@@ -167,29 +156,3 @@ def _best_bit(real: RealPair) -> tuple[float, float] | None:
 
 def _worth(bit: tuple[float, float] | None) -> float:
     return 0.0 if bit is None else (bit[1] - bit[0]) ** 2 / bit[0]
-
-
-def honest_seats(one: Round, pair: LocalPair) -> Seats[Law] | None:
-    """Seats of the honest case without dropouts, which every round's assumptions allow.
-
-    None for rounds of a kind whose bad data are not known.
-
-    Args:
-        one: The round.
-        pair: What a report gives away in the case in question.
-    """
-    if isinstance(one, CheckInRound):
-        n = one.honest
-        return Seats(n, pair, 0.0, float(n), one.rate, 1 - one.rate)
-    if isinstance(one, SubsampleRound):  # colluders who say nothing are one case of colluding
-        n = one.population
-        return Seats(one.cohort, pair, float(n - one.cohort), float(n))
-    if isinstance(one, WindowRound):
-        # others and dummies hold one value; who of a slot's clients was taken is not told
-        places, scale = one.elapsed or one.slots, one.slots / one.standing
-        return Seats(places, pair, scale - places, scale)
-    if isinstance(one, LocalRound):
-        return Seats(1, pair, 0.0, 1.0, one.rate, 1 - one.rate)
-    if isinstance(one, ShuffleRound):
-        return Seats(one.honest, pair, 0.0, float(one.honest))
-    return None

@@ -1,62 +1,45 @@
 """Proven lower bounds: exact divergences of particular bad cases, never guarantees.
 
-The others all hold one value. For k-ary response with k >= 3 a third value is worst, and the pair
-has the form of the theorem's own with a small weight on the rest; for PrivUnit it is a third
-direction, unless clients are few; for the other randomizers they hold one of the two values in
-question, and the likelihood ratio is an average of i.i.d. terms.
+The others all hold one value. For k-ary response with k >= 3 a third value is worst, and the pair has the form of the
+theorem's own with a small weight on the rest; for PrivUnit it is a third direction, unless clients are few; for the
+other randomizers they hold one of the two values in question, and the likelihood ratio is an average of i.i.d. terms.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from dpcheckin.accounting.composition.curves import Profile
-from dpcheckin.accounting.composition.gate import honest_seats, loud_arithmetic, passed_lower
-from dpcheckin.accounting.engine import binomial
+from dpcheckin.accounting.composition.gate import loud_arithmetic, passed_lower
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.compose import compose
-from dpcheckin.accounting.engine.curves import LOWER_SLACK, crossing
-from dpcheckin.accounting.engine.grids import FINE
+from dpcheckin.accounting.engine.curves import FINE, LOWER_SLACK, crossing
 from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated
-from dpcheckin.accounting.engine.lower.homogeneous import HomogeneousCurve
-from dpcheckin.accounting.engine.lower.leaning_sums import leaning_atoms
+from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
 from dpcheckin.accounting.engine.sampling import refined
-from dpcheckin.accounting.engine.seats import Law, Seats
-from dpcheckin.accounting.engine.three_atoms import atoms, reseated
-from dpcheckin.accounting.figures import Bracket
-from dpcheckin.accounting.pairs.cap import CapPair
-from dpcheckin.accounting.pairs.gaussian import GaussianPair
-from dpcheckin.accounting.pairs.local import (
-    LocalPair,
-    ThreeAtoms,
-    binary_response,
-    dary_response,
-)
-from dpcheckin.accounting.parameters import open_probability
-from dpcheckin.accounting.rounds.base import Round, Rounds, Run, as_run
-from dpcheckin.accounting.rounds.sums import DistributedRound
+from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.accounting.figures import Bracket, Profile
+from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.pairs.pure_types import OthersData
+from dpcheckin.accounting.rounds.base import MOST_ROUNDS, Round, Rounds, Run, as_run
 from dpcheckin.accounting.statements import Adjacency, LowerBound
-from dpcheckin.accounting.types.cases import OthersData, ThirdValue, third_value
-from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import count, open_probability
+from dpcheckin.special import binomial
 
-MOST_COMBINATIONS = 200_000
-_THIRD = (OthersData.THIRD_VALUE, OthersData.MERGED_THIRD)
 FEW_ROUNDS = 30
-FEW_SEATS = 100  # among so few, PrivUnit's others may do more harm at one of the two directions
-MOST_MERGED, MOST_OUTPUTS = 60_000, 50  # of a continuous report cut into intervals
 
 
 @loud_arithmetic()
 def lower_bound(rounds: Rounds, delta: float) -> LowerBound:
     """The best lower bound known for these rounds; asked again it is there at once.
 
-    For "any pure randomizer" it is the larger of binary and 3-ary response: some randomizer of
-    that kind loses at least this much.
+    For "any pure randomizer" it is the larger of binary and 3-ary response: some randomizer of that kind loses at least
+    this much.
 
     Args:
         rounds: Rounds and how often each takes place; a round alone takes place once.
@@ -80,74 +63,44 @@ def _known(rounds: tuple[tuple[Round, int], ...], delta: float) -> LowerBound:
     for one, _ in rounds:
         if one.pair is None:
             raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")
-    if any(isinstance(one, DistributedRound) for one, _ in rounds):
-        value = passed_lower(_summed(rounds, delta), rounds)
-        return _stated(value, delta, OthersData.ONE_OF_TWO)
-    candidates: list[tuple[float, str]] = []
-    for parts in bad_cases(rounds):
-        value = _composed(parts, delta)
-        third = (
-            pair.others_data
-            for _, _, pair in parts
-            if pair.others_data is not OthersData.ONE_OF_TWO
-        )
-        candidates.append((value, next(third, OthersData.ONE_OF_TWO).value))
-    value, name = max(candidates)
-    return _stated(passed_lower(value, rounds), delta, OthersData(name))
-
-
-def _stated(value: float, delta: float, others: OthersData) -> LowerBound:
-    return LowerBound(Bracket(value, math.inf), delta, Adjacency.REPLACE_ONE, (others.value,))
-
-
-def _summed(rounds: Run, delta: float) -> float:
-    """Everybody else on one end of the ball, in every round: an exact pair, both directions."""
     total = max(sum(n for _, n in rounds), 1)
-    curves = []
-    for one, n in rounds:
-        if not isinstance(one, DistributedRound):
-            raise InvalidParameter(
-                "rounds", one, "sums only: no bad case of such a mixture is known"
-            )
-        curves.append((one.bad_case(delta / total), n))
-    return refined(curves, delta, may_be_infinite=True)[0]
+    sums = [(one.bad_sum(delta / total), n) for one, n in rounds]
+    curves = [(curve, n) for curve, n in sums if curve is not None]
+    value, others = 0.0, OthersData.ONE_OF_TWO
+    if curves:  # everybody else on one end of the ball, in every round: an exact pair, both directions
+        other = next((one for (one, _), (curve, _) in zip(rounds, sums, strict=True) if curve is None), None)
+        if other is not None:
+            raise InvalidParameter("rounds", other, "sums only: no bad case of such a mixture is known")
+        value = refined(curves, delta, may_be_infinite=True)[0]
+    else:
+        cases = [(_composed(parts, delta), _others(parts).value) for parts in bad_cases(rounds)]
+        value, name = max(cases)
+        others = OthersData(name)
+    epsilon = Bracket(passed_lower(value, rounds), math.inf)
+    return LowerBound(epsilon, delta, Adjacency.REPLACE_ONE, (others.value,))
 
 
-def _third_value(_: Round, pair: LocalPair) -> LocalPair | None:
-    if pair.others_data is OthersData.ANY_PURE:
-        # in the limit of many clients 3-ary response is worse than binary once e0 > 2
-        return dary_response(pair.local_epsilon, 3) if pair.local_epsilon > 0.55 else None
-    if isinstance(pair, CapPair):
-        return pair if pair.third_direction else None
-    return pair if pair.others_data in _THIRD else None
-
-
-def _one_of_the_two(one: Round, pair: LocalPair) -> LocalPair | None:
-    if pair.others_data is OthersData.ANY_PURE:
-        return binary_response(pair.local_epsilon) if pair.local_epsilon < 0.85 else None
-    if isinstance(pair, CapPair):
-        if pair.third_direction and _seats(one, pair).count > FEW_SEATS:
-            return None
-        return replace(pair, others_data=OthersData.ONE_OF_TWO)
-    return pair
-
-
-# rounds for which a case says nothing take the other: each round may have its own bad data
-_CASES: tuple[Callable[[Round, LocalPair], LocalPair | None], ...] = (
-    lambda one, pair: _third_value(one, pair) or _one_of_the_two(one, pair),
-    lambda one, pair: _one_of_the_two(one, pair) or _third_value(one, pair),
-)
+def _others(parts: Sequence[tuple[Round, int, LocalPair]]) -> OthersData:
+    """Where the others of a case are, in the first round in which that is anything but one of the two values."""
+    third = (pair.others_data for _, _, pair in parts if pair.others_data is not OthersData.ONE_OF_TWO)
+    return next(third, OthersData.ONE_OF_TWO)
 
 
 def bad_cases(rounds: Run) -> list[list[tuple[Round, int, LocalPair]]]:
-    """The cases that differ, each with the pair that every round has in it."""
+    """The cases that differ, each with the pair that every round has in it.
+
+    Rounds for which a case says nothing take the other: each round may have its own bad data.
+    """
+    known = [
+        (one, n, one.pair.at_third_value(), one.pair.at_one_of_two(_seats(one, one.pair)))
+        for one, n in rounds
+        if n > 0 and one.participation > 0 and one.pair is not None
+    ]
     cases: list[list[tuple[Round, int, LocalPair]]] = []
-    for realise in _CASES:
-        pairs = [
-            (one, n, realise(one, one.pair))
-            for one, n in rounds
-            if n > 0 and one.participation > 0 and one.pair is not None
-        ]
+    for pairs in (
+        [(one, n, third or ends) for one, n, third, ends in known],
+        [(one, n, ends or third) for one, n, third, ends in known],
+    ):
         case = [(one, n, pair) for one, n, pair in pairs if pair]
         if case not in cases:
             cases.append(case)
@@ -161,18 +114,13 @@ def _composed(parts: Sequence[tuple[Round, int, LocalPair]], delta: float) -> fl
     smallest = 1e-3 * delta / total
     # all others hold the one value or the other: pairs of laws that need not be alike
     most = max(len(pair.directions) for _, _, pair in parts)
-    return max(
-        in_either_order([(side_of(one, p, smallest, i), n) for one, n, p in parts], delta)
-        for i in range(most)
-    )
+    return max(in_either_order([(side_of(one, p, smallest, i), n) for one, n, p in parts], delta) for i in range(most))
 
 
 def in_either_order(sides: Sequence[tuple[Side, int]], delta: float) -> float:
     """The larger of two lower bounds on epsilon: the two datasets as they are, and swapped.
 
-    Args:
-        sides: What the rounds reveal in a bad case, and how often each takes place.
-        delta: Of the statement.
+    `sides`: what the rounds reveal in a bad case, and how often each takes place. `delta`: of the statement.
     """
     if sum(n for _, n in sides) == 1:  # one round needs no grid
         return max(sides[0][0].epsilon(delta, way) for way in (0, 1))
@@ -205,18 +153,45 @@ def _ways(sides: Sequence[tuple[Side, int]]) -> list[list[tuple[LossDistribution
 
 
 @loud_arithmetic()
+def lower_by_rounds(one: Round, counts: Sequence[int], delta: float) -> list[float]:
+    """What no guarantee can be smaller than, after each number of equal rounds.
+
+    The figures are those of `lower_bound` but for what tails beyond any question lose: curves are good for the largest
+    of the counts.
+
+    `one`: the round. `counts`: numbers of rounds, in any order. `delta`: of the statements, strictly between 0 and 1.
+
+    >>> from dpcheckin.accounting import CheckInRound, any_pure
+    >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
+    >>> [round(x, 4) for x in lower_by_rounds(one, [1, 10, 100], 1e-4)]
+    [0.0043, 0.0179, 0.0689]
+    """
+    delta = open_probability("delta", delta)
+    asked = [count("rounds", n, 0, MOST_ROUNDS) for n in counts]
+    if one.pair is None or one.lower_seats(one.pair) is None:
+        return [lower_bound([(one, n)], delta).epsilon.lower for n in asked]
+    smallest = 1e-3 * delta / max(*asked, 1)
+    best = [0.0] * len(asked)
+    for (_, _, pair), *_ in filter(None, bad_cases([(one, 1)])):
+        for direction in range(len(pair.directions)):
+            side = side_of(one, pair, smallest, direction)
+            for i, n in enumerate(asked):
+                found = in_either_order([(side, n)], delta) if n else 0.0
+                best[i] = max(best[i], passed_lower(found, [(one, n)]))
+    return best
+
+
+@loud_arithmetic()
 def bad_case_profiles(rounds: Rounds, smallest: float) -> tuple[tuple[Profile, Profile], ...]:
     """For each known bad case lower bounds of its two profiles, one for each order of the datasets.
 
-    Between its places a profile is linear in exp(epsilon); it says nothing beyond the last. Empty
-    where no bad data are known.
+    Between its places a profile is linear in exp(epsilon); it says nothing beyond the last. Empty where no bad data are
+    known.
 
-    Args:
-        rounds: Rounds and how often each takes place.
-        smallest: Where the curves may end.
+    `rounds`: rounds and how often each takes place. `smallest`: where the curves may end.
     """
     run = as_run(rounds)
-    if any(one.pair is None or isinstance(one, DistributedRound) for one, _ in run):
+    if any(one.pair is None or one.lower_seats(one.pair) is None for one, _ in run):
         return ()
     found = []
     for parts in bad_cases(run):
@@ -249,7 +224,7 @@ class Side:
     curves: Callable[[float, int], tuple[Array, Array]]
 
     def epsilon(self, delta: float, way: int) -> float:
-        """A lower bound of one round's epsilon, the two datasets in this order."""
+        """A lower bound of one round's epsilon at this `delta`, the two datasets in this order (`way`)."""
 
         def curve(epsilon: float) -> float:
             step, at = (epsilon, 1) if epsilon > 0.0 else (1.0, 0)
@@ -261,29 +236,18 @@ class Side:
 def side_of(one: Round, pair: LocalPair, smallest: float, direction: int) -> Side:
     """What one round reveals in a bad case.
 
-    Args:
-        one: The round.
-        pair: What a report gives away in that case.
-        smallest: Where the curves may end.
-        direction: Which of the pair's two laws the others' reports have.
+    `one`: the round. `pair`: what a report gives away in that case. `smallest`: where the curves may end. `direction`:
+    which of the pair's two laws the others' reports have.
     """
     seats = _seats(one, pair)
+    if views := pair.bad_views(seats):
+        return _symmetric(views, smallest)
+    if outputs := pair.few_outputs(seats, direction):
+        return _enumerated(seats, *outputs, smallest)
     real = pair.directions[min(direction, len(pair.directions) - 1)]
-    if isinstance(pair, ThreeAtoms) and pair.others_data in _THIRD:
-        return _symmetric([_merged(seats, third_value(pair, pair.third_hit))], smallest)
-    if isinstance(pair, CapPair) and pair.others_data is OthersData.THIRD_DIRECTION:
-        return _third_direction(seats, pair, smallest)
-    if real.atoms is not None and _combinations(seats, real.atoms[0].size) <= MOST_COMBINATIONS:
-        return _enumerated(seats, *real.atoms, smallest)
-    if isinstance(pair, GaussianPair) and (outputs := _worth_merging(seats, pair)):
-        return _enumerated(seats, *pair.merged(outputs), smallest)
     curve = HomogeneousCurve(seats, real, smallest)
     reach = min(curve.reach, pair.local_epsilon)
     return Side(curve.spread, reach, False, curve.curves)
-
-
-def _merged(seats: Seats[Law], law: ThirdValue) -> Atoms:
-    return atoms(reseated([(1.0, seats)], law)[0][1])[1]
 
 
 def _symmetric(views: Sequence[Atoms], smallest: float) -> Side:
@@ -297,39 +261,7 @@ def _symmetric(views: Sequence[Atoms], smallest: float) -> Side:
     return Side(max(view.spread for view in views), reach, True, curves)
 
 
-def _third_direction(seats: Seats[Law], pair: CapPair, smallest: float) -> Side:
-    """Others between the two directions of PrivUnit, and two statistics of what is seen.
-
-    One looks at reports in two caps at once, the other counts them as saying nothing, but knows how
-    many reports are in no cap: that is better where reports are few, or caps hardly overlap.
-    """
-    third = pair.third_direction
-    if third is None:
-        raise NumericalFailure("no third direction is known for caps of this measure")
-    hit = third.leaning.strong
-    rest = max(1 - 2 * hit - third.neutral, 1e-300)
-    merged = _merged(seats, ThirdValue(pair, hit, rest, third.rest / rest))
-    return _symmetric([leaning_atoms(seats, third.leaning), merged], smallest)
-
-
-def _combinations(seats: Seats[Law], ratios: int) -> int:
-    return math.comb(seats.count + ratios, ratios)
-
-
-def _worth_merging(seats: Seats[Law], pair: GaussianPair) -> int:
-    """Into how many outputs to merge Gaussian reports for an enumeration; 0 if a lattice is better.
-
-    It is, unless clients are so few that the outputs are many, or tails so heavy that the lattice
-    is long, slow and still too short.
-    """
-    outputs = MOST_OUTPUTS
-    while _combinations(seats, outputs) > MOST_MERGED:
-        outputs -= 1
-    least = 50 if pair.s < 1.4 else 7 if pair.s < 2.0 else 5
-    return outputs if outputs >= least else 0
-
-
-def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float) -> Side:
+def _enumerated(seats: Seats, ratios: Array, masses: Array, smallest: float) -> Side:
     """Every number of reports of each ratio: nothing is lost to a lattice among a few clients."""
     weights = np.append(ratios, 1.0)
     chances = np.append(seats.participation * masses, 1.0 - seats.participation)
@@ -349,17 +281,14 @@ def _enumerated(seats: Seats[Law], ratios: Array, masses: Array, smallest: float
     backward = Atoms(q[behind], -losses[behind], 0.0)
 
     def curves(step: float, points: int) -> tuple[Array, Array]:
-        return (
-            LOWER_SLACK * forward.curve(step, points),
-            LOWER_SLACK * backward.curve(step, points),
-        )
+        return (LOWER_SLACK * forward.curve(step, points), LOWER_SLACK * backward.curve(step, points))
 
     reach = max(forward.largest_loss(smallest), backward.largest_loss(smallest))
     return Side(max(forward.spread, backward.spread), reach, False, curves)
 
 
-def _seats(one: Round, pair: LocalPair) -> Seats[Law]:
-    seats = honest_seats(one, pair)
+def _seats(one: Round, pair: LocalPair) -> Seats:
+    seats = one.lower_seats(pair)
     if seats is None:
         raise InvalidParameter("rounds", one, "rounds of a kind whose bad data are known")
     return seats

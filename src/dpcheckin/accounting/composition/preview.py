@@ -1,7 +1,7 @@
-"""Certified bounds that are there before the full accounting is: coarse grids, simpler reports.
+"""Certified bounds of equal rounds by other ways: coarse grids, simpler reports, reports that are seen.
 
-What comes from here is a guarantee like any other, only larger: something to show while a slider
-moves, and a second bound where a fine grid has to give up.
+What comes from here is a guarantee like any other, mostly larger: something to show while a slider moves, and a second
+bound where a fine grid has to give up.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import math
 from contextlib import suppress
 
 from dpcheckin.accounting.composition.gate import loud_arithmetic, passed
-from dpcheckin.accounting.engine.grids import COARSE, Grids
-from dpcheckin.accounting.parameters import count, open_probability
-from dpcheckin.accounting.rounds.base import MOST_ROUNDS, TAIL_SHARE, LocalRound, Round
+from dpcheckin.accounting.engine.curves import COARSE, Grids
+from dpcheckin.accounting.rounds.base import MOST_ROUNDS, TAIL_SHARE, Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.numerals import count, open_probability
 
 # Part of delta for what a report gives away beyond the epsilon it is simplified to.
 SIMPLIFIED_SHARE = 0.05
@@ -40,7 +40,7 @@ class CoarseRounds:
 
     @loud_arithmetic()
     def epsilon(self, repeats: int, delta: float) -> float:
-        """An upper bound of epsilon after so many rounds; infinite if delta is out of reach."""
+        """An upper bound of epsilon after `repeats` rounds; infinite if `delta` is out of reach."""
         repeats = count("count", repeats, 0, self._most)
         if not self._smallest <= open_probability("delta", delta):
             raise InvalidParameter("delta", delta, f"at least {self._smallest:g}")
@@ -52,16 +52,16 @@ class CoarseRounds:
 
 
 def coarse_epsilon(one: Round, repeats: int, delta: float) -> float:
-    """An upper bound of epsilon after `repeats` equal rounds, on a coarse grid."""
+    """An upper bound of epsilon at `delta` after `repeats` rounds like `one`, on a coarse grid."""
     return CoarseRounds(one, max(repeats, 1), delta).epsilon(repeats, delta)
 
 
 @loud_arithmetic()
 def rough_epsilon(one: Round, repeats: int, delta: float) -> float:
-    """An upper bound of epsilon for the worst reports of their local epsilon: there at once.
+    """An upper bound of epsilon at `delta` after `repeats` rounds of the worst reports of their epsilon: there at once.
 
-    For Gaussian noise it is an epsilon that holds but for a tiny delta; all slots of a window are
-    taken to be as crowded as the emptiest. A guarantee, but easily several times too large.
+    For Gaussian noise it is an epsilon that holds but for a tiny delta; all slots of a window are taken to be as
+    crowded as the emptiest. A guarantee, but easily several times too large.
 
     >>> from dpcheckin.accounting import CheckInRound, compose, gaussian
     >>> one = CheckInRound(10_000, 0.01, gaussian(2.0))
@@ -73,22 +73,19 @@ def rough_epsilon(one: Round, repeats: int, delta: float) -> float:
         return 0.0
     # a target that reports gives away its local delta once a round; the others' reports never do
     bound = coarse_epsilon(one.simpler(SIMPLIFIED_SHARE * delta / repeats), repeats, delta)
-    # all reports of one client, unshuffled
-    whole = None if one.pair is None else one.pair.repeated(repeats)
-    alone = math.inf if whole is None else whole.epsilon_within(delta)
+    alone = math.inf if one.pair is None else one.pair.every_report_seen(repeats, delta)
     return passed(min(bound, alone), [(one, repeats)], delta)
 
 
-def coarser_epsilon(one: Round, repeats: int, delta: float) -> float:
-    """The smaller of both bounds, infinite where neither can be better than a fine grid.
+def other_bounds(one: Round, repeats: int, delta: float) -> float:
+    """The smaller of both at `delta`, after `repeats` rounds like `one`; infinite where neither can beat a fine grid.
 
-    For reports with heavy tails a fine grid is a long one, and what its round-off is charged with
-    may be more than a coarser grid or the worst report of one's epsilon loses.
+    For reports with heavy tails a fine grid is a long one, and what its round-off is charged with may be more than a
+    coarser grid or the worst report of one's epsilon loses.
     """
-    if isinstance(one, LocalRound) or one.pair is None or one.pair.three_atoms:
-        return math.inf
     least = math.inf
-    for bound in (rough_epsilon, coarse_epsilon):
-        with suppress(NumericalFailure):  # then there is the one that was found already
-            least = min(least, bound(one, repeats, delta))
+    if one.pair is not None and not one.pair.three_atoms:
+        for bound in (rough_epsilon, coarse_epsilon):
+            with suppress(NumericalFailure):  # then there is the one that was found already
+                least = min(least, bound(one, repeats, delta))
     return least

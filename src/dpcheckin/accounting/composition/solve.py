@@ -1,7 +1,7 @@
 """Inverse questions: how many rounds, which rate, how many clients, which local epsilon or noise?
 
-Every answer lies on the safe side of the target, and one step further fails: one round or client,
-or one unit in the fourth digit of a rate, a local epsilon or a noise multiplier.
+Every answer lies on the safe side of the target, and one step further fails: one round or client, or one unit in the
+fourth digit of a rate, a local epsilon or a noise multiplier.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 
 from dpcheckin.accounting.composition.account import compose
 from dpcheckin.accounting.composition.preview import CoarseRounds
-from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
-from dpcheckin.numerals import written
+from dpcheckin.numerals import open_probability, positive, written
 from dpcheckin.options import listed
 
 Build = Callable[[float], tuple[Round, int]]
@@ -29,13 +29,11 @@ def _certified(one: Round, count: int, delta: float) -> float:
     return compose([(one, count)]).epsilon(delta).upper
 
 
-def solve(
-    free: str, build: Build, *, epsilon: float, delta: float, upper: Upper | None = None
-) -> float:
+def solve(free: str, build: Build, *, epsilon: float, delta: float, upper: Upper | None = None) -> float:
     """The extreme value of the parameter `free` for which build(value) meets the target.
 
-    Rounds, rate and local epsilon are made as large, population and noise multiplier as small as
-    possible. A coarse bound finds out where to look, so that only few questions are asked in full.
+    Rounds, rate and local epsilon are made as large, population and noise multiplier as small as possible. A coarse
+    bound finds out where to look, so that only few questions are asked in full.
 
     Args:
         free: rounds, rate, population, local_epsilon or noise_multiplier.
@@ -54,24 +52,20 @@ def solve(
         return _search(_Question(build, upper, target, delta), scale, None)
     start = None
     with suppress(Unreachable, NumericalFailure):
-        start = _search(_Question(build, _Coarse(), target, delta), scale, None)
+        start = _search(_Question(build, _coarse(), target, delta), scale, None)
     return _search(_Question(build, _certified, target, delta), scale, start)
 
 
-class _Coarse:
+def _coarse() -> Upper:
     """Coarse bounds of equal rounds; the curve of one round is kept for every number of them."""
+    kept = cache(CoarseRounds)
 
-    def __init__(self) -> None:
-        self._kept: dict[tuple[Round, int, float], CoarseRounds] = {}
-
-    def __call__(self, one: Round, count: int, delta: float) -> float:
+    def upper(one: Round, count: int, delta: float) -> float:
         if one.is_function:  # a sum is quick as it is
             return _certified(one, count, delta)
-        most = 10 ** math.ceil(math.log10(max(count, 1)))
-        key = (one, most, delta)
-        if key not in self._kept:
-            self._kept[key] = CoarseRounds(one, most, delta)
-        return self._kept[key].epsilon(count, delta)
+        return kept(one, 10 ** math.ceil(math.log10(max(count, 1))), delta).epsilon(count, delta)
+
+    return upper
 
 
 @dataclass(frozen=True)
@@ -107,23 +101,14 @@ class _Question:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Values that a parameter may take, in order of cost: from the safest on.
+    """Values that a parameter may take, in order of cost: from the safest on. These are whole numbers."""
 
-    Args:
-        name: of the parameter.
-        least: smallest value.
-        most: largest value.
-        dearer: 1 if larger values cost more privacy, -1 if smaller ones do.
-        first: where to look if nothing is known.
-        power: rough exponent with which epsilon follows the value.
-    """
-
-    name: str
-    least: float
-    most: float
-    dearer: int
-    first: float
-    power: float
+    name: str  # of the parameter
+    least: float  # smallest value
+    most: float  # largest value
+    dearer: int  # 1 if larger values cost more privacy, -1 if smaller ones do
+    first: float  # where to look if nothing is known
+    power: float  # rough exponent with which epsilon follows the value
 
     def value(self, place: int) -> float:
         """What stands at a place."""
@@ -140,20 +125,10 @@ class _Scale:
 
     def number(self, index: int) -> float:
         """The value with this index; indices rise with values."""
-        raise NotImplementedError
-
-    def index(self, value: float) -> int:
-        """Of the value, or of the nearest one on its safe side."""
-        raise NotImplementedError
-
-
-class _Whole(_Scale):
-    """Whole numbers."""
-
-    def number(self, index: int) -> int:
         return index
 
     def index(self, value: float) -> int:
+        """Of the value, or of the nearest one on its safe side."""
         return math.floor(value) if self.dearer > 0 else math.ceil(value)
 
 
@@ -172,24 +147,21 @@ class _Decimal(_Scale):
 
 
 _SCALES: dict[str, _Scale] = {
-    "rounds": _Whole("rounds", 1, LARGEST["rounds"], 1, 1, 0.5),
-    "population": _Whole("population", 1, LARGEST["population"], -1, 1, 0.5),
+    "rounds": _Scale("rounds", 1, LARGEST["rounds"], 1, 1, 0.5),
+    "population": _Scale("population", 1, LARGEST["population"], -1, 1, 0.5),
     "rate": _Decimal("rate", 1e-12, 1.0, 1, 1.0, 1.0),
     "local_epsilon": _Decimal("local_epsilon", 1e-6, 20.0, 1, 20.0, 1.0),
     "noise_multiplier": _Decimal("noise_multiplier", 0.01, 1e6, -1, 1.0, 2.0),
 }
-_LINES = 16
-"""Questions that are chosen by a line before the rest is halved."""
-
-_LEAP = 64.0
-"""Most by which a value is multiplied or divided while one end is not known."""
+_LINES = 16  # questions that are chosen by a line before the rest is halved
+_LEAP = 64.0  # most by which a value is multiplied or divided while one end is not known
 
 
 def _search(question: _Question, scale: _Scale, start: float | None) -> float:
     """The dearest value that meets the target; the next one does not.
 
-    Epsilon is nearly a power of each parameter, so a line through logarithms finds the place in a
-    few questions; if it does not, what is left is halved.
+    Epsilon is nearly a power of each parameter, so a line through logarithms finds the place in a few questions; if it
+    does not, what is left is halved.
     """
     safest, dearest = scale.ends
     asked: dict[int, float] = {}
@@ -259,8 +231,8 @@ def _between(
 ) -> int:  # fmt: skip
     """A place strictly between: on the line through both ends, or in the middle.
 
-    Beside an end that is all but the answer its neighbour settles it, or the one two, four, …
-    further, as long as what is left (`narrowed`, question by question) is not halved.
+    Beside an end that is all but the answer its neighbour settles it, or the one two, four, … further, as long as what
+    is left (`narrowed`, question by question) is not halved.
     """
     x, y, low, high = scale.value(good), scale.value(bad), asked[good], asked[bad]
     if len(narrowed) < _LINES and 0 < low < high < math.inf:

@@ -1,16 +1,15 @@
 """Trade-off curves (f-DP): what any attacker errs at least, and what a known one errs at most.
 
-An attacker who must tell two neighbouring datasets apart accuses falsely with probability a and
-misses with probability b. A run with the profile delta(epsilon), the larger of both orders of the
-datasets, allows nobody to fall below
+An attacker who must tell two neighbouring datasets apart accuses falsely with probability a and misses with probability
+b. A run with the profile delta(epsilon), the larger of both orders of the datasets, allows nobody to fall below
 
     b >= 1 - delta(epsilon) - e^epsilon a   and   b >= e^-epsilon (1 - delta(epsilon) - a)
 
-for every epsilon >= 0 (Wasserman and Zhou 2010; Dong, Roth and Su, arXiv 1905.02383v3). The
-guarantee's curve is the largest of these lines with certified deltas put in: fewer epsilons only
-lower it. The other side is one pair of datasets whose two laws are known: its best test errs with
-the supremum of the same lines, its own deltas put in. Their lower bounds are linear in e^epsilon
-between grid points, so the supremum is taken at one of these. Both are rounded outward.
+for every epsilon >= 0 (Wasserman and Zhou 2010; Dong, Roth and Su, arXiv 1905.02383v3). The guarantee's curve is the
+largest of these lines with certified deltas put in: fewer epsilons only lower it. The other side is one pair of
+datasets whose two laws are known: its best test errs with the supremum of the same lines, its own deltas put in. Their
+lower bounds are linear in e^epsilon between grid points, so the supremum is taken at one of these. Both are rounded
+outward.
 """
 
 from __future__ import annotations
@@ -23,20 +22,19 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.accounting.composition.account import Composition, compose
-from dpcheckin.accounting.composition.curves import Profile
 from dpcheckin.accounting.composition.gate import loud_arithmetic
 from dpcheckin.accounting.composition.lower_bounds import bad_case_profiles
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import FURTHEST
-from dpcheckin.accounting.engine.noise import gaussian_profile_at
-from dpcheckin.accounting.figures import Bracket, Brackets, Kind, is_array
-from dpcheckin.accounting.parameters import open_probability, probability
+from dpcheckin.accounting.figures import Bracket, Brackets, Kind, Profile, is_array
 from dpcheckin.accounting.rounds.base import Rounds
 from dpcheckin.accounting.statements import Adjacency
 from dpcheckin.display import Tabular, axes_for, legend_beside
 from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.numerals import open_probability, probability
 from dpcheckin.options import DEFAULT_DELTA
-from dpcheckin.special.normal import ndtr, ndtri
+from dpcheckin.special.normal import gaussian_profile_at, ndtr, ndtri
+from dpcheckin.special.roots import least, switch
 
 ROUNDING = 1e-13  # far more than what lines between 0 and 1 can be wrong by
 FALSE_POSITIVES = 0.001  # of the row in plain words
@@ -68,25 +66,21 @@ class TradeOff(Tabular):
     def false_negatives(self, false_positives: float | Sequence[float] | FloatArray) -> Brackets:
         """Between which bounds the least possible rate of misses lies.
 
-        `lower` is the guarantee: no attacker misses less often. `upper` is reached by the best
-        known attack, and 1 - a, a guess, if none is known.
+        `lower` is the guarantee: no attacker misses less often. `upper` is reached by the best known attack, and 1 - a,
+        a guess, if none is known.
 
-        Args:
-            false_positives: Rates a of false accusations, in [0, 1].
+        `false_positives`: rates a of false accusations, in [0, 1].
         """
         asked = [probability("false_positives", a) for a in np.atleast_1d(false_positives).tolist()]
         lower = np.array([_least_missed(self.profile, a) for a in asked])
-        upper = np.array(
-            [min((_missed(*pair, a) for pair in self.attacks), default=1.0 - a) for a in asked]
-        )
+        upper = np.array([min((_missed(*pair, a) for pair in self.attacks), default=1.0 - a) for a in asked])
         shape = np.shape(false_positives) if is_array(false_positives) else (1,)
         return Brackets(lower.reshape(shape), np.maximum(lower, upper).reshape(shape))
 
     def true_positives(self, false_positives: float = FALSE_POSITIVES) -> Bracket:
         """What an attacker who accuses so many innocents catches: known attack, certified most.
 
-        Args:
-            false_positives: Rate of false accusations, in [0, 1].
+        `false_positives`: rate of false accusations, in [0, 1].
         """
         missed = self.false_negatives(false_positives)[0]
         return Bracket(max(1.0 - missed.upper, 0.0), min(1.0 - missed.lower, 1.0))
@@ -98,8 +92,7 @@ class TradeOff(Tabular):
         most = Kind.GUARANTEE.figure(100 * caught.upper, 3)
         least = Kind.LOWER_BOUND.figure(100 * caught.lower, 3)
         return (
-            f"true positives at 0.1% false positives: at most {most}% "
-            f"(the best known attack: {least}%; a guess: 0.1%)"
+            f"true positives at 0.1% false positives: at most {most}% (the best known attack: {least}%; a guess: 0.1%)"
         )
 
     def records(self) -> list[dict[str, float]]:
@@ -122,9 +115,7 @@ class TradeOff(Tabular):
             {
                 "false positives": f"{row['false_positives']:.3g}",
                 "caught at most (certified)": Kind.GUARANTEE.figure(row["true_positives_at_most"]),
-                "caught by the best known attack": Kind.LOWER_BOUND.figure(
-                    row["known_attack_catches"]
-                ),
+                "caught by the best known attack": Kind.LOWER_BOUND.figure(row["known_attack_catches"]),
             }
             for row in self.records()
         ]
@@ -149,8 +140,7 @@ class TradeOff(Tabular):
     def plot(self, axes: Any = None) -> Any:
         """The certified curve, that of the best known attack, and the Gaussian one between.
 
-        Args:
-            axes: Of matplotlib, to draw on; left out, a new figure.
+        `axes`: of matplotlib, to draw on; left out, a new figure.
         """
         axes = axes_for(axes, xlabel="false positives", ylabel="false negatives")
         rates = np.unique(np.concatenate([np.linspace(0.0, 1.0, 201), np.geomspace(1e-4, 1, 40)]))
@@ -187,9 +177,7 @@ def tradeoff(rounds: Rounds | Composition, delta: float = DEFAULT_DELTA) -> Trad
     run = rounds if isinstance(rounds, Composition) else compose(rounds)
     profile = run.profile(min(delta / 100, 1e-9))
     if not profile.epsilons[-1] <= FURTHEST:
-        raise NumericalFailure(
-            f"epsilon reaches {profile.epsilons[-1]:.4g}: an attacker's errors are beyond numbers"
-        )
+        raise NumericalFailure(f"epsilon reaches {profile.epsilons[-1]:.4g}: an attacker's errors are beyond numbers")
     attacks: tuple[tuple[Profile, Profile], ...] = ()
     if run.adjacency is Adjacency.REPLACE_ONE and run.rounds:
         attacks = bad_case_profiles(run.rounds, min(delta / 100, 1e-9))
@@ -215,29 +203,21 @@ def _missed(forward: Profile, backward: Profile, a: float) -> float:
 def smallest_mu(profile: Profile, delta: float) -> float:
     """A mu such that delta(epsilon) <= delta_mu(epsilon) + delta for every epsilon >= 0.
 
-    Then no test falls below that between N(0, 1) and N(mu, 1) by more than delta. Infinite where
-    the profile does not fall to delta.
+    Then no test falls below that between N(0, 1) and N(mu, 1) by more than delta. Infinite where the profile does not
+    fall to delta.
     """
     if profile.deltas[0] <= delta:
         return 0.0
     if profile.deltas[-1] > delta:
         return math.inf
-    low, high = 0.0, 1.0
-    while not _below_gaussian(profile, high, delta):
-        low, high = high, 2.0 * high
-        if high > LARGEST_MU:
-            return math.inf
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if _below_gaussian(profile, middle, delta) else (middle, high)
-    return high
+    return least(lambda mu: _below_gaussian(profile, mu, delta), 1.0, 128.0, halvings=50)
 
 
 def _below_gaussian(profile: Profile, mu: float, slack: float) -> bool:
     """Is the profile nowhere above that of N(0, 1) and N(mu, 1) plus the slack?
 
-    In x = e^epsilon a chord bounds the profile from above and tangents bound the other from below;
-    a line less a maximum of lines is largest at an end or where the tangents meet.
+    In x = e^epsilon a chord bounds the profile from above and tangents bound the other from below; a line less a
+    maximum of lines is largest at an end or where the tangents meet.
     """
     epsilons, values = profile.epsilons, profile.deltas
     x = np.exp(epsilons)
@@ -264,22 +244,17 @@ def necessary_mu(profile: Profile, delta: float) -> float:
     if not keep.any():
         return 0.0
     epsilons, wanted = profile.epsilons[places][keep], excess[keep]
-    low, high = 0.0, LARGEST_MU
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if middle <= 0.0:
-            break
-        reached = gaussian_profile_at(middle, epsilons) * (1.0 + 1e-11)
-        low, high = (middle, high) if np.any(reached < wanted) else (low, middle)
-    return low
+
+    def wrong(mu: float) -> bool:
+        return bool(np.any(gaussian_profile_at(mu, epsilons) * (1.0 + 1e-11) < wanted))
+
+    return switch(wrong, 0.0, LARGEST_MU, absolute=LARGEST_MU * 2.0**-60)[0]
 
 
 def gaussian_false_negatives(mu: float, false_positives: float) -> float:
     """G_mu(a): what the best test between N(0, 1) and N(mu, 1) misses.
 
-    Args:
-        mu: Distance of the two laws.
-        false_positives: Rate of false accusations, in [0, 1].
+    `mu`: distance of the two laws. `false_positives`: rate of false accusations, in [0, 1].
     """
     if not mu >= 0.0:
         raise InvalidParameter("mu", mu, "0 or more")

@@ -1,22 +1,23 @@
 """T-fold composition of loss distributions by FFT, certified.
 
-What the FFT can get wrong (wrapped-around mass, round-off) is bounded and charged in the safe
-direction, and the distribution is tilted towards the tail in question first, so that the bound
-stays meaningful at delta = 1e-15.
+What the FFT can get wrong (wrapped-around mass, round-off) is bounded and charged in the safe direction, and the
+distribution is tilted towards the tail in question first, so that the bound stays meaningful at delta = 1e-15.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
+from dpcheckin.accounting.engine.arrays import Array, Complex
 from dpcheckin.accounting.engine.loss import LossDistribution, Tail, curve_of_masses, single
 from dpcheckin.errors import NumericalFailure
-from dpcheckin.special import fourier
+from dpcheckin.special import UNIT, fourier
+from dpcheckin.special.fourier import FFT_LEVEL
+from dpcheckin.special.roots import switch
 
 # Mass of the tilted distribution that may fall outside the FFT window, in natural logarithms.
 WINDOW_EXPONENT = 38.0
@@ -65,25 +66,21 @@ class Cumulant:
         return sum(count * float(losses[-1]) for _, losses, count in self._parts)
 
 
-def log_delta_guess(cumulant: Cumulant, theta: float) -> float:
-    """Saddle-point estimate of log delta at the epsilon whose tilt is theta (a guide only)."""
-    value, mean, variance = cumulant(theta)
-    spread = math.sqrt(2 * math.pi * variance) * theta * (theta + 1)
-    return value - theta * mean - math.log(max(spread, 1.0))
-
-
 def tilt_for(cumulant: Cumulant, *, delta: float | None, epsilon: float | None) -> float:
-    """The tilt that moves the composed distribution to where the question is asked."""
-    low, high = 0.0, 1.0
+    """The tilt that moves a law with this `cumulant` to where the question is asked, `delta` or `epsilon`."""
 
     def beyond(theta: float) -> bool:
-        if delta is not None:
-            return log_delta_guess(cumulant, theta) < math.log(delta)
-        assert epsilon is not None
-        return cumulant(theta)[1] > epsilon
+        value, mean, variance = cumulant(theta)
+        if delta is None:
+            assert epsilon is not None
+            return mean > epsilon
+        # a saddle-point estimate of log delta at the epsilon of this tilt: a guide only
+        spread = math.sqrt(2 * math.pi * variance) * theta * (theta + 1)
+        return value - theta * mean - math.log(max(spread, 1.0)) < math.log(delta)
 
     if cumulant(0.0)[2] == 0.0 or beyond(0.0):
         return 0.0
+    low, high = 0.0, 1.0
     while not beyond(high):
         low, high = high, 2 * high
         _, mean, variance = cumulant(high)
@@ -91,25 +88,7 @@ def tilt_for(cumulant: Cumulant, *, delta: float | None, epsilon: float | None) 
         # a small variance alone may be that of rare losses, far from the largest
         if high > 1e9 or (mean > largest / 2 and variance <= 1e-12 * largest**2):
             return low
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return low
-
-
-def _window(cumulant: Cumulant, theta: float) -> tuple[float, float]:
-    """Ends outside which the tilted composition has mass at most 2 exp(-WINDOW_EXPONENT)."""
-    value, mean, variance = cumulant(theta)
-    ends = []
-    for sign in (-1.0, 1.0):
-        guess = cumulant.shift(variance)
-        best = math.inf
-        for factor in np.geomspace(0.02, 8.0, 25):
-            s = guess * factor
-            shifted = cumulant(theta + sign * s)[0]
-            best = min(best, (shifted - value - sign * s * mean + WINDOW_EXPONENT) / s)
-        ends.append(mean + sign * best)
-    return ends[0], ends[1]
+    return switch(lambda theta: not beyond(theta), low, high, absolute=(high - low) * 2.0**-40)[0]
 
 
 class Mass(NamedTuple):
@@ -127,14 +106,13 @@ class Mass(NamedTuple):
 def unbounded(parts: Sequence[tuple[Mass, int]]) -> tuple[float, bool]:
     """Mass without bound after all rounds, and whether anything worth telling has one.
 
-    It is (whole + lost)^n - whole^n, where both together are one or slightly more. Where next to
-    nothing is left that has a bound, that is charged too.
+    It is (whole + lost)^n - whole^n, where both together are one or slightly more. Where next to nothing is left that
+    has a bound, that is charged too.
     """
     logs = math.fsum(n * math.log(mass.whole + mass.lost) for mass, n in parts)
     most = math.exp(min(logs, 700.0))
     log_odds = math.fsum(
-        n * (math.log1p(mass.lost / mass.whole) if mass.whole > 0.0 else math.inf)
-        for mass, n in parts
+        n * (math.log1p(mass.lost / mass.whole) if mass.whole > 0.0 else math.inf) for mass, n in parts
     )
     if log_odds > 100.0:
         return most, False
@@ -150,66 +128,109 @@ class WindowTooLong(NumericalFailure):
 
 
 def compose(
+    parts: Parts, *, delta: float | None = None, epsilon: float | None = None, longest: float = math.inf
+) -> Tail:
+    """The tail of the composition, most accurate near the given delta or epsilon.
+
+    All parts share one step. The curve is returned on grid points from just below the question to the end of the
+    window; if that is longer than `longest`, `WindowTooLong` is raised.
+    """
+    return next(repeated(parts, [1], delta=delta, epsilon=epsilon, longest=longest))
+
+
+def repeated(
     parts: Parts,
+    times: Sequence[int],
     *,
     delta: float | None = None,
     epsilon: float | None = None,
     longest: float = math.inf,
-) -> Tail:
-    """The tail of the composition, most accurate near the given delta or epsilon.
+) -> Iterator[Tail]:
+    """The same for each number of `times` that all the `parts` take place.
 
-    All parts share one step. The curve is returned on grid points from just below the question to
-    the end of the window; if that is longer than `longest`, `WindowTooLong` is raised.
+    The cumulants of n compositions are n times those of one, and the transform is a power: all numbers share one tilt,
+    one window and one transform. They are best within a factor of two; a tilt that fits another number a little better
+    would only make the round-off smaller, which is charged as always. The others are as for `compose`: `delta` or
+    `epsilon` say where, `longest` how long a window may be.
     """
-    if len(parts) == 1 and parts[0][1] == 1:
-        return single(parts[0][0])
-    step = parts[0][0].step
-    infinite, bounded = unbounded([(Mass.of(d), n) for d, n in parts])
-    if not bounded:
-        return Tail.without_loss(infinite)
-    cumulant = Cumulant(parts)
-    theta = tilt_for(cumulant, delta=delta, epsilon=epsilon)
-    value, mean, variance = cumulant(theta)
-    if variance == 0.0:
-        return Tail.without_loss(infinite)
-    low, high = _window(cumulant, theta)
-    first, last = math.floor(low / step) - 1, math.ceil(high / step) + 1
-    if last - first > longest:
-        raise WindowTooLong(last - first)
-    least = max(last - first + 1, 2 * max(d.reach for d, _ in parts) + 2)
-    size = fourier.next_fast_len(least, True)
-    first -= (size - (last - first + 1)) // 2
+    masses = [(Mass.of(distribution), n) for distribution, n in parts]
+    lost = {count: unbounded([(mass, n * count) for mass, n in masses]) for count in times}
+    alone = 1 if len(parts) == 1 and parts[0][1] == 1 else 0
+    powers = None
+    if any(bounded for count, (_, bounded) in lost.items() if count != alone):
+        powers = _Powers.of(parts, times, delta, epsilon, longest)
+    for count in times:
+        infinite, bounded = lost[count]
+        if count == alone:
+            yield single(parts[0][0])
+        elif powers is None or not bounded:
+            yield Tail.without_loss(infinite)
+        else:
+            yield powers.tail(count, infinite)
 
-    log_spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
-    log_bound = np.zeros(size // 2 + 1)
-    offset = 0
-    for distribution, count in parts:
-        factor = Factor.of(distribution, theta, size, count)
-        log_spectrum += count * factor.logs
-        log_bound += count * factor.log_bound
-        offset += count * factor.centre
-    pmf, per_bin = inverted(log_spectrum, log_bound, size)
-    pmf = np.roll(pmf, -((first - offset) % size))
-    rounds = sum(count for _, count in parts)
-    return untilted(pmf, per_bin, step, first, theta, value, mean, infinite, rounds)
+
+class _Powers:
+    """A transform whose powers are the compositions, for numbers of `times` near one another, at one tilt theta."""
+
+    def __init__(self, parts: Parts, cumulant: Cumulant, theta: float, times: Sequence[int], longest: float) -> None:
+        self._theta, self._step = theta, parts[0][0].step
+        self._value, self._mean, variance = cumulant(theta)
+        self._rounds = sum(n for _, n in parts)
+        # Chernoff's bound: outside these ends there is mass at most 2 exp(-WINDOW_EXPONENT)
+        shifts = cumulant.shift(sorted(times)[len(times) // 2] * variance) * np.geomspace(0.02, 8.0, 25)
+        self._shifts: Array = shifts
+        self._rises = [np.array([cumulant(theta + sign * s)[0] - self._value for s in shifts]) for sign in (-1.0, 1.0)]
+        widest = max(last - first for first, last in map(self._ends, times))
+        if widest > longest:
+            raise WindowTooLong(widest)
+        least = max(widest + 1, 2 * max(distribution.reach for distribution, _ in parts) + 2)
+        self._size = fourier.next_fast_len(least, True)
+        self._logs = np.zeros(self._size // 2 + 1, dtype=np.complex128)
+        self._log_bound = np.zeros(self._size // 2 + 1)
+        self._centre = 0
+        for distribution, n in parts:
+            factor = Factor.of(distribution, theta, self._size, n * max(times))
+            self._logs += n * factor.logs
+            self._log_bound += n * factor.log_bound
+            self._centre += n * factor.centre
+
+    @staticmethod
+    def of(
+        parts: Parts, times: Sequence[int], delta: float | None, epsilon: float | None, longest: float
+    ) -> _Powers | None:
+        """At the tilt for the middle number; None where losses do not vary."""
+        middle, cumulant = sorted(times)[len(times) // 2], Cumulant(parts)
+        theta = tilt_for(Cumulant([(d, n * middle) for d, n in parts]), delta=delta, epsilon=epsilon)
+        return _Powers(parts, cumulant, theta, times, longest) if cumulant(theta)[2] > 0.0 else None
+
+    def _ends(self, count: int) -> tuple[int, int]:
+        below, above = (
+            float(np.min((count * (rises - sign * self._shifts * self._mean) + WINDOW_EXPONENT) / self._shifts))
+            for sign, rises in zip((-1.0, 1.0), self._rises, strict=True)
+        )
+        mean = count * self._mean
+        return math.floor((mean - below) / self._step) - 1, math.ceil((mean + above) / self._step) + 1
+
+    def tail(self, count: int, infinite: float) -> Tail:
+        """The tail of so many compositions, of which `infinite` has no bound."""
+        first, last = self._ends(count)
+        first -= (self._size - (last - first + 1)) // 2
+        pmf, per_bin = inverted(count * self._logs, count * self._log_bound, self._size)
+        pmf = np.roll(pmf, -((first - count * self._centre) % self._size))
+        logs = count * self._value, count * self._mean
+        return untilted(pmf, per_bin, self._step, first, self._theta, *logs, infinite, count * self._rounds)
 
 
 class Factor(NamedTuple):
-    """The transform of one round's tilted losses, in logarithms, and what it may be wrong by.
+    """The transform of one round's tilted losses, in logarithms, and what it may be wrong by."""
 
-    Attributes:
-        logs: Of the transform of the centred losses.
-        log_bound: Of its modulus, rounding included.
-        centre: By how many grid points the losses were moved.
-    """
-
-    logs: Complex
-    log_bound: Array
-    centre: int
+    logs: Complex  # of the transform of the centred losses
+    log_bound: Array  # of its modulus, rounding included
+    centre: int  # by how many grid points the losses were moved
 
     @staticmethod
     def of(distribution: LossDistribution, theta: float, size: int, count: int) -> Factor:
-        """The factor of one round, on so many grid points, for so many rounds."""
+        """The factor of one round's `distribution` at the tilt `theta`, `size` grid points long, for `count` rounds."""
         indices = np.arange(-distribution.reach, distribution.reach + 1)
         with np.errstate(divide="ignore"):
             exponent = np.log(distribution.masses()) + theta * distribution.step * indices
@@ -239,14 +260,12 @@ class Factor(NamedTuple):
 
 
 def inverted(log_spectrum: Complex, log_bound: Array, size: int) -> tuple[Array, float]:
-    """The masses of a product of transforms, and what each of them may be wrong by.
+    """The `size` masses with this `log_spectrum`, bounded by `log_bound`, and what each of them may be wrong by.
 
     |product of (factor + error) - product of factors| <= product of (|factor| + |error|) - ...
     """
     growth = np.minimum(log_bound - log_spectrum.real, 600.0)
-    errors = np.where(
-        growth < 1.0, np.exp(log_spectrum.real) * np.expm1(growth), np.exp(np.minimum(log_bound, 0))
-    )
+    errors = np.where(growth < 1.0, np.exp(log_spectrum.real) * np.expm1(growth), np.exp(np.minimum(log_bound, 0)))
     per_bin = (2.0 * float(errors.sum()) - float(errors[0])) / size
     pmf = fourier.irfft(np.exp(log_spectrum), size)
     per_bin += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(pmf))
@@ -264,7 +283,11 @@ def untilted(
     infinite: float,
     rounds: int,
 ) -> Tail:
-    """Undo the tilt and sum: delta(e) = sum over losses above e of mass * (1 - exp(e - loss))."""
+    """Undo the tilt and sum: delta(e) = sum over losses above e of mass * (1 - exp(e - loss)).
+
+    The tilted masses are `pmf`, `per_bin` wrong at most, on a grid of this `step` from its point `first` on; at the
+    tilt `theta` the cumulant has this `value` and `mean`; `infinite` has no bound after so many `rounds`.
+    """
     losses = (first + np.arange(pmf.size)) * step
     # far below the question the tilt blows the error bound up: nothing there is worth keeping
     reach = 300.0 / theta if theta > 0.0 else math.inf

@@ -1,15 +1,15 @@
-"""One-round curves delta(epsilon), whatever engine computes them: bounds above and below.
+"""One-round curves delta(epsilon), whatever engine computes them, bounded above and below; and on grids.
 
-A curve adds to what an engine finds what happens when no seat is empty (a multiple of the local
-profile) and mass without counterpart (the local delta), and is capped by what holds without any
-shuffling. Curves are read on the safe side of what rounding makes of alpha = exp(epsilon).
+A curve adds to what an engine finds what happens when no seat is empty (a multiple of the local profile) and mass
+without counterpart (the local delta), and is capped by what holds without any shuffling. Curves are read on the safe
+side of what rounding makes of alpha = exp(epsilon).
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -18,12 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import Array, FloatArray
+from dpcheckin.accounting.engine.compose import Parts, WindowTooLong, compose
+from dpcheckin.accounting.engine.loss import Tail, dominated, dominating
 from dpcheckin.accounting.engine.seats import Profile, RealPair
+from dpcheckin.errors import NumericalFailure
 from dpcheckin.special.roots import root
 
 # Curves are widened by this relative amount, far more than the rounding of sums and differences.
 UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
-FUNCTION_SLACK = 1e-10  # of curves given as functions; their own arithmetic is far better
 # Rounding of exp(epsilon), and of what sampling turns it into, 1 + (alpha - 1)/q.
 _ALPHA_SLACK = 1e-15
 
@@ -44,28 +46,21 @@ def right_of(alpha: NDArray[np.floating[Any]]) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Unshuffled:
-    """What holds without shuffling: a report costs no more than its local profile.
-
-    Args:
-        profile: The local profile.
-        unprotected: Probability that no seat is empty, when nothing better is proved then.
-        rate: A bound on the probability that the client's report is there at all.
-        local_delta: Mass of a report without counterpart.
-    """
+    """What holds without shuffling: a report costs no more than its local profile."""
 
     profile: Profile
-    unprotected: float
-    rate: float
-    local_delta: float
+    unprotected: float  # probability that no seat is empty, when nothing better is proved then
+    rate: float  # a bound on the probability that the client's report is there at all
+    local_delta: float  # mass of a report without counterpart
 
     def complete(self, upper: Array, alphas: Array) -> Array:
-        """The theorem's finite part completed to a full upper bound."""
+        """The theorem's finite part, `upper` at `alphas`, completed to a full upper bound."""
         local = self.profile(left_of(alphas))
         whole = upper + self.unprotected * local + self.rate * self.local_delta
         return np.asarray(np.minimum(whole, self.rate * local * UPPER_SLACK))
 
     def capped(self, lower: Array, alphas: Array) -> Array:
-        """A lower bound of the finite part, capped as the upper one is."""
+        """The bound `lower` of the finite part at `alphas`, capped as the upper one is."""
         local = self.profile(right_of(alphas)) - self.local_delta
         return np.asarray(np.minimum(lower, self.rate * np.maximum(local, 0.0) * LOWER_SLACK))
 
@@ -95,29 +90,28 @@ class Curve(ABC):
     def reach(self, tolerance: float) -> float:
         """A loss beyond which the curve's changeable part is at most `tolerance`."""
 
-    @abstractmethod
     def upper_at(self, epsilon: float) -> float:
         """Upper bound at one place, with no grid in between."""
+        step, at = place(epsilon)
+        return float(self.upper(step, 2)[at])
 
-    @abstractmethod
     def lower_at(self, epsilon: float) -> float:
         """Lower bound at one place."""
+        step, at = place(epsilon)
+        return float(self.lower(step, 2)[0][at])
 
     @abstractmethod
     def upper(self, step: float, points: int) -> Array:
-        """Upper bounds at epsilon = 0, step, 2 step, ..."""
-
-    def tail(self, first: int, step: float, points: int) -> Array:
-        """The same from first * step on."""
-        return self.upper(step, points)[first:]
+        """Upper bounds at so many `points`: epsilon = 0, `step`, 2 step, ..."""
 
     @abstractmethod
-    def lower(self, step: float, points: int) -> Array:
-        """Lower bounds of the finite part at the same places."""
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
+        """Lower bounds of the finite part at `points` of this `step`, and of the swapped pair's; None if the same."""
 
-    def lower_backward(self, step: float, points: int) -> Array | None:
-        """The same for the swapped pair; None if it is the same."""
-        return None
+
+def place(epsilon: float) -> tuple[float, int]:
+    """A step of which this epsilon is a multiple, and which: 0 or 1."""
+    return (epsilon, 1) if epsilon > 0.0 else (1.0, 0)
 
 
 class LocalCurve(Curve):
@@ -141,109 +135,16 @@ class LocalCurve(Curve):
             loss *= 1.2
         return min(self._largest, 700.0)
 
-    def upper_at(self, epsilon: float) -> float:
-        return float(self.upper(epsilon, 2)[1])
-
-    def lower_at(self, epsilon: float) -> float:
-        return float(self.lower(epsilon, 2)[1])
-
     def upper(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
         return self._local.rate * self._local.profile(left_of(alphas)) * UPPER_SLACK
 
-    def lower(self, step: float, points: int) -> Array:
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
         alphas = right_of(np.exp(np.minimum(np.arange(points) * step, 700.0)))
+        scale = self._local.rate * LOWER_SLACK
         if self._real is not None:
-            return np.asarray(self._local.rate * self._real.above(alphas) * LOWER_SLACK)
-        finite = self._local.profile(alphas) - self._local.local_delta
-        return np.asarray(self._local.rate * np.maximum(finite, 0.0) * LOWER_SLACK)
-
-    def lower_backward(self, step: float, points: int) -> Array | None:
-        if self._real is None:
-            return None
-        alphas = right_of(np.exp(np.minimum(np.arange(points) * step, 700.0)))
-        return np.asarray(self._local.rate * alphas * self._real.below(1.0 / alphas) * LOWER_SLACK)
-
-
-class FunctionCurve(Curve):
-    """A curve whose bounds are functions of alpha >= 1, as sampling theorems give them.
-
-    Args:
-        upper: Upper bounds of the hockey-stick divergence.
-        lower: Lower bounds.
-        largest_loss: Loss beyond which the upper curve is constant; its value there is charged.
-        backward: The same two bounds for the swapped pair; None for a symmetric one.
-        accuracy: Relative width of the composed bracket at which refining the grid stops.
-    """
-
-    def __init__(
-        self,
-        upper: CurveFunction,
-        lower: CurveFunction,
-        largest_loss: float,
-        backward: tuple[CurveFunction, CurveFunction] | None = None,
-        accuracy: float = 2e-3,
-    ) -> None:
-        self._upper, self._lower, self._backward = upper, lower, backward
-        self.largest_loss, self.accuracy = largest_loss, accuracy
-        self.symmetric = backward is None
-
-    @cached_property
-    def spread(self) -> float:  # type: ignore[override]
-        losses = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 40) * self.largest_loss])
-        area = float(np.trapezoid(self._upper(np.exp(losses)), losses))
-        return 2.0 * math.sqrt(max(area, 0.0))  # of a symmetric pair; a guide only
-
-    def coarser(self) -> FunctionCurve:
-        return _SparseCurve(
-            self._upper, self._lower, self.largest_loss, self._backward, self.accuracy
-        )
-
-    def swapped(self) -> FunctionCurve:
-        if self._backward is None:
-            return self
-        ahead = (self._upper, self._lower)
-        return type(self)(*self._backward, self.largest_loss, ahead, self.accuracy)
-
-    def reach(self, tolerance: float) -> float:
-        return self.largest_loss
-
-    def lower_backward(self, step: float, points: int) -> Array | None:
-        return None if self.symmetric else self.swapped().lower(step, points)
-
-    def area(self, points: FloatArray) -> float:
-        """Integral of the upper curve over alpha, from chords between the points."""
-        return float(np.trapezoid(self._upper(points), points))
-
-    def upper_at(self, epsilon: float) -> float:
-        return float(self.upper(epsilon, 2)[1])
-
-    def lower_at(self, epsilon: float) -> float:
-        return float(self.lower(epsilon, 2)[1])
-
-    def upper(self, step: float, points: int) -> Array:
-        alpha = left_of(np.exp(np.arange(points) * step))
-        return (1.0 + FUNCTION_SLACK) * self._upper(alpha)
-
-    def lower(self, step: float, points: int) -> Array:
-        alpha = right_of(np.exp(np.arange(points) * step))
-        return (1.0 - FUNCTION_SLACK) * self._lower(alpha)
-
-
-class _SparseCurve(FunctionCurve):
-    """The same curve known at few places: chords of a convex function lie above it."""
-
-    def upper(self, step: float, points: int) -> Array:
-        losses = np.arange(points) * step
-        near = np.linspace(0.0, 8.0 * self.spread, 80)
-        far = 8.0 * self.spread * np.geomspace(1.05, 1e4, 80)
-        wanted = np.unique(np.minimum(np.concatenate([near, far]), losses[-1]))
-        rises = np.expm1(wanted)
-        values = (1.0 + FUNCTION_SLACK) * self._upper(left_of(1.0 + rises))
-        return np.asarray(np.interp(np.expm1(losses), rises, values))
-
-    def lower(self, step: float, points: int) -> Array:
-        return np.zeros(points)
+            return scale * self._real.above(alphas), scale * alphas * self._real.below(1.0 / alphas)
+        return scale * np.maximum(self._local.profile(alphas) - self._local.local_delta, 0.0), None
 
 
 def no_loss(local: Unshuffled | None = None) -> Curve:
@@ -260,17 +161,11 @@ class _NoLoss(Curve):
     def reach(self, tolerance: float) -> float:
         return 0.0
 
-    def upper_at(self, epsilon: float) -> float:
-        return float(self._local.complete(np.zeros(1), np.array([math.exp(epsilon)]))[0])
-
-    def lower_at(self, epsilon: float) -> float:
-        return 0.0
-
     def upper(self, step: float, points: int) -> Array:
         return self._local.complete(np.zeros(points), np.exp(np.arange(points) * step))
 
-    def lower(self, step: float, points: int) -> Array:
-        return np.zeros(points)
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
+        return np.zeros(points), None
 
 
 def crossing(curve: Callable[[float], float], delta: float, most: float, *, up: bool) -> float:
@@ -290,3 +185,113 @@ def crossing(curve: Callable[[float], float], delta: float, most: float, *, up: 
         place = min(place + step, high) if up else max(place - step, 0.0)
         step *= 2
     return place
+
+
+Curves = Sequence[tuple[Curve, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How much a composition may cost."""
+
+    longest_grid: int  # most grid points of one round
+    longest_window: int  # most grid points of all rounds together
+    deviations: int  # that a window takes
+    resolution: int | None = None  # grid points per deviation of one round's loss; None for what the curve is worth
+
+    def affordable(self, total: int) -> float:
+        """Grid points per deviation of one round at which a window holds `total` rounds."""
+        return self.longest_window / (self.deviations * math.sqrt(total))
+
+    def of(self, curve: Curve, total: int) -> float:
+        """Grid points per deviation that a `curve` of one round is worth among `total` rounds."""
+        if self.resolution is not None:
+            return self.resolution
+        # few rounds leave room for a finer grid in an FFT of about 2^17 points
+        return min(max(curve.resolution, 2**17 / (17 * math.sqrt(total))), curve.finest)
+
+
+# `FINE` is what statements are made of: a window takes some 17 deviations, and beyond two million rounds no grid that
+# holds them all resolves one of them as finely as it is worth. `COARSE` is for figures that are wanted at once: without
+# the lower end every approximation is pessimistic, so they are guarantees too, only a little larger (typically 0.1%).
+FINE = Accuracy(24_000, 2**22, 17)
+COARSE = Accuracy(4_000, 2**17, 20, 12)
+
+
+class Sides:
+    """Loss distributions of `curves` on grids of so many points, from above and from below, each made when asked for.
+
+    Lower bounds may be on a grid that is coarser by a `factor`, where each point is dear.
+    """
+
+    def __init__(self, curves: Curves, step: float, sizes: Sequence[int], factor: int) -> None:
+        self._curves, self._step, self._sizes, self._factor = curves, step, sizes, factor
+
+    @cached_property
+    def above(self) -> Parts:
+        found = []
+        for (curve, n), points in zip(self._curves, self._sizes, strict=True):
+            backward = None if curve.symmetric else curve.swapped().upper(self._step, points)
+            found.append((dominating(self._step, curve.upper(self._step, points), backward), n))
+        return found
+
+    @cached_property
+    def below(self) -> Parts:
+        found, step = [], self._factor * self._step
+        for (curve, n), points in zip(self._curves, self._sizes, strict=True):
+            fine = 2 * math.ceil((points / self._factor + 1) / 2) + 1
+            found.append((dominated(2 * step, *curve.lower(step, fine)), n))
+        return found
+
+
+class Grids:
+    """One-round curves on a grid for each number of rounds; grids that are alike are made once.
+
+    What is cut off of each of the `curves` and charged in a round is at most `tolerance`; `accuracy` says how fine and
+    how long grids may be.
+    """
+
+    def __init__(self, curves: Curves, tolerance: float, accuracy: Accuracy = FINE) -> None:
+        self._curves, self._accuracy = curves, accuracy
+        self._reaches = [curve.reach(tolerance) for curve, _ in curves]
+        self._made: dict[float, Sides] = {}
+
+    def sides(self, total: int) -> Sides:
+        """From above and from below, for a composition that will have `total` rounds."""
+        return self._with(self._step(total))
+
+    def upper_tail(self, total: int, delta: float) -> Tail:
+        """The `total` rounds with one curve near this `delta`, from above; wider steps where they spread too far."""
+        step, longest = self._step(total), self._accuracy.longest_window
+        while True:
+            ((one, _),) = self._with(step).above
+            try:
+                return compose([(one, total)], delta=delta, longest=2 * longest)
+            except WindowTooLong as wide:  # the spread is a guess, and tails are heavy here
+                step *= max(2.0, wide.points / longest)
+
+    def _with(self, step: float) -> Sides:
+        if step not in self._made:
+            reaches = zip(self._curves, self._reaches, strict=True)
+            factor = max(1, *(round(reach / step / curve.most_lower) for (curve, _), reach in reaches))
+            sizes = [math.ceil(reach / step) + 3 for reach in self._reaches]
+            self._made[step] = Sides(self._curves, step, sizes, factor)
+        return self._made[step]
+
+    def _step(self, total: int) -> float:
+        """A step small against the loss of a typical round, with a grid of bounded length."""
+        curves = self._curves
+        rounds = sum(n for _, n in curves)
+        variance = sum(n * curve.spread**2 for curve, n in curves) / rounds
+        accuracy = self._accuracy
+        worth = min(accuracy.of(curve, total) for curve, _ in curves)
+        resolution = min(worth, accuracy.affordable(total))
+        step = max(math.sqrt(variance) / resolution, max(self._reaches) / accuracy.longest_grid)
+        if not (math.isfinite(step)):
+            raise NumericalFailure("the loss of one round could not be bounded")
+        if step == 0.0:
+            return 1.0
+        if len(curves) == 1 and curves[0][0].quantum > step:
+            quantum = curves[0][0].quantum
+            step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
+        return step

@@ -1,17 +1,17 @@
 """The theorem's one-round curve for any local profile, one epsilon at a time.
 
-delta(eps) = E[(empty (1 - alpha) + Z_1 + ... + Z_count)+] / population, alpha = e^eps, where each Z
-is Z* with probability `participation`, 1 - alpha with probability `absent`, else 0, and Z* is the
-law whose potentials are those of the local profile h (docs/theory.md):
+delta(eps) = E[(empty (1 - alpha) + Z_1 + ... + Z_count)+] / population, alpha = e^eps, where each Z is Z* with
+probability `participation`, 1 - alpha with probability `absent`, else 0, and Z* is the law whose potentials are those
+of the local profile h (docs/theory.md):
 
     E(Z* - t)+ = h(alpha + t),   E(-t - Z*)+ = alpha h((1 + t) / alpha),   t >= 0.
 
-In the coordinate X = Z - (1 - alpha) an empty seat is exactly 0 and the upper half of the law does
-not depend on alpha. X is put on a lattice. Keeping the potential at the lattice points is mean
-preserving and larger in convex order: an upper bound. The sum is one FFT to the power `count`.
+In the coordinate X = Z - (1 - alpha) an empty seat is exactly 0 and the upper half of the law does not depend on alpha.
+X is put on a lattice. Keeping the potential at the lattice points is mean preserving and larger in convex order: an
+upper bound. The sum is one FFT to the power `count`.
 
-A report may have to compete for its place: then X is multiplied by an independent share in (0, 1],
-the chance that it stands, and the law on the lattice is the mixture over shares.
+A report may have to compete for its place: then X is multiplied by an independent share in (0, 1], the chance that it
+stands, and the law on the lattice is the mixture over shares.
 """
 
 from __future__ import annotations
@@ -22,13 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.lattice_sums import (
-    LatticeSums,
-    ReportLaw,
-    Tilt,
-    useful_reach,
-)
-from dpcheckin.accounting.engine.seats import Law, Profile, Seats
+from dpcheckin.accounting.engine.lattice_sums import LatticeSums, ReportLaw, Tilt, useful_reach
+from dpcheckin.accounting.engine.seats import Profile, Seats
 
 # nodes for the largest report (times four), and for twenty deviations of the sum
 LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 12, 1 << 14)
@@ -47,7 +42,7 @@ class _Lattice:
 class UpperLattice:
     """Upper bounds of the theorem's delta(eps) for the seats."""
 
-    def __init__(self, seats: Seats[Law], *, coarse: bool = False) -> None:
+    def __init__(self, seats: Seats, *, coarse: bool = False) -> None:
         self._model = model = ReportLaw(seats)
         self._lattice = _choose(model, *(LARGEST_COARSE if coarse else LARGEST), coarse=coarse)
         self._tilts: dict[bool, Tilt] = {}
@@ -65,11 +60,7 @@ class UpperLattice:
         m = self._model
         rise = math.expm1(epsilon)
         if m.count == 1:  # a single report among seats: the profile further out, exactly
-            return (
-                m.participation
-                * float(m.shared_profile(np.array([1 + rise * (1 + m.empty)]))[0])
-                / m.population
-            )
+            return m.participation * float(m.shared_profile(np.array([1 + rise * (1 + m.empty)]))[0]) / m.population
         threshold = rise * (m.count + m.empty)
         self._reach_down(rise)
         mass = self._masses(rise)
@@ -79,8 +70,8 @@ class UpperLattice:
     def _reach_down(self, rise: float) -> None:
         """Have as many nodes below zero as this epsilon asks for: the lower half grows with it.
 
-        Where ratios have no largest, the tails are cut by their weight already, and longer lattices
-        would only be given up for their length.
+        Where ratios have no largest, the tails are cut by their weight already, and longer lattices would only be given
+        up for their length.
         """
         lat = self._lattice
         growth = 1.0 + rise if math.isfinite(self._model.largest_ratio) else 1.0
@@ -140,8 +131,8 @@ class UpperLattice:
     def _masses(self, rise: float) -> Array:
         """Masses of one seat's X at the nodes -bottom .. top.
 
-        Second differences of the potential, each half computed from its own tail so that small
-        masses far out keep their digits.
+        Second differences of the potential, each half computed from its own tail so that small masses far out keep
+        their digits.
         """
         lat, m = self._lattice, self._model
         last_left = min(math.floor(rise / lat.step), lat.top - 1)
@@ -182,13 +173,9 @@ def _choose(model: ReportLaw, report_nodes: int, sum_nodes: int, *, coarse: bool
         reach, report_nodes = useful_reach(model, HEAVY), max(report_nodes // 4, LARGEST_COARSE[0])
         step = fine * min(0.085 * reach.bare, reach.top / 24)
     # more than about 10^7 reports do not fit finely: a coarser lattice is looser, never wrong
-    scatter = min(
-        math.sqrt(model.count * model.participation) * reach.deviation, model.count * reach.top
-    )
+    scatter = min(math.sqrt(model.count * model.participation) * reach.deviation, model.count * reach.top)
     wanted, step = step, max(step, 4 * reach.top / report_nodes, 20 * scatter / sum_nodes)
-    step = reach.top / max(
-        math.ceil(reach.top / step), 2
-    )  # an atom at the largest ratio is then a node
+    step = reach.top / max(math.ceil(reach.top / step), 2)  # an atom at the largest ratio is then a node
     top = round(reach.top / step)
     # below, reports so rare that they never matter may be moved up
     depth = 4 * step

@@ -1,41 +1,42 @@
 """Curves of reports that follow a local profile, and what bounds them where a lattice is coarse.
 
-Reports with heavy tails do not fit on a lattice of bounded length. Counted as the worst ones of an
-epsilon that holds but for a tiny delta they have at most three likelihood ratios, and a short sum.
+Reports with heavy tails do not fit on a lattice of bounded length. Counted as the worst ones of an epsilon that holds
+but for a tiny delta they have at most three likelihood ratios, and a short sum.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT, Array
-from dpcheckin.accounting.engine.curves import (
-    UPPER_SLACK,
-    Curve,
-    Unshuffled,
-    no_loss,
-)
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled, no_loss
 from dpcheckin.accounting.engine.lattice import UpperLattice
-from dpcheckin.accounting.engine.lower.homogeneous import (
-    HomogeneousCurve,
+from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
+from dpcheckin.accounting.engine.seats import (
+    WHOLE,
+    Law,
+    Mixture,
+    Seats,
+    Shares,
     contracted,
-    finite_or_one,
+    fewer,
+    likely_loss,
     spread_of,
 )
-from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Seats, Shares
-from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, fewer, reseated
+from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import UNIT
+from dpcheckin.special.roots import whole_switch
 
 _PATIENCE = 3  # points at which a lattice may be of no use
 
 
-def even_shares(seats: Seats[Law], chance: float) -> tuple[Seats[Law], float]:
-    """The seats with one share for all, and the probability that some share is larger.
+def even_shares(seats: Seats, chance: float) -> tuple[Seats, float]:
+    """The `seats` with one share for all, and the probability, at most `chance`, that some share is larger.
 
     One share w contracts every report alike, which is the same as 1/w times the clients.
     """
@@ -50,17 +51,12 @@ def even_shares(seats: Seats[Law], chance: float) -> tuple[Seats[Law], float]:
     return contracted(seats, largest), larger
 
 
-def lattice_curve(
-    law: Law, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
-) -> Curve:
+def lattice_curve(law: Law, parts: Mixture, rate: float, smallest: float, unprotected: float = 0.0) -> Curve:
     """The empty-seat bound for seats taken by reports of any law.
 
-    Args:
-        law: What a report gives away.
-        parts: The round as a mixture of seats.
-        rate: A bound on the probability that the target's report is there at all.
-        smallest: A delta that is negligible.
-        unprotected: Probability that no seat is empty.
+    `law`: what a report gives away. `parts`: the round as a mixture of seats. `rate`: a bound on the probability that
+    the target's report is there at all. `smallest`: a delta that is negligible. `unprotected`: probability that no seat
+    is empty.
     """
     whole = float(law.profile(np.ones(1))[0])
     if whole - law.local_delta <= 16 * UNIT:
@@ -78,19 +74,13 @@ _OVERFLOW = 700.0
 class LatticeCurve(Curve):
     """A mixture of rounds whose reports follow a local profile: an inversion for each point.
 
-    The curve of the simpler seats lies above the truth as well. It is the lower one where reports
-    have tails so heavy, or crowds are so large, that a lattice is too coarse.
+    The curve of the simpler seats lies above the truth as well. It is the lower one where reports have tails so heavy,
+    or crowds are so large, that a lattice is too coarse.
     """
 
     resolution = finest = 24
 
-    def __init__(
-        self,
-        parts: Mixture[Law],
-        local: Unshuffled,
-        smallest: float,
-        unmerged: Mixture[Law] | None = None,
-    ) -> None:
+    def __init__(self, parts: Mixture, local: Unshuffled, smallest: float, unmerged: Mixture | None = None) -> None:
         """`unmerged` are the seats of which `parts` are a coarser version."""
         coarse = unmerged is not None
         self._law, self._unmerged = parts[0][1].law, unmerged or parts
@@ -101,15 +91,15 @@ class LatticeCurve(Curve):
         self._known: dict[float, float] = {}  # what the lattice gave
         self._too_far = math.inf  # where it gives up
         self._useless = 0
-        self.spread = min(spread_of(parts, self._law), finite_or_one(self._largest))
+        self.spread = likely_loss(parts, self._law)
 
     @cached_property
     def _simple(self) -> ThreeAtomCurve | None:
         """The curve of simpler seats, or None where it cannot be the lower one.
 
-        Reports are counted as the worst ones of an epsilon that holds but for a part of `smallest`,
-        all shares as one that none exceeds but for another part. Where the lattice holds the whole
-        law, as fine as it should be, a bound whose loss varies more is the larger one.
+        Reports are counted as the worst ones of an epsilon that holds but for a part of `smallest`, all shares as one
+        that none exceeds but for another part. Where the lattice holds the whole law, as fine as it should be, a bound
+        whose loss varies more is the larger one.
         """
         law = self._law.simplified(self._smallest / 4)
         even = [(weight, *even_shares(s, self._smallest / 4)) for weight, s in self._unmerged]
@@ -118,10 +108,8 @@ class LatticeCurve(Curve):
         if fine and spread_of(seats, law) > 1.02 * self.spread:
             return None
         unlucky = math.fsum(weight * chance for weight, _, chance in even)
-        local = Unshuffled(
-            law.profile, self._local.unprotected + unlucky, self._local.rate, law.local_delta
-        )
-        return ThreeAtomCurve(reseated(seats, law), local).coarser()
+        local = Unshuffled(law.profile, self._local.unprotected + unlucky, self._local.rate, law.local_delta)
+        return ThreeAtomCurve(seats, law.hits, local).coarser()
 
     def coarser(self) -> LatticeCurve:
         parts = [(w, replace(s, shares=_fewer_shares(s.shares))) for w, s in fewer(self._parts)]
@@ -168,16 +156,13 @@ class LatticeCurve(Curve):
                 return True
             return self._at(here) <= 2 * tolerance + slack
 
-        low, high = 0, 0
-        while not enough(high):
-            low, high = high + 1, 2 * high + 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if enough(middle) else (middle + 1, high)
-        found = min(loss * growth**high, self._largest)
-        if _OVERFLOW < found < self._largest:
+        short, steps = -1, 0
+        while not enough(steps):
+            short, steps = steps, 2 * steps + 1
+        end = min(loss * growth ** whole_switch(enough, steps, short), self._largest)
+        if _OVERFLOW < end < self._largest:
             raise NumericalFailure("losses this large have exponentials that overflow")
-        return found
+        return end
 
     def _at(self, epsilon: float) -> float:
         """The upper bound without what no epsilon covers."""
@@ -191,35 +176,22 @@ class LatticeCurve(Curve):
         return self._at(epsilon) + self._local.rate * self._local.local_delta
 
     def lower_at(self, epsilon: float) -> float:
-        step, at = (epsilon, 1) if epsilon > 0.0 else (1.0, 0)
-        return min(float(self.lower(step, 2)[at]), self.upper_at(epsilon))
+        return min(super().lower_at(epsilon), self.upper_at(epsilon))
 
     def upper(self, step: float, points: int) -> Array:
-        return self.tail(0, step, points)
-
-    def tail(self, first: int, step: float, points: int) -> Array:
         deviation = self.spread / step
         chosen = _few(points, deviation) if self._coarse else _sparse(points, deviation)
-        # the last of those before counts too: chords begin there
-        chosen = chosen[max(bisect_right(chosen, first) - 1, 0) :]
         above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
         # chords of a convex function lie above it: sparse points are enough
-        alphas = np.exp(np.arange(first, points) * step)
-        rises = np.expm1(np.arange(points) * step)  # alphas - 1 with all digits
-        whole = self._local.complete(np.interp(rises[first:], rises[chosen], above), alphas)
-        if self._simple is not None:
-            whole = np.minimum(whole, self._simple.upper(step, points)[first:])
-        return whole
+        epsilons = np.arange(points) * step
+        rises = np.expm1(epsilons)  # alphas - 1 with all digits
+        whole = self._local.complete(np.interp(rises, rises[chosen], above), np.exp(epsilons))
+        return whole if self._simple is None else np.minimum(whole, self._simple.upper(step, points))
 
-    def lower(self, step: float, points: int) -> Array:
-        return self._bounded_below(0, step, points)
-
-    def lower_backward(self, step: float, points: int) -> Array | None:
-        return self._bounded_below(1, step, points)
-
-    def _bounded_below(self, side: int, step: float, points: int) -> Array:
-        bad_case = self._bad_case.curves(step, points)[side]
-        return self._local.capped(bad_case, np.exp(np.arange(points) * step))
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
+        alphas = np.exp(np.arange(points) * step)
+        forward, backward = (self._local.capped(side, alphas) for side in self._bad_case.curves(step, points))
+        return forward, backward
 
     @cached_property
     def _bad_case(self) -> HomogeneousCurve:

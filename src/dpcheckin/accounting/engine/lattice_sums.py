@@ -1,41 +1,34 @@
 """One report as a law on a lattice, and sums of many: E[(S - threshold)+], its error bounded.
 
-The law is tilted to where the threshold is (when that helps), raised to the power by FFT, and the
-tail is summed in the frequency domain, where only frequencies that matter are touched. One large
-atom may be kept out of the FFT: its transform is known exactly, and it would dominate the error.
+The law is tilted to where the threshold is (when that helps), raised to the power by FFT, and the tail is summed in the
+frequency domain, where only frequencies that matter are touched. One large atom may be kept out of the FFT: its
+transform is known exactly, and it would dominate the error.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
-from dpcheckin.accounting.engine.seats import Law, Seats
+from dpcheckin.accounting.engine.arrays import Array, Complex
+from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.errors import NumericalFailure
-from dpcheckin.special import fourier
+from dpcheckin.special import UNIT, fourier
+from dpcheckin.special.fourier import FFT_LEVEL, Integers
 
 LONGEST = 1 << 22
-# roots of unity that are worth keeping, of several sizes and of the last one (32 MB)
-MOST_KEPT, MANY_KEPT = 1 << 18, 1 << 21
 SHORT = 6  # sums of products, of law and frequencies, that take as long as a point of an FFT
 TOGETHER = 16  # of it long windows are multiples
 LONG = 1 << 18  # windows
-FEW_TURNS = 20  # roots that are less than this part of their circle are computed one by one
-
-Integers = NDArray[np.int64]
 
 
 class ReportLaw:
     """The numbers of a lattice: so many seats, and the profile of what one report gives away."""
 
-    def __init__(self, seats: Seats[Law]) -> None:
-        if seats.more:
-            raise NumericalFailure("a lattice holds seats of one law")
+    def __init__(self, seats: Seats) -> None:
         law, self._law = seats.law, seats.law
         self.count, self.empty, self.population = seats.count, seats.empty, seats.population
         self.participation, self.absent = seats.participation, seats.absent
@@ -50,25 +43,20 @@ class ReportLaw:
 
     def shared_profile(self, alpha: Array) -> Array:
         """E(1 + share (W - 1) - alpha)+ for alpha >= 1: the profile of what gets through."""
-        return np.asarray(
-            sum(p * w * self.finite_profile(1 + (alpha - 1) / w) for w, p in self.shares)
-        )
+        return np.asarray(sum(p * w * self.finite_profile(1 + (alpha - 1) / w) for w, p in self.shares))
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where to stop a lattice for W - 1, and the deviation of what is kept (guides only).
-
-    `deviation` is kept from being tiny beside the top, `bare` is not.
-    """
+    """Where to stop a lattice for W - 1, and the deviation of what is kept (guides only)."""
 
     top: float
-    deviation: float
+    deviation: float  # kept from being tiny beside the top
     bare: float
 
 
 def useful_reach(model: ReportLaw, share: float = 1e-5) -> Reach:
-    """Far enough that what lies beyond adds at most about this share to a typical delta."""
+    """Far enough that what lies beyond adds at most about this `share` to a typical delta of the `model`."""
     largest = min(model.largest_ratio - 1, 1e280)
     x = np.concatenate([[0.0], np.geomspace(1e-6 * min(largest, 1.0), largest, 600)])
     h = model.shared_profile(1 + x)
@@ -103,10 +91,10 @@ class Tilt:
 
     @staticmethod
     def to(mass: Array, nodes: Array, threshold: float, steps: int) -> Tilt:
-        """The tilt that brings the mean to the threshold, unless that makes the window too long.
+        """The tilt that brings the mean of `steps` with this `mass` at the `nodes` to the `threshold`, if it can.
 
-        Reports with heavy tails reach a far threshold by one large report, not by many moderate
-        ones: a tilt would then only inflate the largest, and none is needed.
+        Reports with heavy tails reach a far threshold by one large report, not by many moderate ones: a tilt would then
+        only inflate the largest, and none is needed.
         """
         best = Tilt._at(0.0, mass, nodes, threshold, steps)
         if best is None or best.size > LONGEST:
@@ -163,9 +151,7 @@ def _fast(size: int) -> int:
     return TOGETHER * fourier.next_fast_len(-(-size // TOGETHER), True)
 
 
-def _window(
-    weights: Array, nodes: Array, steps: int, mean: float, spread: float
-) -> tuple[float, float]:
+def _window(weights: Array, nodes: Array, steps: int, mean: float, spread: float) -> tuple[float, float]:
     """Ends outside which the tilted sum has mass at most exp(-40), by Chernoff's bound."""
     ends = []
     for sign in (-1.0, 1.0):
@@ -188,15 +174,7 @@ def _window(
 class LatticeSums:
     """The sum of `steps` copies of a law, ready to answer for several thresholds."""
 
-    def __init__(
-        self,
-        mass: Array,
-        indices: Integers,
-        atom: float,
-        steps: int,
-        step: float,
-        tilt: Tilt,
-    ) -> None:
+    def __init__(self, mass: Array, indices: Integers, atom: float, steps: int, step: float, tilt: Tilt) -> None:
         self._steps, self._step, self._tilt = steps, step, tilt
         weights = mass * tilt.factors
         normaliser = float(weights.sum())
@@ -207,14 +185,15 @@ class LatticeSums:
         weights[-int(indices[0])] -= atom / normaliser
         spectrum: Complex
         if few * weights.size <= SHORT * size:  # a short law among very many seats: no FFT needed
-            spectrum, each = _few_frequencies(weights, int(indices[0]) - tilt.centre, few, size)
+            spectrum, each = fourier.direct(weights, int(indices[0]) - tilt.centre, few, size)
+            spectrum = np.conj(spectrum)
         else:
             signal = np.zeros(size)
             signal[(indices - tilt.centre) % size] = weights
             spectrum = fourier.rfft(signal)[:few]
             each = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
         if atom > 0.0:
-            spectrum += atom / normaliser * _turns(tilt.centre * np.arange(spectrum.size), size)
+            spectrum += atom / normaliser * fourier.turns(tilt.centre * np.arange(spectrum.size), size)
         modulus = np.abs(spectrum)
         # Frequencies that do not matter are left out, and paid for below. Laws of few atoms have
         # many of them between the few where the atoms agree.
@@ -239,17 +218,16 @@ class LatticeSums:
     def masses(self, together: int = 1) -> tuple[Integers, Array]:
         """Where the sum may be, in steps, and lower bounds of its masses there.
 
-        Args:
-            together: A power of two up to `TOGETHER`: so many neighbouring sums count as the first
-                of them, a multiple of it. The deviation of the sum has to be many times as much.
+        `together`: a power of two up to `TOGETHER`: so many neighbouring sums count as the first of them, a multiple of
+        it. The deviation of the sum has to be many times as much.
         """
         tilt, size, kept = self._tilt, self._tilt.size, self._kept
         first = together * math.ceil((math.floor(tilt.low / self._step) + 1) / together)
         merged = together if size % together == 0 and size > 2 * together * kept[-1] else 1
         spectrum = np.zeros(size // merged // 2 + 1, np.complex128)
-        starts = _turns(kept * ((first - self._steps * tilt.centre) % size), size)
+        starts = fourier.turns(kept * ((first - self._steps * tilt.centre) % size), size)
         # the mean of neighbours is one more factor, the mean of their turns
-        neighbours = _turns(np.outer(np.arange(merged), kept), size).mean(0)
+        neighbours = fourier.turns(np.outer(np.arange(merged), kept), size).mean(0)
         spectrum[kept] = self._power * starts * neighbours
         found = fourier.irfft(spectrum, size // merged)
         error = merged * (float(self._errors.sum()) + math.exp(-59.0) + 4 * math.exp(-39.0))
@@ -284,7 +262,7 @@ class LatticeSums:
             return 0.0, wrapped * scale
         kernel = self._ramp.weighted(overshoot, step, count)
         kernel *= math.exp(-theta * overshoot)
-        turned = _turns(self._kept * ((first - self._steps * tilt.centre) % size), size)
+        turned = fourier.turns(self._kept * ((first - self._steps * tilt.centre) % size), size)
         value = float(self._weight @ (self._power * turned * kernel).real) / size
         magnitude = np.abs(kernel)
         error = float(self._errors @ magnitude) + math.exp(-59.0) * float(magnitude[0]) + wrapped
@@ -301,62 +279,9 @@ def _enough_frequencies(law: Array, steps: int, size: int) -> int:
     return min(math.ceil(math.asin(math.sqrt(needed)) / math.pi * size), size // 2) + 1
 
 
-def _few_frequencies(law: Array, first: int, few: int, size: int) -> tuple[Complex, float]:
-    """The first frequencies of a law at `first`, `first` + 1, …, and what each may be wrong by.
-
-    With exp(i f (j + k)) = exp(i f j) exp(i f k) they are two short sums, one within the other.
-    """
-    width = math.isqrt(law.size) + 1
-    rows = -(-law.size // width)
-    table = np.zeros(rows * width)
-    table[: law.size] = law
-    frequencies = np.arange(few)[:, None]
-    inner = _turns(-frequencies * np.arange(width), size)
-    parts = np.concatenate([inner.real, inner.imag]) @ table.reshape(rows, width).T
-    outer = _turns(-frequencies * (first + width * np.arange(rows)), size)
-    found = ((parts[:few] + 1j * parts[few:]) * outer).sum(1)
-    # roots of unity, products, and sums of so many terms
-    return found, UNIT * (2 * (width + rows) + 60) * float(np.abs(law).sum())
-
-
-def _half_turns(size: int) -> tuple[Array, Array]:
-    """sin(pi r / size) and cos(pi r / size) for r = 0, 1, ..., size - 1."""
-    angles = math.pi / size * np.arange(size)
-    return np.sin(angles), np.cos(angles)
-
-
-_kept_half_turns = lru_cache(maxsize=4)(_half_turns)
-_kept_many_half_turns = lru_cache(maxsize=1)(_half_turns)
-
-
-def _versed(turns: Integers, size: int) -> tuple[Array, Array, Array]:
-    """1 - cos, cos and sin of 2 pi turns / size, without cancellation.
-
-    Phases are reduced as integers: as products of floats they would lose digits where they are
-    large. Neighbouring questions ask for the same roots of unity, which are looked up unless few.
-    """
-    reduced = turns % size
-    if turns.size * FEW_TURNS < size or size > MANY_KEPT:
-        angles = math.pi / size * reduced
-        sine, cosine = np.sin(angles), np.cos(angles)
-    else:
-        kept = _kept_half_turns if size <= MOST_KEPT else _kept_many_half_turns
-        sines, cosines = kept(size)
-        sine, cosine = sines[reduced], cosines[reduced]
-    versed = 2.0 * sine * sine
-    return versed, 1.0 - versed, 2.0 * sine * cosine
-
-
-def _turns(turns: Integers, size: int) -> Complex:
-    """exp(2 pi i turns / size)."""
-    out = np.empty(turns.shape, np.complex128)
-    _, out.real, out.imag = _versed(turns, size)
-    return out
-
-
 def _power_and_gap(log: float, turns: Integers, size: int) -> tuple[Complex, Complex]:
     """z and 1 - z for z = exp(log + 2 pi i turns / size), the latter without cancellation."""
-    versed, cosine, sine = _versed(turns, size)
+    versed, cosine, sine = fourier.versed(turns, size)
     scale = math.exp(log)
     power, gap = np.empty(turns.shape, np.complex128), np.empty(turns.shape, np.complex128)
     power.real, power.imag = scale * cosine, scale * sine

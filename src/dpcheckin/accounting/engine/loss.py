@@ -1,9 +1,9 @@
 """Discretised privacy loss distributions: from a curve to a grid, and the tail of either.
 
-A curve is the hockey-stick divergence C(alpha) of a pair, known at the points
-alpha_i = exp(i * step), i >= 0. Values that are upper bounds become a pair that dominates (chords
-of a convex function lie above it); values that are lower bounds, lowered by the largest gap a chord
-can have, become a pair that is dominated. `compose` puts many of them together.
+A curve is the hockey-stick divergence C(alpha) of a pair, known at the points alpha_i = exp(i * step), i >= 0. Values
+that are upper bounds become a pair that dominates (chords of a convex function lie above it); values that are lower
+bounds, lowered by the largest gap a chord can have, become a pair that is dominated. `compose` puts many of them
+together.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT, Array
+from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import UNIT
+from dpcheckin.special.roots import switch
 
 _SIEVES = 12  # times that points which are above their neighbours are left out all at once
 _VANISHED = 700.0  # of a loss so much larger nothing is left
@@ -24,8 +26,8 @@ _VANISHED = 700.0  # of a loss so much larger nothing is left
 class LossDistribution:
     """Masses of P at losses i * step, i = -reach..reach, and at infinity.
 
-    `positive` and `negative` are the masses at +i and -i steps, i = 1..reach; the mass at zero is
-    what these and `infinite` leave of one.
+    `positive` and `negative` are the masses at +i and -i steps, i = 1..reach; the mass at zero is what these and
+    `infinite` leave of one.
     """
 
     step: float
@@ -40,11 +42,10 @@ class LossDistribution:
     def masses(self) -> Array:
         """All finite masses in order of loss.
 
-        Mass without bound is part of one as well, so the mass at zero makes room for it. The other
-        law then has one minus its own such mass, as it should: its curve below zero loss is that of
-        the swapped pair. An upper bound that is steep at zero may hold a little more than one in
-        all. That is as sound as any other excess (composition never uses that masses add up to
-        one) but beyond rounding and slack it is a sign of a broken curve.
+        Mass without bound is part of one as well, so the mass at zero makes room for it. The other law then has one
+        minus its own such mass, as it should: its curve below zero loss is that of the swapped pair. An upper bound
+        that is steep at zero may hold a little more than one in all. That is as sound as any other excess (composition
+        never uses that masses add up to one) but beyond rounding and slack it is a sign of a broken curve.
         """
         zero = 1.0 - math.fsum(self.positive) - math.fsum(self.negative)
         if zero < -0.02:
@@ -52,13 +53,9 @@ class LossDistribution:
         zero = max(zero - self.infinite, 0.0)
         return np.concatenate([self.negative[::-1], [zero], self.positive])
 
-    def variance(self) -> float:
-        squares = (np.arange(1, self.reach + 1) * self.step) ** 2
-        return float(squares @ self.positive + squares @ self.negative)
-
 
 def convex_minorant(x: Array, y: Array) -> Array:
-    """The largest convex function below the points (x increasing), at the same x."""
+    """The largest convex function below the points (`x`, `y`), x increasing, at the same x."""
     kept_x, kept_y = x, y
     for _ in range(_SIEVES):
         # a point above the line between two others is not one of those that are left
@@ -91,7 +88,7 @@ def _halves(step: float, curve: Array) -> tuple[Array, Array, float]:
 
 
 def dominating(step: float, forward: Array, backward: Array | None = None) -> LossDistribution:
-    """A pair whose profile lies above the given upper bounds at alpha = exp(i * step).
+    """A pair whose profile lies above these upper bounds, `forward` and `backward`, at alpha = exp(i * `step`).
 
     `backward` is the curve of the swapped pair; left out, the pair is symmetric.
     """
@@ -116,8 +113,8 @@ def dominating(step: float, forward: Array, backward: Array | None = None) -> Lo
 def _lowered(step: float, fine: Array) -> Array:
     """Values on the coarse grid whose chords stay below the convex curve given on the fine grid.
 
-    `fine` holds the curve at every half step. The gap between a chord and a convex function is
-    concave along the chord, so twice the gap in the middle bounds it everywhere.
+    `fine` holds the curve at every half step. The gap between a chord and a convex function is concave along the chord,
+    so twice the gap in the middle bounds it everywhere.
     """
     rises = np.expm1(np.arange(fine.size) * (step / 2))
     left, middle, right = fine[:-2:2], fine[1:-1:2], fine[2::2]
@@ -133,15 +130,13 @@ def _lowered(step: float, fine: Array) -> Array:
 
 
 def dominated(step: float, forward: Array, backward: Array | None = None) -> LossDistribution:
-    """A pair of laws whose profile lies below that of any pair with at least these curves.
+    """A pair of laws whose profile lies below that of any pair with at least these curves, `forward` and `backward`.
 
-    The curves are known at every *half* step; the part past the last point is dropped. What comes
-    out are two probability laws, so by Blackwell's theorem a profile below another's, at every
-    alpha, makes them a coarsening of it, and their compositions stay below (docs/theory.md).
+    The curves are known at every *half* step; the part past the last point is dropped. What comes out are two
+    probability laws, so by Blackwell's theorem a profile below another's, at every alpha, makes them a coarsening of
+    it, and their compositions stay below (docs/theory.md).
     """
-    below = [
-        _lowered(step, fine) for fine in ((forward,) if backward is None else (forward, backward))
-    ]
+    below = [_lowered(step, fine) for fine in ((forward,) if backward is None else (forward, backward))]
     # bring the curves down to zero at the last point, keeping them convex and below
     ahead, behind = (np.maximum(v - v[-1], 0.0) for v in (below[0], below[-1]))
     # Two laws have curves that begin at one value, their total variation: otherwise one of them
@@ -159,8 +154,8 @@ def dominated(step: float, forward: Array, backward: Array | None = None) -> Los
 class Tail:
     """delta as a function of epsilon for a composed loss distribution, between certified bounds.
 
-    `deltas` are the values at grid points `epsilons`, each known up to its entry of `errors`;
-    `infinite` comes on top in the upper bound.
+    `deltas` are the values at grid points `epsilons`, each known up to its entry of `errors`; `infinite` comes on top
+    in the upper bound.
     """
 
     def __init__(self, epsilons: Array, deltas: Array, errors: Array, infinite: float) -> None:
@@ -191,19 +186,11 @@ class Tail:
         return float(self._epsilons[-1])
 
     def delta(self, epsilon: float, *, upper: bool) -> float:
-        """Bound on delta(epsilon). Between grid points the curve is linear in exp(epsilon)."""
-        points, values = self._epsilons, self._upper if upper else self._lower
-        extra = self._infinite if upper else 0.0
-        i = int(np.searchsorted(points, epsilon, side="right")) - 1
-        if i < 0:  # left of the window nothing is known but that delta does not rise
-            return 1.0 if upper else float(values[0])
-        if i >= points.size - 1:
-            return min(float(values[-1]) + extra, 1.0) if upper else 0.0
-        w = math.expm1(epsilon - points[i]) / math.expm1(points[i + 1] - points[i])
-        return min(float((1 - w) * values[i] + w * values[i + 1]) + extra, 1.0)
+        """Bound on delta(`epsilon`), from above if `upper`."""
+        return float(self.deltas(np.array([epsilon]), upper=upper)[0])
 
     def deltas(self, epsilons: Array, *, upper: bool) -> Array:
-        """The same for many epsilons at once."""
+        """The same for many `epsilons`, from above if `upper`; between grid points linear in exp(epsilon)."""
         points, values = self._epsilons, self._upper if upper else self._lower
         extra = self._infinite if upper else 0.0
         i = np.clip(np.searchsorted(points, epsilons, side="right") - 1, 0, points.size - 2)
@@ -215,21 +202,14 @@ class Tail:
         return np.asarray(np.minimum(np.where(epsilons >= points[-1], last, found), 1.0))
 
     def epsilon(self, delta: float, *, upper: bool) -> float:
-        """Smallest epsilon >= 0 with delta(epsilon) <= delta, rounded to the safe side."""
+        """Smallest epsilon >= 0 with the `upper` or lower bound <= `delta`, rounded to the safe side."""
         if self.delta(0.0, upper=upper) <= delta:
             return 0.0
-        low, high = 0.0, float(self._epsilons[-1])
-        if self.delta(high, upper=upper) > delta:
-            return math.inf if upper else high
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            if middle in (low, high):
-                break
-            if self.delta(middle, upper=upper) <= delta:
-                high = middle
-            else:
-                low = middle
-        return high if upper else low
+        last = float(self._epsilons[-1])
+        if self.delta(last, upper=upper) > delta:
+            return math.inf if upper else last
+        good, bad = switch(lambda epsilon: self.delta(epsilon, upper=upper) <= delta, last, 0.0)
+        return good if upper else bad
 
 
 def curve_of_masses(masses: Array, step: float) -> Array:
@@ -263,18 +243,12 @@ class Atoms:
     corner: float
 
     @staticmethod
-    def leaning(
-        base: Array, weight: Array, lean: Array, population: float, log_ratio: float, corner: float
-    ) -> Atoms:
+    def of(base: Array, weight: Array, lean: Array, population: float, log_ratio: float, corner: float) -> Atoms:
         """The vectors (p, q) = base (weight ± lean) / population.
 
-        Args:
-            base: Probabilities of the vectors.
-            weight: Half the sum of both densities, times the population.
-            lean: Half their difference, likewise.
-            population: What both are divided by.
-            log_ratio: A loss that none of the vectors may exceed.
-            corner: P-mass that is not among the vectors.
+        `base`: probabilities of the vectors. `weight`: half the sum of both densities, times the population. `lean`:
+        half their difference, likewise. `population`: what both are divided by. `log_ratio`: a loss that none of the
+        vectors may exceed. `corner`: P-mass that is not among the vectors.
         """
         p = base * (weight + lean) / population
         q = base * (weight - lean) / population
@@ -299,8 +273,7 @@ class Atoms:
     def curve(self, step: float, count: int) -> Array:
         """The same at epsilon = i * step, i = 0..count-1.
 
-        Every atom is split onto the two neighbouring grid losses, which keeps the sum at every
-        grid point.
+        Every atom is split onto the two neighbouring grid losses, which keeps the sum at every grid point.
         """
         p, losses = self.p, self.losses
         index = np.minimum(losses / step, count).astype(np.int64)

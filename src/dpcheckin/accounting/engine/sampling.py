@@ -1,9 +1,9 @@
-"""Sampling, when the number of those who took part is seen: curves averaged over that number.
+"""Curves given as functions, and sampling when the number of those who took part is seen.
 
-Given k check-ins out of n the target is among them with probability q = k/n: the curve of one round
-is q h(1 + (alpha - 1)/q) on alpha >= 1 and its mirror image (sampling without replacement,
-replace-one; Balle, Barthe and Gaboardi, arXiv 1807.01647v2, Theorem 9 as a curve). k is visible and
-independent of the data, so the curves are averaged over k ~ Bin(n, rate).
+Given k check-ins out of n the target is among them with probability q = k/n: the curve of one round is q h(1 + (alpha -
+1)/q) on alpha >= 1 and its mirror image (sampling without replacement, replace-one; Balle, Barthe and Gaboardi, arXiv
+1807.01647v2, Theorem 9 as a curve). k is visible and independent of the data, so the curves are averaged over k ~
+Bin(n, rate).
 """
 
 from __future__ import annotations
@@ -11,20 +11,89 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.engine.arrays import Array, FloatArray
 from dpcheckin.accounting.engine.compose import WindowTooLong, compose
-from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
-from dpcheckin.accounting.engine.grids import FINE
+from dpcheckin.accounting.engine.curves import FINE, Curve, CurveFunction, left_of, right_of
 from dpcheckin.accounting.engine.loss import dominated, dominating
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.special import binomial
 
+FUNCTION_SLACK = 1e-10  # of curves given as functions; their own arithmetic is far better
 TAIL = 1e-20
 BINS = 192
 LARGEST_LOSS = 40.0
+
+
+class FunctionCurve(Curve):
+    """A curve whose bounds are functions of alpha >= 1, as sampling theorems give them.
+
+    `upper`: upper bounds of the hockey-stick divergence. `lower`: lower bounds. `largest_loss`: loss beyond which the
+    upper curve is constant; its value there is charged. `backward`: the same two bounds for the swapped pair; None for
+    a symmetric one. `accuracy`: relative width of the composed bracket at which refining the grid stops.
+    """
+
+    def __init__(
+        self,
+        upper: CurveFunction,
+        lower: CurveFunction,
+        largest_loss: float,
+        backward: tuple[CurveFunction, CurveFunction] | None = None,
+        accuracy: float = 2e-3,
+    ) -> None:
+        self._upper, self._lower, self._backward = upper, lower, backward
+        self.largest_loss, self.accuracy = largest_loss, accuracy
+        self.symmetric = backward is None
+
+    @cached_property
+    def spread(self) -> float:  # type: ignore[override]
+        losses = np.concatenate([[0.0], np.geomspace(1e-4, 1.0, 40) * self.largest_loss])
+        area = float(np.trapezoid(self._upper(np.exp(losses)), losses))
+        return 2.0 * math.sqrt(max(area, 0.0))  # of a symmetric pair; a guide only
+
+    def coarser(self) -> FunctionCurve:
+        return _SparseCurve(self._upper, self._lower, self.largest_loss, self._backward, self.accuracy)
+
+    def swapped(self) -> FunctionCurve:
+        if self._backward is None:
+            return self
+        ahead = (self._upper, self._lower)
+        return type(self)(*self._backward, self.largest_loss, ahead, self.accuracy)
+
+    def reach(self, tolerance: float) -> float:
+        return self.largest_loss
+
+    def area(self, points: FloatArray) -> float:
+        """Integral of the upper curve over alpha, from chords between the points."""
+        return float(np.trapezoid(self._upper(points), points))
+
+    def upper(self, step: float, points: int) -> Array:
+        alpha = left_of(np.exp(np.arange(points) * step))
+        return (1.0 + FUNCTION_SLACK) * self._upper(alpha)
+
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
+        alpha = right_of(np.exp(np.arange(points) * step))
+        backward = None if self._backward is None else (1.0 - FUNCTION_SLACK) * self._backward[1](alpha)
+        return (1.0 - FUNCTION_SLACK) * self._lower(alpha), backward
+
+
+class _SparseCurve(FunctionCurve):
+    """The same curve known at few places: chords of a convex function lie above it."""
+
+    def upper(self, step: float, points: int) -> Array:
+        losses = np.arange(points) * step
+        near = np.linspace(0.0, 8.0 * self.spread, 80)
+        far = 8.0 * self.spread * np.geomspace(1.05, 1e4, 80)
+        wanted = np.unique(np.minimum(np.concatenate([near, far]), losses[-1]))
+        rises = np.expm1(wanted)
+        values = (1.0 + FUNCTION_SLACK) * self._upper(left_of(1.0 + rises))
+        return np.asarray(np.interp(np.expm1(losses), rises, values))
+
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
+        return np.zeros(points), None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +113,7 @@ class VisibleCounts:
 
 
 def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleCounts:
-    """Group the visible number of check-ins; what is left out has probability at most ``tail``."""
+    """The visible number of check-ins of a `population` at this `rate` in `groups`; at most ``tail`` is left out."""
     if not population >= 1:
         raise InvalidParameter("population", population, "at least 1")
     if not 0.0 <= rate <= 1.0:
@@ -79,14 +148,14 @@ def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleC
 
 
 def sampled(profile: CurveFunction, fraction: float, alpha: FloatArray) -> FloatArray:
-    """q h(1 + (alpha - 1)/q): the curve after sampling a fraction q without replacement."""
+    """q h(1 + (`alpha` - 1)/q): the curve after sampling a `fraction` q without replacement, h the `profile`."""
     if fraction <= 0.0:
         return np.zeros_like(alpha)
     return fraction * profile(1.0 + (alpha - 1.0) / fraction)
 
 
 def sampled_backward(profile: CurveFunction, fraction: float, alpha: FloatArray) -> FloatArray:
-    """H_alpha(Q || (1-q) Q + q P) = (1 - a (1-q)) h(a q / (1 - a (1-q))), and 0 from there on."""
+    """H_`alpha`(Q || (1-q) Q + q P) = (1 - a (1-q)) h(a q / (1 - a (1-q))), h the `profile`, q the `fraction`."""
     left = 1.0 - alpha * (1.0 - fraction)
     some = left > 0.0
     value = np.zeros_like(alpha)
@@ -103,41 +172,35 @@ def mixture(
 ) -> FunctionCurve:
     """Average over visible k: k/n grows with k, the profile shrinks, so groups use both ends.
 
-    Args:
-        population: Number of clients n.
-        counts: The visible numbers, in groups.
-        upper_profile: Upper bound of the profile of a sum of k reports, as a function of k.
-        lower_profile: Lower bound likewise.
-        smallest: A delta of which a millionth is negligible.
+    `population`: number of clients n. `counts`: the visible numbers, in groups. `upper_profile`: upper bound of the
+    profile of a sum of k reports, as a function of k. `lower_profile`: lower bound likewise. `smallest`: a delta of
+    which a millionth is negligible.
     """
-    above = [
-        (w, high / population, upper_profile(max(low, 1.0)))
-        for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
-        if high > 0.0 and w > 0.0
-    ]
-    below = [
-        (w, low / population, lower_profile(high))
-        for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
-        if low > 0.0 and w > 0.0
-    ]
+    groups = list(zip(counts.low, counts.high, counts.probability, strict=True))
+    above = [(w, high / population, upper_profile(max(low, 1.0))) for low, high, w in groups if high > 0.0 and w > 0.0]
+    below = [(w, low / population, lower_profile(high)) for low, high, w in groups if low > 0.0 and w > 0.0]
+    upper = averaged(above, sampled, counts.tail)
+    return FunctionCurve(upper, averaged(below, sampled), reach(upper, 1e-6 * smallest + counts.tail))
 
-    def upper(alpha: FloatArray) -> FloatArray:
-        total = np.full_like(alpha, counts.tail)
-        for weight, fraction, profile in above:
-            total += weight * sampled(profile, fraction, alpha)
+
+def averaged(
+    parts: Sequence[tuple[float, float, CurveFunction]],
+    after: Callable[[CurveFunction, float, FloatArray], FloatArray],
+    left_out: float = 0.0,
+) -> CurveFunction:
+    """The mean over `parts` (weight, fraction, profile) of curves `after` sampling, and what is `left_out`."""
+
+    def curve(alpha: FloatArray) -> FloatArray:
+        total = np.full_like(alpha, left_out)
+        for weight, fraction, profile in parts:
+            total += weight * after(profile, fraction, alpha)
         return total
 
-    def lower(alpha: FloatArray) -> FloatArray:
-        total = np.zeros_like(alpha)
-        for weight, fraction, profile in below:
-            total += weight * sampled(profile, fraction, alpha)
-        return total
-
-    return FunctionCurve(upper, lower, reach(upper, 1e-6 * smallest + counts.tail))
+    return curve
 
 
 def reach(curve: CurveFunction, negligible: float, largest: float = LARGEST_LOSS) -> float:
-    """Smallest loss at which the curve is negligible (it is charged to delta from there on)."""
+    """Smallest loss up to `largest` at which the `curve` is `negligible` (it is charged to delta from there on)."""
     low, high = 0.0, largest
     for _ in range(6):  # many places at a time: the price of a curve is that of its first value
         losses = np.linspace(low, high, 65)
@@ -159,11 +222,9 @@ def refined(
 ) -> tuple[float, float]:
     """Bounds on the composed epsilon of curves given as functions: (lower, upper).
 
-    Args:
-        parts: Curves, and how many rounds have each.
-        delta: At which epsilon is asked for.
-        both_orders: Take the larger of both orders of an asymmetric pair.
-        may_be_infinite: Return an infinite upper bound instead of raising; lower bounds need none.
+    `parts`: curves, and how many rounds have each. `delta`: at which epsilon is asked for. `both_orders`: take the
+    larger of both orders of an asymmetric pair. `may_be_infinite`: return an infinite upper bound instead of raising;
+    lower bounds need none.
     """
     parts = [(curve, count) for curve, count in parts if count > 0 and curve.largest_loss > 0.0]
     if not parts:
@@ -175,8 +236,7 @@ def refined(
     lower, upper = max(low for low, _ in found), max(high for _, high in found)
     if math.isinf(upper) and not may_be_infinite:
         raise NumericalFailure(
-            f"delta = {delta:g} is below the mass of unbounded loss of these rounds; "
-            "no finite epsilon can be stated"
+            f"delta = {delta:g} is below the mass of unbounded loss of these rounds; no finite epsilon can be stated"
         )
     return lower, upper
 
@@ -219,8 +279,8 @@ def _at_step(parts: FunctionParts, delta: float, step: float) -> tuple[float, fl
         other = None if curve.symmetric else curve.swapped()
         backward = None if other is None else other.upper(step, points)
         above.append((dominating(step, curve.upper(step, points), backward), count))
-        backward = None if other is None or alone else other.lower(step / 2, fine)
-        below.append((dominated(step, curve.lower(step / 2, fine), backward), count))
+        forward, backward = curve.lower(step / 2, fine)
+        below.append((dominated(step, forward, None if alone else backward), count))
     longest = 2 * FINE.longest_window
     upper = compose(above, delta=delta, longest=longest).epsilon(delta, upper=True)
     lower = compose(below, delta=delta, longest=longest).epsilon(delta, upper=False)

@@ -1,16 +1,16 @@
 """What a round hands to an engine: how many seats, who sits there, and what a report gives away.
 
-The empty-seat theorem (docs/theory.md) gives every other client a seat. A seat is taken by a report
-with probability `participation`, is empty with probability `absent`, and otherwise the adversary
-has been told of an absence. Data only: the engines are in `three_atoms` and `lattice_curve`, and a
-local pair knows which of them fits it.
+The empty-seat theorem (docs/theory.md) gives every other client a seat. A seat is taken by a report with probability
+`participation`, is empty with probability `absent`, and otherwise the adversary has been told of an absence. A local
+pair knows which engine fits it, `three_atoms` or `lattice_curve`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from dpcheckin.accounting.engine.arrays import Array
 
@@ -46,37 +46,39 @@ class Law(Protocol):
         """A law of at most three ratios, nowhere more private but for `local_delta`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Reports with at most three ratios: a hit for either of two inputs, something of less weight, or neither.
+
+    `local_epsilon`: logarithm of the ratio of a hit. `hit`: probability, under an input that is neither of the two, of
+    a hit for one of them. `rest`: probability of a report that says nothing about the two (mass of Z* at zero), or less
+    likely under both. `rest_weight`: what such a report weighs beside an empty seat: 0 in the theorem.
+    """
+
+    local_epsilon: float
+    hit: float
+    rest: float
+    rest_weight: float = 0.0
+
+
 class ThreeAtomLaw(Law, Protocol):
     """A report with at most three ratios: e^local_epsilon, 1 and e^-local_epsilon."""
 
     @property
-    def hit(self) -> float:
-        """Mass of Q at the largest ratio."""
-
-    @property
-    def rest(self) -> float:
-        """Probability that a report says nothing about two other inputs (mass of Z* at zero)."""
-
-    @property
-    def rest_weight(self) -> float:
-        """What such a report weighs beside an empty seat: 0 in the theorem."""
+    def hits(self) -> Hits:
+        """Their masses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RealPair:
     """One direction of a pair of laws: the law of W = dP/dQ under Q, with mean one.
 
-    A profile that takes the larger of both directions belongs to no pair of laws; lower bounds
-    need one that does.
+    A profile that takes the larger of both directions belongs to no pair of laws; lower bounds need one that does.
 
-    Args:
-        above: E(W - alpha)+ for alpha >= 1.
-        below: E(alpha - W)+ for alpha < 1.
-        largest_ratio: W never exceeds this; may be infinite.
-        smallest_ratio: W is never less.
-        second_moment: E[(W - 1)+^2]; guides the choice of grids only.
-        atoms: The ratios and their masses under Q, if they are finitely many.
-        tails: P(W > w) under Q and under P, where W is continuous and that is known.
+    `above`: E(W - alpha)+ for alpha >= 1. `below`: E(alpha - W)+ for alpha < 1. `largest_ratio`: W never exceeds this;
+    may be infinite. `smallest_ratio`: W is never less. `second_moment`: E[(W - 1)+^2]; guides the choice of grids only.
+    `atoms`: the ratios and their masses under Q, if they are finitely many. `tails`: P(W > w) under Q and under P,
+    where W is continuous and that is known.
     """
 
     above: Profile
@@ -88,35 +90,61 @@ class RealPair:
     tails: Callable[[float], tuple[float, float]] | None = None
 
 
-L_co = TypeVar("L_co", bound=Law, covariant=True)
-
-
 @dataclass(frozen=True, slots=True)
-class Seats(Generic[L_co]):
-    """So many seats of one law, and perhaps so many of others.
+class Seats:
+    """So many seats of one law."""
 
-    Args:
-        count: Seats that reports of `law` may take.
-        law: What a report gives away.
-        empty: Further seats that are surely empty.
-        population: What the sum over all seats is divided by.
-        participation: Probability that a seat is taken.
-        absent: Probability that it is empty; what is left, the adversary is told of an absence.
-        revealed: That probability, given as such to keep its digits.
-        shares: Chances that a report stands in its place, with their probabilities.
-        more: Seats of further laws, as (count, law).
-    """
-
-    count: int
-    law: L_co
-    empty: float
-    population: float
-    participation: float = 1.0
-    absent: float = 0.0
-    revealed: float = 0.0
-    shares: Shares = WHOLE
-    more: tuple[tuple[int, L_co], ...] = ()
+    count: int  # seats that reports of `law` may take
+    law: Law  # what a report gives away
+    empty: float  # further seats that are surely empty
+    population: float  # what the sum over all seats is divided by
+    participation: float = 1.0  # probability that a seat is taken
+    absent: float = 0.0  # probability that it is empty; what is left, the adversary is told of an absence
+    revealed: float = 0.0  # that probability, given as such to keep its digits
+    shares: Shares = WHOLE  # chances that a report stands in its place, with their probabilities
 
 
 # a round as a mixture: (probability, its seats)
-Mixture = Sequence[tuple[float, Seats[L_co]]]
+Mixture = Sequence[tuple[float, Seats]]
+
+
+def fewer(parts: Mixture, most: int = 6) -> Mixture:
+    """Neighbouring parts of a mixture counted as the one with the most reports, so that at most `most` are left.
+
+    The curve grows with the number of reports: one more replaces an empty seat by a report of the same mean.
+    """
+    if len(parts) <= most:
+        return parts
+    ordered = sorted(parts, key=lambda part: part[1].count)
+    merged: list[tuple[float, Seats]] = []
+    total, weight, seen = sum(w for w, _ in ordered), 0.0, 0.0
+    for here, seats in ordered:
+        weight += here
+        seen += here
+        if seen >= total * (len(merged) + 1) / most:
+            merged.append((weight, seats))
+            weight = 0.0
+    if weight > 0.0:
+        merged.append((weight, ordered[-1][1]))
+    return merged
+
+
+def contracted(seats: Seats, share: float) -> Seats:
+    """The same seats with this share for every report: that contracts them all, as 1/share times the clients would."""
+    population = seats.population / share
+    return replace(seats, population=population, empty=population - seats.count, shares=WHOLE)
+
+
+def spread_of(parts: Mixture, law: Law) -> float:
+    """Standard deviation of the loss of a round of these `parts` among many reports of this `law` (a guide)."""
+    variance, moment = 0.0, law.second_moment
+    for weight, s in parts:
+        shared = moment * sum(p * w * w for w, p in s.shares)
+        part = weight * s.count * s.participation * 2 * min(shared, s.population**2)
+        variance += part / s.population**2
+    return math.sqrt(variance)
+
+
+def likely_loss(parts: Mixture, law: Law) -> float:
+    """The same of `parts` and `law`, but no more than one report can lose; 1 where that has no end."""
+    return min(spread_of(parts, law), law.local_epsilon if math.isfinite(law.local_epsilon) else 1.0)

@@ -1,8 +1,8 @@
 """The empty-seat pair of reports with three likelihood ratios, whatever the population.
 
-Every one of `count` seats independently is a hit for one side or the other (probability `hits` in
-all), a blank of weight `rest_weight` (probability `rest`), or else a blank of weight one; further
-seats are blank with weight one. With c hits, d of them more for P than for Q, and total weight M,
+Every one of `count` seats independently is a hit for one side or the other (probability `hits` in all), a blank of
+weight `rest_weight` (probability `rest`), or else a blank of weight one; further seats are blank with weight one. With
+c hits, d of them more for P than for Q, and total weight M,
 
     P = base * (M + kappa d) / population,   Q = base * (M - kappa d) / population,
 
@@ -16,31 +16,18 @@ not. The cost depends neither on the population nor on the number of check-ins.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.binomial import CORNER, Scatter
-from dpcheckin.accounting.engine.curves import (
-    LOWER_SLACK,
-    UPPER_SLACK,
-    Curve,
-    Unshuffled,
-)
+from dpcheckin.accounting.engine.curves import LOWER_SLACK, UPPER_SLACK, Curve, Unshuffled
 from dpcheckin.accounting.engine.loss import NO_ATOMS, Atoms
-from dpcheckin.accounting.engine.seats import Law, Mixture, Seats, ThreeAtomLaw
-from dpcheckin.accounting.engine.three_atoms_fourier import (
-    Densities,
-    Inverted,
-    Resolution,
-    inverted,
-)
-from dpcheckin.errors import NumericalFailure
+from dpcheckin.accounting.engine.seats import Hits, Mixture, Seats, fewer
+from dpcheckin.accounting.engine.three_atoms_fourier import Densities, Inverted, Resolution, inverted
+from dpcheckin.special.binomial import CORNER, pmf, window
 
 FINE = Resolution(nodes_per_deviation=100, count_cell=0.25)
 
@@ -62,13 +49,61 @@ FULL = Effort()
 QUICK = Effort(450_000, 60_000, Resolution(24, 0.5), 30_000, 20_000, both=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """A centred binomial: one row for every number of trials if `exact`, else one for all."""
+
+    shifts: Array
+    weights: Array
+    exact: bool
+
+
+def exact_scatter(fewest: int, most: int, probability: float) -> Scatter:
+    """Bin(k, probability) minus its mean, one row each for k = most, most - 1, …, fewest."""
+    trials = np.arange(most, fewest - 1, -1)
+    ones = np.arange(most + 1)
+    weights = pmf(ones[None, :], trials[:, None], probability)
+    return Scatter(ones[None, :] - trials[:, None] * probability, weights, True)
+
+
+def coarse_scatter(trials: int, probability: float, points: int, widest: int, harmless: int) -> Scatter:
+    """One law larger in convex order than Bin(k, probability) minus its mean for every k <= trials.
+
+    More trials spread a centred binomial, and moving mass to the neighbouring nodes in proportion spreads it further.
+
+    `trials`: the largest number of trials. `probability`: of one success. `points`: nodes to use, about. `widest`:
+    counts up to which the binomial is summed; a wider one becomes its two ends. `harmless`: a distance of nodes that
+    does no harm.
+    """
+    first, last = window(trials, probability)
+    finest = max(1, math.ceil((last - first) / max(points - 2, 1)))
+    cell = max(finest, min(harmless, last - first + 1), 1)
+    shifts, weights = _on_nodes(trials, probability, first, last, cell, widest)
+    return Scatter(shifts, weights, False)
+
+
+def _on_nodes(trials: int, probability: float, first: int, last: int, cell: int, widest: int) -> tuple[Array, Array]:
+    """A centred binomial moved, mean preserving, onto nodes `cell` apart."""
+    centre = trials * probability
+    if last - first <= cell or last - first > widest:
+        # the two ends of the window
+        left, right = first - centre, last - centre
+        return np.array([left, right]), np.array([right, -left]) / (right - left)
+    ones = np.arange(first, last + 1)
+    mass = pmf(ones, trials, probability)
+    below = (ones - first) // cell
+    nodes = first + cell * np.arange(int(below[-1]) + 2)
+    share = (ones - nodes[below]) / cell
+    weights = np.bincount(below, mass * (1 - share), nodes.size)
+    weights = weights + np.bincount(below + 1, mass * share, nodes.size)
+    weights = weights / weights.sum()
+    return np.asarray(nodes - float(weights @ nodes)), np.asarray(weights)
+
+
 class _Model:
     """The numbers of the pair; see the module's first paragraph."""
 
-    def __init__(self, seats: Seats[ThreeAtomLaw]) -> None:
-        if seats.more:
-            raise NumericalFailure("three-atom sums hold seats of one law")
-        law = seats.law
+    def __init__(self, seats: Seats, law: Hits) -> None:
         self.count, self.empty, self.population = seats.count, seats.empty, seats.population
         self.log_ratio, self.rest_weight = law.local_epsilon, law.rest_weight
         self.hits = min(2 * seats.participation * law.hit, 1.0)
@@ -89,37 +124,35 @@ class _Model:
         return self.empty + (self.count - hits) * (1 - missing) + hits * (self.kappa + 1)
 
     def vectors(self, base: Array, weight: Array, excess: Array, corner: float) -> Atoms:
-        return Atoms.leaning(
-            base, weight, self.kappa * excess, self.population, self.log_ratio, corner
-        )
+        return Atoms.of(base, weight, self.kappa * excess, self.population, self.log_ratio, corner)
 
-    def scatter(
-        self, low: int, high: int, points: int, widest: int, *, exact: bool
-    ) -> Scatter | None:
+    def scatter(self, low: int, high: int, points: int, widest: int, *, exact: bool) -> Scatter | None:
         """How M scatters round its mean given between low and high hits; None if it does not.
 
-        On about `points` nodes: exact for every number of hits if asked for and affordable,
-        otherwise one law for all.
+        On about `points` nodes: exact for every number of hits if asked for and affordable, otherwise one law for all.
         """
         r, gain = self.rest_given_blank, 1.0 - self.rest_weight
         if r <= 0.0 or r >= 1.0 or gain == 0.0:
             return None
         trials = self.count - low
         if exact and trials + 1 <= points:
-            law = binomial.exact_scatter(self.count - high, trials, r)
+            law = exact_scatter(self.count - high, trials, r)
             return Scatter(-gain * law.shifts, law.weights, True)
         # a grid this coarse adds at most 5e-6 to the relative variance of the loss
         harmless = int(math.sqrt(3e-5) * self.population / gain)
-        law = binomial.coarse_scatter(trials, r, points, widest, harmless)
+        law = coarse_scatter(trials, r, points, widest, harmless)
         return Scatter(-gain * law.shifts, law.weights, False)
 
 
-def atoms(seats: Seats[ThreeAtomLaw], effort: Effort = FULL) -> tuple[Atoms, Atoms]:
-    """The pair, split (an upper bound of every divergence) and merged (a lower bound)."""
-    model = _Model(seats)
+def atoms(seats: Seats, law: Hits, effort: Effort = FULL) -> tuple[Atoms, Atoms]:
+    """The pair, split (an upper bound of every divergence) and merged (a lower bound).
+
+    `seats` are taken by reports of `law`, whatever their own is; `effort` says how finely to approximate.
+    """
+    model = _Model(seats, law)
     if model.hits <= 0.0 or model.log_ratio == 0.0:
         return NO_ATOMS, NO_ATOMS
-    low, high = binomial.window(model.count, model.hits)
+    low, high = window(model.count, model.hits)
     width = 15.0 * math.sqrt(max(high, 1))
     if (high - low + 1) * min(width, high + 1) / 2 <= effort.enumerated_cells:
         return _enumerated(model, low, high, effort)
@@ -168,14 +201,7 @@ def _inverted(model: _Model, low: int, high: int, effort: Effort) -> tuple[Atoms
     return above, Atoms(p[keep], np.log1p((p - q)[keep] / q[keep]), 0.0)
 
 
-def _scattered(
-    model: _Model,
-    found: Inverted,
-    corner: float,
-    low: int,
-    high: int,
-    effort: Effort,
-) -> Atoms:
+def _scattered(model: _Model, found: Inverted, corner: float, low: int, high: int, effort: Effort) -> Atoms:
     """Attach the scatter of blanks to the split masses."""
     keep = found.base > math.exp(-CORNER) / found.base.size
     base, hits, excess = found.base[keep], found.hits[keep], found.excess[keep]
@@ -195,10 +221,10 @@ def _scattered(
 def _joint(model: _Model, low: int, high: int) -> tuple[NDArray[np.int64], Array, Array]:
     """Probabilities of (hits, excess > 0); rows follow from one another by one more coin."""
     counts = np.arange(low, high + 1)
-    weight = binomial.pmf(counts, model.count, model.hits)
+    weight = pmf(counts, model.count, model.hits)
     reach = min(high, math.ceil(math.sqrt(2 * (CORNER + 2) * high)) + 1)
     columns = np.arange(-reach - 1, reach + 2)
-    start = binomial.pmf((low + columns) / 2, low, 0.5)
+    start = pmf((low + columns) / 2, low, 0.5)
     row = np.where((low + columns) % 2 == 0, start, 0.0)
     rows = np.empty((counts.size, reach + 1))
     middle = reach + 1
@@ -219,20 +245,15 @@ def _joint(model: _Model, low: int, high: int) -> tuple[NDArray[np.int64], Array
 class ThreeAtomCurve(Curve):
     """A mixture of rounds of such reports, each an explicit pair."""
 
-    def __init__(
-        self,
-        parts: Mixture[ThreeAtomLaw],
-        local: Unshuffled,
-        effort: Effort = FULL,
-    ) -> None:
-        self._parts, self._local, self._effort = parts, local, effort
+    def __init__(self, parts: Mixture, law: Hits, local: Unshuffled, effort: Effort = FULL) -> None:
+        self._parts, self._law, self._local, self._effort = parts, law, local, effort
 
     def coarser(self) -> ThreeAtomCurve:
-        return ThreeAtomCurve(fewer(self._parts), self._local, QUICK)
+        return ThreeAtomCurve(fewer(self._parts), self._law, self._local, QUICK)
 
     @cached_property
     def _atoms(self) -> list[tuple[float, Atoms, Atoms]]:
-        return [(weight, *atoms(seats, self._effort)) for weight, seats in self._parts]
+        return [(weight, *atoms(seats, self._law, self._effort)) for weight, seats in self._parts]
 
     @property
     def unprotected(self) -> float:
@@ -251,7 +272,7 @@ class ThreeAtomCurve(Curve):
 
     @cached_property
     def quantum(self) -> float:  # type: ignore[override]
-        model = _Model(self._parts[0][1])
+        model = _Model(self._parts[0][1], self._law)
         hits = max(model.count * model.hits, 1.0)
         weight = float(model.mean_weight(np.array([hits]))[0])
         # once a single hit is felt in the total weight the losses are no longer equidistant
@@ -266,9 +287,7 @@ class ThreeAtomCurve(Curve):
         return float(whole[0])
 
     def lower_at(self, epsilon: float) -> float:
-        lower = sum(
-            min(w, 1.0) * below.excess(epsilon) * LOWER_SLACK for w, _, below in self._atoms
-        )
+        lower = sum(min(w, 1.0) * below.excess(epsilon) * LOWER_SLACK for w, _, below in self._atoms)
         return float(self._local.capped(np.array([lower]), np.array([math.exp(epsilon)]))[0])
 
     def upper(self, step: float, points: int) -> Array:
@@ -278,38 +297,8 @@ class ThreeAtomCurve(Curve):
             total += weight * (values * UPPER_SLACK + above.corner)
         return self._local.complete(total, np.exp(np.arange(points) * step))
 
-    def lower(self, step: float, points: int) -> Array:
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
         total = np.zeros(points)
         for weight, _, below in self._atoms:
             total += min(weight, 1.0) * LOWER_SLACK * below.curve(step, points)
-        return self._local.capped(total, np.exp(np.arange(points) * step))
-
-
-S = TypeVar("S", bound=Law)
-
-
-def reseated(parts: Mixture[Law], law: S) -> list[tuple[float, Seats[S]]]:
-    """The same seats, taken by reports of another law."""
-    return [(weight, cast("Seats[S]", replace(seats, law=law))) for weight, seats in parts]
-
-
-def fewer(parts: Mixture[S], most: int = 6) -> Mixture[S]:
-    """Neighbouring parts of a mixture counted as the one with the most reports.
-
-    The curve grows with the number of reports: one more replaces an empty seat by a report of the
-    same mean.
-    """
-    if len(parts) <= most:
-        return parts
-    ordered = sorted(parts, key=lambda part: part[1].count)
-    merged: list[tuple[float, Seats[S]]] = []
-    total, weight, seen = sum(w for w, _ in ordered), 0.0, 0.0
-    for here, seats in ordered:
-        weight += here
-        seen += here
-        if seen >= total * (len(merged) + 1) / most:
-            merged.append((weight, seats))
-            weight = 0.0
-    if weight > 0.0:
-        merged.append((weight, ordered[-1][1]))
-    return merged
+        return self._local.capped(total, np.exp(np.arange(points) * step)), None

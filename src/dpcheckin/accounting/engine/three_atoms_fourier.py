@@ -1,24 +1,92 @@
 """Hits too many to enumerate: their law by Fourier inversion on a coarse grid.
 
-The characteristic function of (hits c, excess d) is one closed form to the power `steps`. It is
-next to nothing outside two small boxes of frequencies, round (0, 0) and round (pi, pi) (c and d
-have the same parity), so a few thousand coefficients give everything, whatever the population.
-Weights on the integers turn them into what is wanted: triangles move mass to coarse nodes and keep
-the mean (a split, for the upper bound), boxes and their first moments collect a cell (a merge, for
-the lower). The law is tilted to several places in turn, so that every mass is computed where it is
-not small and its relative error is known.
+The characteristic function of (hits c, excess d) is one closed form to the power `steps`. It is next to nothing outside
+two small boxes of frequencies, round (0, 0) and round (pi, pi) (c and d have the same parity), so a few thousand
+coefficients give everything, whatever the population. Weights on the integers (`Kernel`) turn them into what is wanted:
+triangles move mass to coarse nodes and keep the mean (a split, for the upper bound), boxes and their first moments
+collect a cell (a merge, for the lower). The law is tilted to several places in turn, so that every mass is computed
+where it is not small and its relative error is known.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpcheckin.accounting.engine.arrays import UNIT, Array, Complex
-from dpcheckin.accounting.engine.kernels import Kernel, summed, triangle
+from dpcheckin.accounting.engine.arrays import Array, Complex
+from dpcheckin.special import UNIT
+
+# the transform of some weights at t, or at t + pi
+Shape = Callable[[Array, bool], Complex]
+
+
+class Kernel:
+    """Weights round each position: sum over s of weight(s) * law(position + s).
+
+    `fine` and `mixing` move the mass on from evenly spaced positions to chosen ones. Transforms are kept: the
+    frequencies of the hits are the same for every tilt.
+    """
+
+    def __init__(self, positions: Array, shape: Shape, fine: Array | None = None, mixing: Array | None = None) -> None:
+        self.positions, self._shape = positions, shape
+        self._fine, self._mixing = positions if fine is None else fine, mixing
+        self.total = float(np.abs(shape(np.zeros(1), False)[0]))  # weights are not negative
+        self.furthest = float(np.abs(self._fine).max(initial=0.0))
+        self.rows = np.ones(positions.size) if mixing is None else mixing.sum(axis=1)
+        self._kept: dict[tuple[bytes, bool], tuple[Complex, Complex]] = {}
+
+    def transforms(self, t: Array, turned: bool) -> tuple[Complex, Complex]:
+        """Transform of the weights at `t`, or at t + pi if `turned`, and waves that carry it to the positions."""
+        key = (t.tobytes(), turned)
+        if key not in self._kept:
+            waves: Any = np.exp(-1j * np.outer(self._fine, t))
+            if turned:
+                waves *= _signs(self._fine)[:, None]
+            if self._mixing is not None:
+                waves = np.asarray(self._mixing @ waves, dtype=np.complex128)
+            self._kept[key] = self._shape(t, turned), waves
+        return self._kept[key]
+
+
+def _signs(integers: Array | NDArray[np.int64]) -> Array:
+    """exp(i pi s), exactly."""
+    return np.where(integers % 2 == 0, 1.0, -1.0)
+
+
+def summed(offsets: NDArray[np.int64], weights: Array) -> Shape:
+    """The transform of any `weights` at these `offsets`, term by term."""
+
+    def shape(t: Array, turned: bool) -> Complex:
+        given = weights * _signs(offsets) if turned else weights
+        return np.asarray(np.exp(-1j * np.outer(t, offsets)) @ given, dtype=np.complex128)
+
+    return shape
+
+
+def triangle(cell: int, theta: float = 0.0) -> Shape:
+    """The transform of (1 - |s| / cell) exp(-theta s), |s| < cell: Fejer's kernel, tilted.
+
+    The sum over s of (1 - |s| / m) e^(-z s) is (sinh(m z / 2) / sinh(z / 2))^2 / m. At z + i pi the second sinh turns
+    into a cosh, and the first as well if m is odd.
+    """
+
+    def shape(t: Array, turned: bool) -> Complex:
+        z = (theta + 1j * t) / 2
+        if turned:
+            top = np.cosh(cell * z) if cell % 2 else 1j * np.sinh(cell * z)
+            return np.asarray((top / np.cosh(z)) ** 2 / cell)
+        whole = np.full(z.shape, complex(cell))
+        np.divide(np.sinh(cell * z), np.sinh(z), out=whole, where=z != 0)
+        return np.asarray(whole**2 / cell)
+
+    return shape
+
 
 # Frequencies are kept until the spectrum has fallen to exp(-BOX), far below round-off.
 BOX = 46.0
@@ -109,20 +177,12 @@ class _Grid:
 
 
 def inverted(
-    count: int,
-    hits: float,
-    window: tuple[int, int],
-    resolution: Resolution,
-    densities: Densities | None,
+    count: int, hits: float, window: tuple[int, int], resolution: Resolution, densities: Densities | None
 ) -> Inverted:
     """The law of (hits, excess > 0) among `count` seats, split onto nodes and merged in cells.
 
-    Args:
-        count: Seats.
-        hits: Probability that a seat is a hit.
-        window: Numbers of hits to look at.
-        resolution: How fine the nodes are.
-        densities: What merged cells are weighed with; None if they are not wanted.
+    `count`: seats. `hits`: probability that a seat is a hit. `window`: numbers of hits to look at. `resolution`: how
+    fine the nodes are. `densities`: what merged cells are weighed with; None if they are not wanted.
     """
     grid = _grid(count, hits, window, resolution)
     edges = [0.0, *((a + b) / 2 for a, b in pairwise(TILTS)), LAST]
@@ -243,10 +303,7 @@ def _merged(
     d_first = d_nodes - d_cell + 1  # cells end at the nodes, so that they tile (0, LAST]
     d_offsets = np.arange(d_cell)
     plain = np.exp(-tilted.theta * d_offsets)
-    kd, kd_moment = (
-        Kernel(d_first, summed(d_offsets, plain)),
-        Kernel(d_first, summed(d_offsets, d_offsets * plain)),
-    )
+    kd, kd_moment = (Kernel(d_first, summed(d_offsets, plain)), Kernel(d_first, summed(d_offsets, d_offsets * plain)))
     c_first, c_cell = kc.positions, kc.total
     mass, mass_error = tilted.masses(kc, kd)
     more_c, c_error = tilted.masses(kc_moment, kd)

@@ -1,9 +1,8 @@
 """The local pair of reports that fall into a cap round the client's direction: PrivUnit.
 
-Beside the law of one report the pair knows its caps, because a lower bound needs the others' data:
-three directions a, b and x on one great circle, with angles (A, X, X) and A + 2X a full turn. Zero
-is then a positive combination of the three, so no report is in all three caps, and overlaps of two
-caps are all there is to know (docs/theory.md).
+Beside the law of one report the pair knows its caps, because a lower bound needs the others' data: three directions a,
+b and x on one great circle, with angles (A, X, X) and A + 2X a full turn. Zero is then a positive combination of the
+three, so no report is in all three caps, and overlaps of two caps are all there is to know (docs/theory.md).
 """
 
 from __future__ import annotations
@@ -14,52 +13,40 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dpcheckin.accounting.engine.lower.cap_overlaps import (
-    height_bounds,
-    overlap_of_caps,
-    widest_angle,
-)
-from dpcheckin.accounting.engine.lower.leaning_sums import Leaning
-from dpcheckin.accounting.engine.seats import RealPair
+from dpcheckin.accounting.engine.loss import Atoms
+from dpcheckin.accounting.engine.lower.preference_sums import PreferenceLaw, preference_atoms
+from dpcheckin.accounting.engine.seats import Hits, RealPair, Seats
+from dpcheckin.accounting.engine.three_atoms import atoms
 from dpcheckin.accounting.pairs.local import ThreeAtoms
-from dpcheckin.accounting.parameters import count, local_epsilon_in_range
-from dpcheckin.accounting.types.cases import OthersData
+from dpcheckin.accounting.pairs.pure_types import OthersData
+from dpcheckin.errors import NumericalFailure
+from dpcheckin.numerals import count, local_epsilon_in_range
+from dpcheckin.special.cap_overlaps import height_bounds, overlap_of_caps, widest_angle
 from dpcheckin.special.gamma import log_beta
 from dpcheckin.special.roots import root
 from dpcheckin.special.sphere import cap_measure
 
+FEW_SEATS = 100  # among so few, the others may do more harm at one of the two directions
 _SLACK = 1 - 1e-13  # of a handful of products
 
 
 @dataclass(frozen=True, slots=True)
 class ThirdDirection:
-    """Reports of clients at x, as seen by who compares a with b.
+    """Reports of clients at x, as seen by who compares a with b."""
 
-    Args:
-        angle: Between a and b, in radians; x is at the same angle from both.
-        leaning: Lower bounds of what is in the cap of a or b alone, and in that of x as well.
-        neutral: A lower bound of the probability of a report outside all three caps.
-        rest: Mean weight of reports that are neither neutral nor strong, times their probability.
-    """
-
-    angle: float
-    leaning: Leaning
-    neutral: float
-    rest: float
+    angle: float  # between a and b, in radians; x is at the same angle from both
+    preference: PreferenceLaw  # lower bounds of what is in the cap of a or b alone, and in that of x as well
+    neutral: float  # a lower bound of the probability of a report outside all three caps
+    rest: float  # mean weight of reports that are neither neutral nor strong, times their probability
 
 
 @dataclass(frozen=True)
 class CapPair(ThreeAtoms):
-    """The pair of two opposite directions, whose caps do not meet.
-
-    Args:
-        dimension: Of the space, 2 or more.
-        cap_measure: Share of the sphere that a cap covers, at most 1/2.
-    """
+    """The pair of two opposite directions, whose caps do not meet."""
 
     others_data: OthersData = OthersData.THIRD_DIRECTION
-    dimension: int = 2
-    cap_measure: float = 0.5
+    dimension: int = 2  # of the space, 2 or more
+    cap_measure: float = 0.5  # share of the sphere that a cap covers, at most 1/2
 
     @property
     def directions(self) -> tuple[RealPair, ...]:
@@ -74,13 +61,37 @@ class CapPair(ThreeAtoms):
         """Where the others do most harm; None if caps are hemispheres, and no x beats a or b."""
         return _third_direction(self.local_epsilon, self.dimension, self.cap_measure)
 
+    def at_third_value(self) -> CapPair | None:
+        return self if self.third_direction else None
+
+    def at_one_of_two(self, seats: Seats) -> CapPair | None:
+        if self.third_direction and seats.count > FEW_SEATS:
+            return None
+        return replace(self, others_data=OthersData.ONE_OF_TWO)
+
+    def bad_views(self, seats: Seats) -> tuple[Atoms, ...]:
+        """Others between the two directions, and two statistics of what is seen.
+
+        One looks at reports in two caps at once, the other counts them as saying nothing, but knows how many reports
+        are in no cap: that is better where reports are few, or caps hardly overlap.
+        """
+        if self.others_data is OthersData.ONE_OF_TWO:
+            return ()
+        third = self.third_direction
+        if third is None:
+            raise NumericalFailure("no third direction is known for caps of this measure")
+        hit = third.preference.strong
+        rest = max(1 - 2 * hit - third.neutral, 1e-300)
+        merged = atoms(seats, Hits(self.local_epsilon, hit, rest, third.rest / rest))[1]
+        return preference_atoms(seats, third.preference), merged
+
 
 @lru_cache(maxsize=256)
 def _third_direction(local_epsilon: float, dimension: int, q: float) -> ThirdDirection | None:
     """Directions with the largest variance 2 c (e0-1)^2 (q - o(A) - (1 - 1/e0) o(X)).
 
-    Where an overlap is known between bounds, a share of the reports is relabelled as saying
-    nothing: who knows a report's region can do that, so lower bounds of its measure will do.
+    Where an overlap is known between bounds, a share of the reports is relabelled as saying nothing: who knows a
+    report's region can do that, so lower bounds of its measure will do.
     """
     height = height_bounds(dimension, q)
     if height is None:
@@ -98,16 +109,13 @@ def _third_direction(local_epsilon: float, dimension: int, q: float) -> ThirdDir
     # what is left of the mean; or from the overlaps, where it would be lost in rounding
     left = 1 - strong * (e0 + 1) - neutral
     rest = max(left, density * (q + (e0 - 1) * beside.lower + e0 * between.lower))
-    return ThirdDirection(angle, Leaning(local_epsilon, strong, weak), neutral, rest)
+    return ThirdDirection(angle, PreferenceLaw(local_epsilon, strong, weak), neutral, rest)
 
 
 def cap_pair(local_epsilon: float, dimension: int, cap_measure: float) -> CapPair:
     """The pair of reports that prefer a cap of this measure as far as local_epsilon allows.
 
-    Args:
-        local_epsilon: Of one report, in nats.
-        dimension: Of the space, 2 or more.
-        cap_measure: q, at most 1/2.
+    `local_epsilon`: of one report, in nats. `dimension`: of the space, 2 or more. `cap_measure`: q, at most 1/2.
     """
     q = cap_measure
     density = 1 / (1 - q + math.exp(local_epsilon) * q)  # outside the cap
@@ -125,13 +133,13 @@ def cap_pair(local_epsilon: float, dimension: int, cap_measure: float) -> CapPai
 
 
 def privunit(local_epsilon: float, dimension: int) -> CapPair:
-    """PrivUnit on unit vectors (or random signs of them) with the cap of least variance."""
+    """PrivUnit of this `local_epsilon` on unit vectors of so many `dimension`s (or their signs), with the best cap."""
     _, q, _ = privunit_parameters(local_epsilon, dimension)
     return cap_pair(local_epsilon, dimension, q)
 
 
 def privunit_parameters(local_epsilon: float, dimension: int) -> tuple[float, float, float]:
-    """(p, q, t) of least variance: cap <u, v> >= t of measure q, hit with probability p.
+    """(p, q, t) of least variance at this `local_epsilon` and `dimension`: cap <u, v> >= t of measure q, hit with p.
 
     The estimator's scale is the mean of <report, u>; the larger it is, the smaller the variance.
     """

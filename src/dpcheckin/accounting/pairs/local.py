@@ -1,8 +1,8 @@
 """What accounting must know of a local randomizer: one pair (P, Q), as the law of W = dP/dQ.
 
-A pair stands for every two inputs: its profile h(alpha) = E_Q[(W - alpha)+] bounds the hockey-stick
-divergence of the reports on any two inputs, in both directions (pairs are closed under swapping).
-Nothing here draws samples; that is the randomizers' business.
+A pair stands for every two inputs: its profile h(alpha) = E_Q[(W - alpha)+] bounds the hockey-stick divergence of the
+reports on any two inputs, in both directions (pairs are closed under swapping). Nothing here draws samples; that is the
+randomizers' business.
 """
 
 from __future__ import annotations
@@ -11,33 +11,26 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import (
-    UPPER_SLACK,
-    Curve,
-    LocalCurve,
-    Unshuffled,
-    left_of,
-    no_loss,
-)
+from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, LocalCurve, Unshuffled, left_of, no_loss
 from dpcheckin.accounting.engine.lattice_curve import lattice_curve
-from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, RealPair
-from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, reseated
-from dpcheckin.accounting.parameters import LARGEST_LOCAL_EPSILON, count, local_epsilon_in_range
-from dpcheckin.accounting.types.cases import (
-    OthersData,
-    all_at_one_value,
-    all_at_third_value,
-    with_types,
-)
-from dpcheckin.accounting.types.pure import Family, pure_types, third_is_worse
+from dpcheckin.accounting.engine.loss import Atoms
+from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
+from dpcheckin.accounting.engine.seats import WHOLE, Hits, Mixture, RealPair, Seats
+from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, atoms
+from dpcheckin.accounting.engine.typed.curve import BadCase, TypesAt, merged_case, with_types
+from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, local_epsilon_in_range
+from dpcheckin.special.roots import least
 
 Described = tuple[tuple[str, Any], ...]
+MOST_COMBINATIONS = 200_000  # of reports of a few clients that are enumerated
 
 
 class LocalPair(ABC):
@@ -50,6 +43,8 @@ class LocalPair(ABC):
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
     described: Described = ()  # the randomizer as a certificate says it; empty if it cannot
+    dear: ClassVar[bool] = False  # do values of its curves take long?
+    three_atoms: ClassVar[bool] = False  # has the report at most three ratios, so that no lattice is needed?
 
     @property
     def typed(self) -> bool:
@@ -58,7 +53,7 @@ class LocalPair(ABC):
 
     def without_types(self) -> LocalPair:
         """The pair as if nothing were known of that."""
-        return self
+        return self if self.family is Family.OTHER else replace(self, family=Family.OTHER)  # type: ignore[type-var]
 
     @abstractmethod
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
@@ -80,11 +75,6 @@ class LocalPair(ABC):
         return self.local_epsilon if self.local_delta == 0.0 else math.inf
 
     @property
-    def three_atoms(self) -> bool:
-        """Has the report at most three likelihood ratios, so that no lattice is needed?"""
-        return False
-
-    @property
     def label(self) -> str:
         """How the pair is named in sentences and tables."""
         return self.name
@@ -92,10 +82,9 @@ class LocalPair(ABC):
     def simplified(self, local_delta: float) -> ThreeAtoms:
         """The worst report of an epsilon that this one exceeds with at most `local_delta`.
 
-        It has at most three likelihood ratios. A profile h is convex and closed under swapping, so
-        with h(e^epsilon) <= delta it lies below its chord between e^-epsilon and e^epsilon and
-        below delta beyond: that is the profile of the worst (epsilon, delta)-LDP report. Its delta
-        is larger than asked for only where no epsilon up to the largest allowed will do.
+        A profile h is convex and closed under swapping, so with h(e^epsilon) <= delta it lies below its chord between
+        e^-epsilon and e^epsilon and below delta beyond: that is the profile of the worst (epsilon, delta)-LDP report.
+        Its delta is larger than asked for only where no epsilon up to the largest allowed will do.
 
         >>> from dpcheckin.accounting import gaussian
         >>> worst = gaussian(2.0).simplified(1e-9)
@@ -114,15 +103,7 @@ class LocalPair(ABC):
 
     def epsilon_within(self, delta: float) -> float:
         """An epsilon of one report at this delta; infinite if none below 700 is."""
-        low, high = 0.0, min(1.0, self.local_epsilon)
-        while self._profile_above(high) > delta:
-            if high >= 700.0:
-                return math.inf
-            low, high = high, min(2 * high, 700.0)
-        for _ in range(40):
-            half = 0.5 * (low + high)
-            low, high = (half, high) if self._profile_above(half) > delta else (low, half)
-        return high
+        return least(lambda e: self._profile_above(e) <= delta, min(1.0, self.local_epsilon), 700.0, halvings=40)
 
     def _profile_above(self, epsilon: float) -> float:
         """An upper bound of the profile, since an epsilon is certified by it."""
@@ -132,8 +113,8 @@ class LocalPair(ABC):
     def directions(self) -> tuple[RealPair, ...]:
         """Pairs of laws at most as revealing as this one, for lower bounds.
 
-        A profile that is its own mirror image belongs to one. Mass without counterpart, as much on
-        either side, is merged into one report that says nothing.
+        A profile that is its own mirror image belongs to one. Mass without counterpart, as much on either side, is
+        merged into one report that says nothing.
         """
 
         def above(alpha: Array) -> Array:
@@ -146,15 +127,52 @@ class LocalPair(ABC):
         largest = math.exp(self.local_epsilon) if self.local_epsilon < 700 else math.inf
         return (RealPair(above, below, largest, 1 / largest, self.second_moment),)
 
-    def shuffled_curve(
-        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
-    ) -> Curve:
-        """The same when all seats are taken at once: the others are then of few types, if known."""
-        return self.curve(parts, rate, smallest, unprotected)
+    def others_types(self, parts: Mixture) -> TypesAt | None:
+        """What the others' reports can look like in a round of these parts; None if nothing is known."""
+        return None
+
+    def bad_case(self, parts: Mixture, smallest: float) -> BadCase:
+        """What some data lose in a round of these parts, down to the smallest delta: all others at one value."""
+        weight, seats = max(parts, key=lambda part: part[0])
+        case = HomogeneousCurve(seats, seats.law.directions[0], smallest, min(weight, 1.0))
+        return BadCase(cache(case.curves))
+
+    def shuffled_curve(self, parts: Mixture, rate: float, smallest: float, unprotected: float = 0.0) -> Curve:
+        """As `curve`, of `parts`, `rate`, `smallest`, `unprotected`; the others are of few types if they are known."""
+        worst, types = self.curve(parts, rate, smallest, unprotected), self.others_types(parts)
+        if types is None:
+            return worst
+        # the types' violation has the local delta in it
+        local = Unshuffled(self.profile, unprotected, rate, 0.0)
+        return with_types(types, worst, parts, local, self.bad_case(parts, smallest), self.dear)
+
+    def at_third_value(self) -> LocalPair | None:
+        """The pair when all others hold a third value; None if no such bad case is known."""
+        return None
+
+    def at_one_of_two(self, seats: Seats) -> LocalPair | None:
+        """The pair when all others hold one of the two values; None if a third is worse in these seats."""
+        return self
+
+    def bad_views(self, seats: Seats) -> tuple[Atoms, ...]:
+        """Losses of statistics of what is seen in the bad case of these seats; none where all others hold one value."""
+        return ()
+
+    def few_outputs(self, seats: Seats, direction: int) -> tuple[Array, Array] | None:
+        """Ratios and masses of a report in this direction; None if these seats have too many combinations of them."""
+        real = self.directions[min(direction, len(self.directions) - 1)]
+        if real.atoms is None or math.comb(seats.count + real.atoms[0].size, seats.count) > MOST_COMBINATIONS:
+            return None
+        return real.atoms
 
     def repeated(self, reports: int) -> LocalPair | None:
         """One pair as revealing as so many reports about one value; None if none is known."""
         return None
+
+    def every_report_seen(self, reports: int, delta: float) -> float:
+        """An epsilon, at this delta, of so many reports of one client that are seen; infinite if not known."""
+        whole = self.repeated(reports)
+        return math.inf if whole is None else whole.epsilon_within(delta)
 
     def local_curve(self, rate: float) -> Curve:
         """The curve of a round in which it is seen who reported, at this rate."""
@@ -164,35 +182,21 @@ class LocalPair(ABC):
         real = self.directions[0] if len(self.directions) > 1 else None
         return LocalCurve(local, self.local_epsilon, real)
 
-    def curve(
-        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
-    ) -> Curve:
+    def curve(self, parts: Mixture, rate: float, smallest: float, unprotected: float = 0.0) -> Curve:
         """The theorem's curve for seats taken by such reports.
 
-        Args:
-            parts: The round as a mixture of seats of this pair.
-            rate: A bound on the probability that the target's report is there at all.
-            smallest: A delta that is negligible.
-            unprotected: Probability that no seat is empty, if nothing is proved then.
+        `parts`: the round as a mixture of seats of this pair. `rate`: a bound on the probability that the target's
+        report is there at all. `smallest`: a delta that is negligible. `unprotected`: probability that no seat is
+        empty, if nothing is proved then.
         """
         return lattice_curve(self, parts, rate, smallest, unprotected)
-
-
-def local_pair(name: str, value: object) -> LocalPair:
-    """The value if it is a local pair; a number is a frequent mistake and gets a hint."""
-    if isinstance(value, LocalPair):
-        return value
-    example = value if isinstance(value, int | float) and not isinstance(value, bool) else 2.0
-    raise InvalidParameter(
-        name, value, f"what one report gives away: any_pure({example!r}), gaussian(2.0), ..."
-    )
 
 
 @dataclass(frozen=True)
 class ThreeAtoms(LocalPair):
     """W = e^epsilon w.p. hit, 1 w.p. neutral, e^-epsilon w.p. e^epsilon * hit (delta at infinity).
 
-    >>> pair = dary_response(1.0, 10)
+    >>> pair = any_pure(1.0)
     >>> round(pair.hit * (math.e + 1) + pair.neutral, 12)
     1.0
     """
@@ -205,40 +209,38 @@ class ThreeAtoms(LocalPair):
     local_delta: float = 0.0
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
-    third_hit: float | None = None
-    """For MERGED_THIRD: how often a third value's report has the largest ratio."""
+    third_hit: float | None = None  # for MERGED_THIRD: how often a third value's report has the largest ratio
     described: Described = field(default=(), repr=False)
+    three_atoms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         total = (math.exp(self.local_epsilon) + 1) * self.hit + self.neutral + self.local_delta
         if not (self.hit >= 0 and self.neutral >= 0 and abs(total - 1) < 1e-9):
             raise InvalidParameter("hit", self.hit, "masses that add up to one")
 
-    def without_types(self) -> ThreeAtoms:
-        return replace(self, family=Family.OTHER)
-
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.asarray(alpha, dtype=np.float64)
         e0 = math.exp(self.local_epsilon)
-        finite = (
-            self.hit * np.maximum(e0 - a, 0.0)
-            + self.neutral * np.maximum(1 - a, 0.0)
-            + self.hit * np.maximum(1 - np.minimum(a, 1.0) * e0, 0.0)
-        )
-        return np.asarray(finite + self.local_delta)
+        either = self.hit * np.maximum(e0 - a, 0.0) + self.neutral * np.maximum(1 - a, 0.0)
+        return np.asarray(either + self.hit * np.maximum(1 - np.minimum(a, 1.0) * e0, 0.0) + self.local_delta)
 
     @property
-    def rest(self) -> float:
-        """Mass of Z* at zero: 1 - 2 hit - neutral, without cancellation."""
-        return math.expm1(self.local_epsilon) * self.hit + self.local_delta
+    def hits(self) -> Hits:
+        """As the theorem sees them; what is at rest is 1 - 2 hit - neutral, without cancellation."""
+        return Hits(self.local_epsilon, self.hit, math.expm1(self.local_epsilon) * self.hit + self.local_delta)
 
     @property
-    def rest_weight(self) -> float:
-        return 0.0
+    def third_value(self) -> Hits:
+        """k-ary response seen from a third value: it is reported with e0 * hit and weighs 1/e0.
 
-    @property
-    def three_atoms(self) -> bool:
-        return True
+        Elsewhere whatever does not point at one of the two is merged into one report, and its weight is what the mean
+        of one leaves.
+        """
+        e0, hit = math.exp(self.local_epsilon), self.third_hit
+        if hit is None:
+            return Hits(self.local_epsilon, self.hit, e0 * self.hit, 1 / e0)
+        rest = 1.0 - 2.0 * hit
+        return Hits(self.local_epsilon, hit, rest, max(1.0 - hit * (e0 + 1.0), 0.0) / rest)
 
     @property
     def directions(self) -> tuple[RealPair, ...]:
@@ -250,31 +252,48 @@ class ThreeAtoms(LocalPair):
     def simplified(self, local_delta: float) -> ThreeAtoms:
         return self
 
-    def curve(
-        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
-    ) -> Curve:
+    def curve(self, parts: Mixture, rate: float, smallest: float, unprotected: float = 0.0) -> Curve:
         if any(seats.shares != WHOLE for _, seats in parts):
             return lattice_curve(self, parts, rate, smallest, unprotected)
         local = Unshuffled(self.profile, unprotected, rate, self.local_delta)
-        return ThreeAtomCurve(reseated(parts, self), local)
+        return ThreeAtomCurve(parts, self.hits, local)
 
-    def shuffled_curve(
-        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
-    ) -> Curve:
-        worst = self.curve(parts, rate, smallest, unprotected)
+    def others_types(self, parts: Mixture) -> TypesAt | None:
         symbols = 2 + round(self.neutral / self.hit) if self.hit > 0.0 else 2
-        known = pure_types(self.family, self.local_epsilon, symbols, self.local_delta)
-        if known is None:
-            return worst
-        third = self if self.family is Family.SYMBOLS else dary_response(self.local_epsilon, 3)
-        below = (
-            all_at_third_value(parts, third)
-            if third_is_worse(self.family, self.local_epsilon)
-            else all_at_one_value(parts, smallest)
-        )
-        # the types' violation has the local delta in it
-        local = Unshuffled(self.profile, unprotected, rate, 0.0)
-        return with_types(known, worst, parts, local, below)
+        return pure_types(self.family, self.local_epsilon, symbols, self.local_delta)
+
+    def bad_case(self, parts: Mixture, smallest: float) -> BadCase:
+        """As in the base, of `parts` and `smallest`; a third value is worse for k-ary response, and once e0 > 2."""
+        if self.family is Family.SYMBOLS:
+            third = self.third_value
+        elif self.family is Family.ANY_PURE and math.exp(self.local_epsilon) > 2.0:
+            third = self._three_ary.third_value
+        else:
+            return super().bad_case(parts, smallest)
+        return merged_case(parts, third)
+
+    @property
+    def _three_ary(self) -> ThreeAtoms:
+        """3-ary response of the same local epsilon."""
+        hit = 1 / (math.exp(self.local_epsilon) + 2)
+        return replace(any_pure(self.local_epsilon), hit=hit, neutral=hit, others_data=OthersData.THIRD_VALUE)
+
+    def at_third_value(self) -> LocalPair | None:
+        if self.others_data is OthersData.ANY_PURE:
+            # in the limit of many clients 3-ary response is worse than binary once e0 > 2
+            return self._three_ary if self.local_epsilon > 0.55 else None
+        return None if self.others_data is OthersData.ONE_OF_TWO else self
+
+    def at_one_of_two(self, seats: Seats) -> LocalPair | None:
+        if self.others_data is OthersData.ANY_PURE:
+            binary = replace(any_pure(self.local_epsilon), others_data=OthersData.ONE_OF_TWO)
+            return binary if self.local_epsilon < 0.85 else None
+        return self
+
+    def bad_views(self, seats: Seats) -> tuple[Atoms, ...]:
+        if self.others_data in (OthersData.THIRD_VALUE, OthersData.MERGED_THIRD):
+            return (atoms(seats, self.third_value)[1],)
+        return ()
 
     @property
     def second_moment(self) -> float:
@@ -285,43 +304,16 @@ class ThreeAtoms(LocalPair):
         return f"{self.name} with local epsilon {self.local_epsilon:g}"
 
 
-def _two_atoms(
-    name: str,
-    kind: str,
-    local_epsilon: object,
-    family: Family = Family.TWO_VALUES,
-    others: OthersData = OthersData.ONE_OF_TWO,
+def two_atoms(
+    name: str, kind: str, local_epsilon: object, family: Family, others: OthersData = OthersData.ONE_OF_TWO
 ) -> ThreeAtoms:
+    """The worst pair of this `local_epsilon` and `family`, its `name`, `kind` in certificates, and worst `others`."""
     epsilon = local_epsilon_in_range(local_epsilon)
-    said = ("kind", kind), ("local_epsilon", epsilon)
+    described = ("kind", kind), ("local_epsilon", epsilon)
     hit = 1 / (math.exp(epsilon) + 1)
-    return ThreeAtoms(name, epsilon, hit, 0.0, True, 0.0, others, family, described=said)
+    return ThreeAtoms(name, epsilon, hit, 0.0, True, 0.0, others, family, described=described)
 
 
 def any_pure(local_epsilon: float) -> ThreeAtoms:
     """The worst case over all epsilon-LDP randomizers."""
-    return _two_atoms(
-        "any pure randomizer", "any", local_epsilon, Family.ANY_PURE, OthersData.ANY_PURE
-    )
-
-
-def binary_response(local_epsilon: float) -> ThreeAtoms:
-    """Warner's binary randomized response."""
-    return _two_atoms("binary response", "binary", local_epsilon)
-
-
-def hemisphere(local_epsilon: float) -> ThreeAtoms:
-    """LDP-SGD: a random vector of the hemisphere of the (randomly signed) direction."""
-    return _two_atoms("hemisphere (LDP-SGD)", "hemisphere", local_epsilon)
-
-
-def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
-    """k-ary randomized response: the truth with probability e^epsilon / (e^epsilon + k - 1)."""
-    epsilon, k = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
-    if k == 2:
-        return _two_atoms("2-ary response", "binary", epsilon)
-    weight, others = math.exp(epsilon) + k - 1, OthersData.THIRD_VALUE
-    hit, neutral = 1 / weight, (k - 2) / weight
-    said = ("kind", "dary"), ("local_epsilon", epsilon), ("values", k)
-    name, family = f"{k}-ary response", Family.SYMBOLS
-    return ThreeAtoms(name, epsilon, hit, neutral, True, 0.0, others, family, described=said)
+    return two_atoms("any pure randomizer", "any", local_epsilon, Family.ANY_PURE, OthersData.ANY_PURE)

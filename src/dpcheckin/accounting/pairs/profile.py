@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT, Array
-from dpcheckin.accounting.engine.curves import Curve, Unshuffled
-from dpcheckin.accounting.engine.seats import Law, Mixture, RealPair
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.seats import Mixture, RealPair
+from dpcheckin.accounting.engine.typed.curve import TypesAt
 from dpcheckin.accounting.pairs.local import Described, LocalPair, ThreeAtoms
-from dpcheckin.accounting.parameters import (
-    LARGEST_LOCAL_EPSILON,
-    local_epsilon_in_range,
-    number,
-    open_probability,
-)
-from dpcheckin.accounting.types.cases import OthersData, all_at_one_value, with_types
-from dpcheckin.accounting.types.pure import Family, pure_types, variance_of_types
+from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types, variance_of_types
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.special.quadrature import integral
+from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, in_range, local_epsilon_in_range, open_probability
+from dpcheckin.special import UNIT
+from dpcheckin.special.roots import integral
 
-_FALLEN = 1e-12  # what rounding may leave of a profile where it ends
+_END_ROUNDING = 1e-12  # what rounding may leave of a profile where it ends
 _WORTH = 0.97  # of the variance of a report that other types must not exceed to be worth a sum
 
 
@@ -53,29 +48,19 @@ class ProfilePair(LocalPair):
     def typed(self) -> bool:
         """Do the types of every randomizer of this epsilon and delta beat this law's own worst?
 
-        A law whose ratios are mostly the largest ones is hardly better than any other of its
-        epsilon, and for those more is known.
+        A law whose ratios are mostly the largest ones is hardly better than any other of its epsilon, and for those
+        more is known.
         """
         if self.family is not Family.ANY_PURE or self.local_epsilon > LARGEST_LOCAL_EPSILON:
             return False
         return variance_of_types(self.local_epsilon) < _WORTH * 2.0 * self.second_moment
 
-    def without_types(self) -> ProfilePair:
-        return replace(self, family=Family.OTHER)
-
-    def shuffled_curve(
-        self, parts: Mixture[Law], rate: float, smallest: float, unprotected: float = 0.0
-    ) -> Curve:
-        worst = self.curve(parts, rate, smallest, unprotected)
+    def others_types(self, parts: Mixture) -> TypesAt | None:
         if not self.typed:
-            return worst
+            return None
         # what the profile itself says of this epsilon, whatever was given as its delta
         delta = max(self.local_delta, self._profile_above(self.local_epsilon))
-        known = pure_types(self.family, self.local_epsilon, 2, delta)
-        if known is None:
-            return worst
-        local = Unshuffled(self.profile, unprotected, rate, 0.0)
-        return with_types(known, worst, parts, local, all_at_one_value(parts, smallest))
+        return pure_types(self.family, self.local_epsilon, 2, delta)
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.asarray(alpha, dtype=np.float64)
@@ -101,8 +86,8 @@ def from_atoms(
 ) -> ProfilePair:
     """A pair with finitely many ratios W, each with its mass under Q.
 
-    What E_Q[W] lacks of one is mass of P where Q has none, and becomes the local delta; up to four
-    units in the last place of the sum it is taken for the rounding of the numbers given.
+    What E_Q[W] lacks of one is mass of P where Q has none, and becomes the local delta; up to four units in the last
+    place of the sum it is taken for the rounding of the numbers given.
 
     Args:
         ratios: dP/dQ at each output, finite, 0 or more.
@@ -128,7 +113,9 @@ def from_atoms(
     epsilon = max(float(np.max(np.abs(np.log(kept)))), 1e-12)
 
     def function(alpha: Array) -> Array:
-        return np.asarray(np.maximum(_excess(w, m, alpha) + delta, _shortfall(w, m, alpha)))
+        # the divergence of Q from P: nothing cancels however large alpha is
+        backward = _mean_positive(m, lambda a: 1.0 - a * w, alpha)
+        return np.asarray(np.maximum(_mean_positive(m, lambda a: w - a, alpha) + delta, backward))
 
     return ProfilePair(
         name,
@@ -140,18 +127,10 @@ def from_atoms(
     )
 
 
-def _excess(w: Array, m: Array, alpha: Array) -> Array:
-    """E_Q(W - alpha)+."""
-    flat = np.asarray(alpha, dtype=np.float64).ravel()
-    value = np.maximum(w[None, :] - flat[:, None], 0.0) @ m
-    return np.asarray(value.reshape(np.shape(alpha)))
-
-
-def _shortfall(w: Array, m: Array, alpha: Array) -> Array:
-    """E_Q(1 - alpha W)+, the divergence of Q from P: nothing cancels however large alpha is."""
-    flat = np.asarray(alpha, dtype=np.float64).ravel()
-    value = np.maximum(1.0 - flat[:, None] * w[None, :], 0.0) @ m
-    return np.asarray(value.reshape(np.shape(alpha)))
+def _mean_positive(m: Array, of: Callable[[Array], Array], alpha: Array) -> Array:
+    """E_Q of the positive part of a function of alpha and W, which is given for alphas in a column."""
+    column = np.asarray(alpha, dtype=np.float64).ravel()[:, None]
+    return np.asarray((np.maximum(of(column), 0.0) @ m).reshape(np.shape(alpha)))
 
 
 def _swapped(w: Array, m: Array, delta: float) -> tuple[Array, Array]:
@@ -166,8 +145,8 @@ def _swapped(w: Array, m: Array, delta: float) -> tuple[Array, Array]:
 def _real(w: Array, m: Array, delta: float) -> RealPair:
     """A pair of laws with one ratio everywhere, at most as revealing as the atoms.
 
-    Outputs that P alone has are merged with those that Q alone has, or else with the largest
-    ratio: what cannot be told from the merged report is not more than what could.
+    Outputs that P alone has are merged with those that Q alone has, or else with the largest ratio: what cannot be told
+    from the merged report is not more than what could.
     """
     w = w.copy()
     if delta > 0.0:
@@ -175,10 +154,8 @@ def _real(w: Array, m: Array, delta: float) -> RealPair:
         place = int(np.argmax(bare)) if bare.any() else int(np.argmax(np.where(m > 0, w, -1.0)))
         w[place] += delta / m[place]
     return RealPair(
-        above=lambda alpha: _excess(w, m, alpha),
-        below=lambda alpha: np.asarray(
-            np.maximum(np.ravel(alpha)[:, None] - w[None, :], 0.0) @ m
-        ).reshape(np.shape(alpha)),
+        above=lambda alpha: _mean_positive(m, lambda a: w - a, alpha),
+        below=lambda alpha: _mean_positive(m, lambda a: a - w, alpha),
         largest_ratio=float(w[m > 0].max()),
         smallest_ratio=float(w[m > 0].min()),
         second_moment=float(np.maximum(w - 1.0, 0.0) ** 2 @ m),
@@ -195,8 +172,8 @@ def from_profile(
 ) -> ProfilePair:
     """A pair given by its privacy profile h(alpha) = sup of H_alpha over inputs, alpha > 0.
 
-    The function is checked for the properties every profile has; one that is not closed under
-    swapping is closed, as far as differences of large numbers can tell.
+    The function is checked for the properties every profile has; one that is not closed under swapping is closed, as
+    far as differences of large numbers can tell.
 
     Args:
         function: h, from arrays to arrays.
@@ -204,10 +181,10 @@ def from_profile(
         local_delta: h at infinity, the larger of both directions.
         name: For sentences and tables.
     """
-    epsilon = number("local_epsilon", local_epsilon)
+    epsilon = in_range("local_epsilon", local_epsilon)
     if not epsilon > 0.0:
         raise InvalidParameter("local_epsilon", local_epsilon, "a number above 0 (inf allowed)")
-    delta = number("local_delta", local_delta)
+    delta = in_range("local_delta", local_delta)
     if not 0.0 <= delta < 1.0:
         raise InvalidParameter("local_delta", local_delta, "a number in [0, 1)")
 
@@ -225,15 +202,13 @@ def from_profile(
     slopes = np.diff(values) / np.diff(alphas)
     if np.any(np.diff(slopes) < -1e-7) or np.any(slopes > 1e-9):
         raise InvalidParameter("function", "h(alpha)", "a decreasing convex function of alpha")
-    if epsilon < 700.0 and pair.profile(math.exp(epsilon)) > delta + _FALLEN:
-        raise InvalidParameter(
-            "local_epsilon", epsilon, f"where h(exp(epsilon)) has fallen to local_delta, {delta:g}"
-        )
+    if epsilon < 700.0 and pair.profile(math.exp(epsilon)) > delta + _END_ROUNDING:
+        raise InvalidParameter("local_epsilon", epsilon, f"where h(exp(epsilon)) has fallen to local_delta, {delta:g}")
     return pair
 
 
 def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
-    """The worst case over all (epsilon, delta)-LDP randomizers."""
+    """The worst case over all (`local_epsilon`, `local_delta`)-LDP randomizers."""
     epsilon = local_epsilon_in_range(local_epsilon)
     delta = open_probability("local_delta", local_delta)
     hit = (1 - delta) / (math.exp(epsilon) + 1)

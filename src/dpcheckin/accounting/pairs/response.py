@@ -1,7 +1,7 @@
 """Local pairs of the randomizers that count: subset selection, unary encoding, Hadamard response.
 
-All of them have three likelihood ratios between any two inputs, so they differ only in how often a
-report tells the two inputs apart. docs/theory.md, section 2, has the table and what is proved.
+All of them have three likelihood ratios between any two inputs, so they differ only in how often a report tells the two
+inputs apart. docs/theory.md, section 2, has the table and what is proved.
 """
 
 from __future__ import annotations
@@ -10,10 +10,32 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from dpcheckin.accounting.pairs.local import ThreeAtoms, dary_response
-from dpcheckin.accounting.parameters import count, local_epsilon_in_range, open_probability
-from dpcheckin.accounting.types.cases import OthersData
+from dpcheckin.accounting.pairs.local import ThreeAtoms, two_atoms
+from dpcheckin.accounting.pairs.pure_types import Family, OthersData
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import count, local_epsilon_in_range, open_probability
+
+
+def binary_response(local_epsilon: float) -> ThreeAtoms:
+    """Warner's binary randomized response."""
+    return two_atoms("binary response", "binary", local_epsilon, Family.TWO_VALUES)
+
+
+def hemisphere(local_epsilon: float) -> ThreeAtoms:
+    """LDP-SGD: a random vector of the hemisphere of the (randomly signed) direction."""
+    return two_atoms("hemisphere (LDP-SGD)", "hemisphere", local_epsilon, Family.TWO_VALUES)
+
+
+def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
+    """k-ary response of `local_epsilon`, k `symbols`: the truth with probability e^epsilon / (e^epsilon + k - 1)."""
+    epsilon, k = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
+    if k == 2:
+        return two_atoms("2-ary response", "binary", epsilon, Family.TWO_VALUES)
+    weight, others = math.exp(epsilon) + k - 1, OthersData.THIRD_VALUE
+    hit, neutral = 1 / weight, (k - 2) / weight
+    described = ("kind", "dary"), ("local_epsilon", epsilon), ("values", k)
+    name, family = f"{k}-ary response", Family.SYMBOLS
+    return ThreeAtoms(name, epsilon, hit, neutral, True, 0.0, others, family, described=described)
 
 
 def _three_atoms(
@@ -22,22 +44,14 @@ def _three_atoms(
     """The pair with this mass at the largest ratio, and its lower bound by a third value."""
     neutral = max(1.0 - (math.exp(epsilon) + 1.0) * hit, 0.0)
     others = OthersData.ONE_OF_TWO if third_hit is None else OthersData.MERGED_THIRD
-    return ThreeAtoms(
-        name,
-        epsilon,
-        hit,
-        neutral,
-        others_data=others,
-        third_hit=third_hit,
-        described=described,
-    )
+    return ThreeAtoms(name, epsilon, hit, neutral, others_data=others, third_hit=third_hit, described=described)
 
 
 def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAtoms:
     """A set of `chosen` symbols, e^epsilon times as likely if the true one is among them.
 
-    Reports that contain both symbols in question, or neither, do not tell them apart. With one
-    symbol chosen it is k-ary response.
+    Reports that contain both symbols in question, or neither, do not tell them apart. With one symbol chosen it is
+    k-ary response.
 
     Args:
         local_epsilon: Epsilon of one report.
@@ -80,11 +94,7 @@ def unary_encoding(local_epsilon: float, symbols: int, truth: float = 0.5) -> Th
     q = p / (p + math.exp(epsilon) * (1.0 - p))
     third = q * (1.0 - p) * (1.0 - q) if d > 2 else None
     return _three_atoms(
-        f"unary encoding of {d}",
-        epsilon,
-        q * (1.0 - p),
-        third,
-        *(("kind", "unary"), ("p", p), ("q", q)),
+        f"unary encoding of {d}", epsilon, q * (1.0 - p), third, *(("kind", "unary"), ("p", p), ("q", q))
     )
 
 

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from dpcheckin.accounting import parameters
+from dpcheckin import numerals
 from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.engine.sampling import FunctionCurve
+from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.figures import Bracket
-from dpcheckin.accounting.pairs.local import LocalPair, local_pair
+from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Adjacency, LocalGuarantee
 from dpcheckin.errors import InvalidParameter
 
@@ -26,6 +28,14 @@ EVERY = " in every round"  # the end of an assumption about each of them
 EMPTY_SEAT = "empty-seat theorem (docs/theory.md)"
 
 
+def local_pair(name: str, value: object) -> LocalPair:
+    """The `value` of the parameter `name` if it is a local pair; a number is a frequent mistake and gets a hint."""
+    if isinstance(value, LocalPair):
+        return value
+    example = value if isinstance(value, int | float) and not isinstance(value, bool) else 2.0
+    raise InvalidParameter(name, value, f"what one report gives away: any_pure({example!r}), gaussian(2.0), ...")
+
+
 class RenyiSide(Protocol):
     """Equal rounds composed by their Rényi curve."""
 
@@ -33,7 +43,7 @@ class RenyiSide(Protocol):
         """Epsilon of so many rounds at this delta."""
 
     def local(self, rounds: int, delta: float) -> LocalGuarantee:
-        """What is left when each client's reports are seen one by one."""
+        """What is left of so many `rounds` at `delta` when each client's reports are seen one by one."""
 
 
 class Round(ABC):
@@ -78,6 +88,17 @@ class Round(ABC):
     def basis(self) -> tuple[str, ...]:
         """The theorems that the curve rests on."""
 
+    def lower_seats(self, pair: LocalPair) -> Seats | None:
+        """Seats of the honest case without dropouts, which the assumptions allow, taken by reports of this pair.
+
+        None for rounds of a kind whose bad data are not known.
+        """
+        return None
+
+    def bad_sum(self, smallest: float) -> FunctionCurve | None:
+        """Where only a sum is seen: everybody else on one end of the ball, for deltas down to `smallest`."""
+        return None
+
     def simpler(self, local_delta: float) -> Round:
         """A round nowhere more private but for `local_delta`, quicker to account for."""
         return self
@@ -90,8 +111,7 @@ Rounds = Round | tuple[Round, int] | Run
 def as_run(rounds: object) -> tuple[tuple[Round, int], ...]:
     """Rounds and how often each takes place, from all that may stand for it.
 
-    Args:
-        rounds: A round, which takes place once; a round and a count; or several of these.
+    `rounds`: a round, which takes place once; a round and a count; or several of these.
 
     >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
@@ -106,18 +126,14 @@ def as_run(rounds: object) -> tuple[tuple[Round, int], ...]:
     if not rounds:
         raise InvalidParameter("rounds", [], "at least one round")
     first, *others = rounds
-    if (
-        isinstance(first, Round)
-        and len(others) == 1
-        and not isinstance(others[0], Round | Sequence)
-    ):
+    if isinstance(first, Round) and len(others) == 1 and not isinstance(others[0], Round | Sequence):
         rounds = [rounds]  # a round and a count
     merged: dict[Round, int] = {}
     for item in rounds:
         one, repeats = item if isinstance(item, Sequence) and len(item) == 2 else (item, 1)
         if not isinstance(one, Round):
             raise InvalidParameter("rounds", item, allowed)
-        repeats = parameters.count("rounds", repeats, 0, MOST_ROUNDS)
+        repeats = numerals.count("rounds", repeats, 0, MOST_ROUNDS)
         merged[one] = merged.get(one, 0) + repeats
     return tuple(merged.items())
 
@@ -136,7 +152,7 @@ class LocalRound(Round):
 
     def __post_init__(self) -> None:
         local_pair("pair", self.pair)
-        parameters.probability("rate", self.rate)
+        numerals.probability("rate", self.rate)
 
     @property
     def participation(self) -> float:
@@ -150,3 +166,6 @@ class LocalRound(Round):
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
         return [(self.pair.local_curve(self.rate), 1)]
+
+    def lower_seats(self, pair: LocalPair) -> Seats:
+        return Seats(1, pair, 0.0, 1.0, self.rate, 1 - self.rate)

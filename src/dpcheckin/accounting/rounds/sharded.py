@@ -1,13 +1,13 @@
 """Check-in through many shufflers: each client picks one of them by its own secret coin.
 
-Every shard permutes what it got and hands it to the analyzer under its own name. The shard's name
-is then part of the report: it is drawn without looking at the data, so the report's local pair
-stays what it was, and shuffling the reports of all clients gives exactly the shards' batches. So
-sharding costs nothing as long as all shards are honest (docs/scaling.md, Proposition 3).
+Every shard permutes what it got and hands it to the analyzer under its own name. The shard's name is then part of the
+report: it is drawn without looking at the data, so the report's local pair stays what it was, and shuffling the reports
+of all clients gives exactly the shards' batches. So sharding costs nothing as long as all shards are honest
+(docs/scaling.md, Proposition 3).
 
-A shard that works with the analyzer tells who sent what: with probability rate · corrupted / shards
-a client's report of a round is seen under its name, and otherwise it hides among the reports of the
-honest shards. `sharded` writes that as rounds that compose (Proposition 4).
+A shard that works with the analyzer tells who sent what: with probability rate · corrupted / shards a client's report
+of a round is seen under its name, and otherwise it hides among the reports of the honest shards. `sharded` writes that
+as rounds that compose (Proposition 4).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import math
 
 import numpy as np
 
-from dpcheckin.accounting.engine import binomial
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.parameters import count
 from dpcheckin.accounting.rounds.base import LocalRound, Round
 from dpcheckin.accounting.rounds.shuffled import CheckInRound
+from dpcheckin.numerals import count
+from dpcheckin.special import binomial
 
 _BEYOND = 1e-38
 """Bernstein: a sum of independent coins passes its mean by 40 deviations and 60 less often."""
@@ -40,6 +40,8 @@ def sharded(
     colluding: float = 0.0,
 ) -> list[tuple[Round, int]]:
     """What `rounds` rounds over `shards` shufflers come to, `corrupted` of which tell everything.
+
+    The others are as for `CheckInRound`: `population`, `rate`, the reports' `pair` and the fraction `colluding`.
 
     >>> from dpcheckin.accounting import any_pure, guarantee
     >>> honest = guarantee(sharded(10**6, 0.01, any_pure(2.0), 100, shards=64), 1e-6)

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpcheckin.accounting import parameters
-from dpcheckin.accounting.engine import binomial
+from dpcheckin import numerals
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.pairs.local import LocalPair, local_pair
-from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round
+from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round, local_pair
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.special.hypergeometric import cell_masses
+from dpcheckin.special import binomial
+from dpcheckin.special.binomial import hypergeometric_masses
 
 FEW = 6
 BLANKET = (
@@ -28,9 +28,7 @@ BLANKET = (
     "(Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3)"
 )
 TYPES = "types of the other clients' reports (docs/theory.md)"
-_CELLS = np.concatenate(
-    [[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]]
-)
+_CELLS = np.concatenate([[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]])
 
 
 class ShuffledRound(Round):
@@ -53,14 +51,6 @@ class ShuffledRound(Round):
         """How many clients do not collude with the analyzer."""
         return self.population - math.ceil(self.colluding * self.population - 1e-9)
 
-    @property
-    def exposed_participation(self) -> float:
-        return self.participation
-
-    @property
-    def largest_loss(self) -> float:
-        return self.pair.largest_loss
-
     def basis(self) -> tuple[str, ...]:
         if self.participation == 1.0:
             return (EMPTY_SEAT, BLANKET)
@@ -77,12 +67,10 @@ class ShuffledRound(Round):
 
     def _check_crowd(self) -> None:
         local_pair("pair", self.pair)
-        parameters.keep_count(self, "population")
-        parameters.fraction_below_one("colluding", self.colluding)
+        numerals.keep_count(self, "population")
+        numerals.fraction_below_one("colluding", self.colluding)
         if self.honest < 1:
-            raise InvalidParameter(
-                "colluding", self.colluding, "leaving at least one honest client"
-            )
+            raise InvalidParameter("colluding", self.colluding, "leaving at least one honest client")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +97,10 @@ class CheckInRound(ShuffledRound):
 
     def __post_init__(self) -> None:
         self._check_crowd()
-        parameters.probability("rate", self.rate)
-        parameters.fraction_below_one("dropout", self.dropout)
+        numerals.probability("rate", self.rate)
+        numerals.fraction_below_one("dropout", self.dropout)
         if self.lowest_rate is not None:
-            lowest = parameters.probability("lowest_rate", self.lowest_rate)
+            lowest = numerals.probability("lowest_rate", self.lowest_rate)
             if not 0.0 < lowest <= self.rate:
                 raise InvalidParameter("lowest_rate", lowest, f"above 0 and at most {self.rate}")
 
@@ -139,8 +127,7 @@ class CheckInRound(ShuffledRound):
         ]
         if self._lowest < self.rate:
             stated.append(
-                f"each client's rate lies between {self._lowest:g} and {self.rate:g} and does not "
-                "depend on its data"
+                f"each client's rate lies between {self._lowest:g} and {self.rate:g} and does not depend on its data"
             )
         return tuple(stated)
 
@@ -163,10 +150,7 @@ class CheckInRound(ShuffledRound):
         if n <= FEW:
             # among a handful it pays to leave the round without an empty seat out of the sum
             chances = binomial.pmf(np.arange(n), n, high)
-            parts = [
-                (float(chances[k]), Seats(k, self.pair, float(n - k), float(n)))
-                for k in range(1, n)
-            ]
+            parts = [(float(chances[k]), Seats(k, self.pair, float(n - k), float(n))) for k in range(1, n)]
         return self.pair.shuffled_curve(parts, high, smallest, nobody_absent)
 
     def _uneven(self, n: int, low: float, high: float, smallest: float) -> Curve:
@@ -181,6 +165,9 @@ class CheckInRound(ShuffledRound):
         nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
         # among different rates a crowd of different types may be worse than a part of it
         return self.pair.curve(parts, high, smallest, nobody_absent)
+
+    def lower_seats(self, pair: LocalPair) -> Seats:
+        return Seats(self.honest, pair, 0.0, float(self.honest), self.rate, 1 - self.rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +188,7 @@ class SubsampleRound(ShuffledRound):
 
     def __post_init__(self) -> None:
         self._check_crowd()
-        parameters.keep_count(self, "cohort", 0, self.population)
+        numerals.keep_count(self, "cohort", 0, self.population)
 
     @property
     def participation(self) -> float:
@@ -240,8 +227,8 @@ class SubsampleRound(ShuffledRound):
     def _with_colluders(self, n: int, k: int, rate: float, smallest: float) -> Curve:
         """The honest part of the cohort is hypergeometric.
 
-        The curve grows with it (an empty seat is replaced by a report of the same mean), so cells
-        are counted at their upper end.
+        The curve grows with it (an empty seat is replaced by a report of the same mean), so cells are counted at their
+        upper end.
         """
         low, high = max(0, k - (self.population - n)), min(k, n)
         people = self.population
@@ -250,11 +237,9 @@ class SubsampleRound(ShuffledRound):
         deviation = max(math.sqrt(variance), 1e-9)
         low = max(low, math.floor(mean - 40 * deviation - 60))
         high = min(high, math.ceil(mean + 40 * deviation + 60))
-        edges = sorted(
-            {low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high}
-        )
+        edges = sorted({low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high})
         parts, full = [], 0.0
-        masses = cell_masses(edges, people, n, k)
+        masses = hypergeometric_masses(edges, people, n, k)
         for right, weight in zip(edges[1:], masses, strict=True):
             if right >= n and not self.pair.full_shuffle_proved:
                 full += weight
@@ -269,6 +254,10 @@ class SubsampleRound(ShuffledRound):
         if not parts:
             raise OutsideTheorem("no honest client stays absent: lower the cohort")
         return self.pair.shuffled_curve(parts, rate, smallest, unprotected)
+
+    def lower_seats(self, pair: LocalPair) -> Seats:
+        n = self.population  # colluders who say nothing are one case of colluding
+        return Seats(self.cohort, pair, float(n - self.cohort), float(n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,6 +293,9 @@ class ShuffleRound(ShuffledRound):
         n = self.honest
         parts = [(1.0, Seats(n, self.pair, 0.0, float(n)))]
         return self.pair.curve(parts, 1.0, smallest)
+
+    def lower_seats(self, pair: LocalPair) -> Seats:
+        return Seats(self.honest, pair, 0.0, float(self.honest))
 
 
 def _full_shuffle_advice(pair: LocalPair, n: int) -> str:

@@ -1,14 +1,13 @@
 """Rounds in which only a sum is seen: distributed check-in, and central DP-SGD beside it.
 
-Distributed check-in: each client checks in with probability ``rate`` and adds noise to a vector of
-norm at most C. Given k check-ins, replacing one client moves the sum by at most 2C, and the client
-is among the k with probability k/n. So one round has the curve E_k[(k/n) h_k(1 + (alpha-1) n/k)] on
-alpha >= 1 and its mirror image, h_k the profile of a sum of k reports; k = 0 reveals nothing (tight
-per round and order; see docs/errata.md for P1 Theorem 4's missing k = 0 term). Any dimension.
+Distributed check-in: each client checks in with probability ``rate`` and adds noise to a vector of norm at most C.
+Given k check-ins, replacing one client moves the sum by at most 2C, and the client is among the k with probability k/n.
+So one round has the curve E_k[(k/n) h_k(1 + (alpha-1) n/k)] on alpha >= 1 and its mirror image, h_k the profile of a
+sum of k reports; k = 0 reveals nothing (tight per round and order; see docs/errata.md for P1 Theorem 4's missing k = 0
+term). Any dimension.
 
-Central DP-SGD: a trusted server adds N(0, s^2) to a Poisson sample. With one's record the law of
-the sum is P = (1 - q) N(0, s^2) + q N(1, s^2), without it Q = N(0, s^2); both curves follow from
-that of the plain Gaussian pair exactly.
+Central DP-SGD: a trusted server adds N(0, s^2) to a Poisson sample. With one's record the law of the sum is P = (1 - q)
+N(0, s^2) + q N(1, s^2), without it Q = N(0, s^2); both curves follow from that of the plain Gaussian pair exactly.
 """
 
 from __future__ import annotations
@@ -21,10 +20,11 @@ from typing import ClassVar
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array, FloatArray
-from dpcheckin.accounting.engine.curves import Curve, CurveFunction, FunctionCurve
-from dpcheckin.accounting.engine.noise import SKELLAM_TAIL, gaussian_profile, skellam_profile
+from dpcheckin.accounting.engine.curves import Curve, CurveFunction
 from dpcheckin.accounting.engine.sampling import (
     BINS,
+    FunctionCurve,
+    averaged,
     mixture,
     reach,
     sampled,
@@ -34,12 +34,13 @@ from dpcheckin.accounting.engine.sampling import (
 from dpcheckin.accounting.pairs.gaussian import GaussianPair
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.pairs.profile import ProfilePair
-from dpcheckin.accounting.parameters import count, keep_count, positive, probability
-from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.renyi.sums import MAX_ORDER, SkellamSide
+from dpcheckin.accounting.renyi import MAX_ORDER, RenyiCurve, SkellamSide
 from dpcheckin.accounting.rounds.base import SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Adjacency
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import count, keep_count, positive, probability
+from dpcheckin.special.gamma import SKELLAM_TAIL, skellam_profile
+from dpcheckin.special.normal import gaussian_profile
 
 COARSE_BINS = 64  # of the visible number of reports, for a preview
 ROUNDING = 1e-9  # more than differences of normal tails lose
@@ -110,9 +111,7 @@ class DistributedRound(SummedRound):
         )
 
     def simpler(self, local_delta: float) -> DistributedRound:
-        return DistributedRound(
-            self.population, self.rate, self.noise_multiplier, self.sensitivity, COARSE_BINS
-        )
+        return DistributedRound(self.population, self.rate, self.noise_multiplier, self.sensitivity, COARSE_BINS)
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
         counts = visible_counts(self.population, self.rate, self.groups)
@@ -123,27 +122,15 @@ class DistributedRound(SummedRound):
 
         return [(mixture(self.population, counts, profile, profile, smallest), 1)]
 
-    def bad_case(self, smallest: float) -> FunctionCurve:
-        """Everybody else on one end of the ball: an exact pair, both of its directions."""
+    def bad_sum(self, smallest: float) -> FunctionCurve:
         counts = visible_counts(self.population, self.rate)
         parts = [
-            (w, low / self.population, 2.0 / (self.noise_multiplier * math.sqrt(high)))
+            (w, low / self.population, partial(gaussian_profile, 2.0 / (self.noise_multiplier * math.sqrt(high))))
             for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
             if low > 0.0 and w > 0.0
         ]
-
-        def moved(alpha: FloatArray) -> FloatArray:  # H_alpha((1-q)Q + qP || Q)
-            total = np.zeros_like(alpha)
-            for weight, q, distance in parts:
-                total += weight * sampled(partial(gaussian_profile, distance), q, alpha)
-            return total
-
-        def still(alpha: FloatArray) -> FloatArray:  # H_alpha(Q || (1-q)Q + qP)
-            total = np.zeros_like(alpha)
-            for weight, q, distance in parts:
-                total += weight * sampled_backward(partial(gaussian_profile, distance), q, alpha)
-            return total
-
+        moved = averaged(parts, sampled)  # H_alpha((1-q)Q + qP || Q)
+        still = averaged(parts, sampled_backward)  # H_alpha(Q || (1-q)Q + qP)
         return FunctionCurve(moved, moved, reach(moved, 1e-6 * smallest), (still, still))
 
 
@@ -151,9 +138,8 @@ class DistributedRound(SummedRound):
 class IntegerSumRound(SummedRound):
     """Distributed check-in of one integer per client with Skellam noise: its exact curve.
 
-    The sum of k reports, each with Skellam noise of the given variance, carries exactly Skellam
-    noise of k times that variance (Agarwal, Kairouz and Liu, arXiv 2110.04995v1); the noise is
-    log-concave, so the largest shift dominates.
+    The sum of k reports, each with Skellam noise of the given variance, carries exactly Skellam noise of k times that
+    variance (Agarwal, Kairouz and Liu, arXiv 2110.04995v1); the noise is log-concave, so the largest shift dominates.
 
     Args:
         population: Number of clients.
@@ -175,15 +161,10 @@ class IntegerSumRound(SummedRound):
 
     @cached_property
     def pair(self) -> LocalPair:  # type: ignore[override]
-        return ProfilePair(
-            "Skellam noise", lambda alpha: self._profile(1.0)(np.asarray(alpha, np.float64))
-        )
+        return ProfilePair("Skellam noise", lambda alpha: self._profile(1.0)(np.asarray(alpha, np.float64)))
 
     def basis(self) -> tuple[str, ...]:
         return ("exact Skellam profiles, sampled without replacement given the visible number",)
-
-    def _report(self, alpha: Array) -> Array:
-        return self._profile(1.0)(np.asarray(alpha, np.float64))
 
     def _profile(self, k: float) -> CurveFunction:
         return partial(skellam_profile, k * self.variance, 2 * self.bound)
@@ -247,10 +228,10 @@ class SkellamRound(SkellamSide, SummedRound):
 class DiscreteGaussianRound(SkellamRound):
     """Distributed check-in of integer vectors with discrete Gaussian noise, by Rényi curves.
 
-    Replacing one report moves the mean of N_Z(0, v)^d by an integer vector, whose Rényi divergence
-    of order a is at most a l2^2/(2v) (Canonne, Kamath and Steinke, arXiv 2004.00010v5, Proposition
-    5). A sum of discrete Gaussians is not one of their kind; how far it is from N_Z(0, k v) is part
-    of `drawing_error` and bounded in `dpcheckin.randomizers.discrete_gaussian`.
+    Replacing one report moves the mean of N_Z(0, v)^d by an integer vector, whose Rényi divergence of order a is at
+    most a l2^2/(2v) (Canonne, Kamath and Steinke, arXiv 2004.00010v5, Proposition 5). A sum of discrete Gaussians is
+    not one of their kind; how far it is from N_Z(0, k v) is part of `drawing_error` and bounded in
+    `dpcheckin.randomizers.integer_vectors`.
     """
 
     noise_name: ClassVar[str] = "discrete Gaussian noise"
@@ -300,10 +281,7 @@ class SampledGaussianRound(Round):
         return self.rate
 
     def assumptions(self) -> tuple[str, ...]:
-        return (
-            "the server is trusted with every record",
-            "each record is sampled by an independent secret coin",
-        )
+        return ("the server is trusted with every record", "each record is sampled by an independent secret coin")
 
     def basis(self) -> tuple[str, ...]:
         return ("Poisson-sampled Gaussian mechanism, exact curves, certified composition",)
@@ -326,7 +304,4 @@ class SampledGaussianRound(Round):
 
 
 def _widened(curve: CurveFunction) -> tuple[CurveFunction, CurveFunction]:
-    return (
-        lambda alpha: (1.0 + ROUNDING) * curve(alpha),
-        lambda alpha: (1.0 - ROUNDING) * curve(alpha),
-    )
+    return (lambda alpha: (1.0 + ROUNDING) * curve(alpha), lambda alpha: (1.0 - ROUNDING) * curve(alpha))

@@ -1,7 +1,7 @@
 """Random check-ins: a client reports in at most one slot of a window, chosen by itself.
 
-Fixed and sliding windows follow from the empty-seat argument turned round, averaged windows from
-the posteriors of P2. The proofs are written out in docs/random-check-ins.md.
+Fixed and sliding windows follow from the empty-seat argument turned round, averaged windows from the posteriors of P2.
+The proofs are written out in docs/random-check-ins.md.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from typing import ClassVar
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.curves import Curve, FunctionCurve
+from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.lattice_curve import even_shares
-from dpcheckin.accounting.engine.seats import WHOLE, Law, Seats, Shares
-from dpcheckin.accounting.pairs.local import LocalPair, local_pair
-from dpcheckin.accounting.parameters import count, keep_count, positive
-from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round
+from dpcheckin.accounting.engine.sampling import FunctionCurve
+from dpcheckin.accounting.engine.seats import WHOLE, Seats, Shares
+from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round, local_pair
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.special import binomial, poisson
+from dpcheckin.numerals import count, keep_count, positive
+from dpcheckin.special import binomial
 
 # where cells of a slot's load begin, in deviations: what lies below the first counts as empty
 _CELLS = (-16.0, -13.0, -11.0, -9.5, -8.0, -7.0, *(0.5 * i - 6.0 for i in range(24)))
@@ -67,9 +68,7 @@ class WindowRound(Round):
         local_pair("pair", self.pair)
         keep_count(self, "slots")
         if not 0.0 < self.check_in_probability <= 1.0:
-            raise InvalidParameter(
-                "check_in_probability", self.check_in_probability, "above 0 and at most 1"
-            )
+            raise InvalidParameter("check_in_probability", self.check_in_probability, "above 0 and at most 1")
         if self.elapsed is not None and not 1 <= self.elapsed <= self.slots:
             raise InvalidParameter("elapsed", self.elapsed, f"between 1 and {self.slots:,}")
         if self.others is not None and not self.others >= 0:
@@ -83,14 +82,6 @@ class WindowRound(Round):
     @property
     def participation(self) -> float:
         return self.check_in_probability
-
-    @property
-    def exposed_participation(self) -> float:
-        return self.check_in_probability
-
-    @property
-    def largest_loss(self) -> float:
-        return self.pair.largest_loss
 
     def basis(self) -> tuple[str, ...]:
         return (EMPTY_SEAT + ", for a window of slots (docs/random-check-ins.md)",)
@@ -125,11 +116,16 @@ class WindowRound(Round):
         parts = [self._seats()]
         return [(self.pair.curve(parts, self.standing_so_far, smallest), 1)]
 
+    def lower_seats(self, pair: LocalPair) -> Seats:
+        # others and dummies hold one value; who of a slot's clients was taken is not told
+        places, scale = self.elapsed or self.slots, self.slots / self.standing
+        return Seats(places, pair, scale - places, scale)
+
     def simpler(self, local_delta: float) -> WindowRound:
         known = {field.name: getattr(self, field.name) for field in fields(self)}
         return _EvenWindow(**{**known, "pair": self.pair.simplified(local_delta)})
 
-    def _seats(self) -> tuple[float, Seats[Law]]:
+    def _seats(self) -> tuple[float, Seats]:
         """The seats of the theorem, and what their bound is multiplied by."""
         n, seen = self.equivalent_population, self.elapsed or self.slots
         shares, factor = WHOLE, 1.0
@@ -153,20 +149,18 @@ class _EvenWindow(WindowRound):
 def poisson_load(others: int, rate: float) -> tuple[float, float]:
     """Independent Poisson loads that may stand for the slots' own, and the price of it.
 
-    The loads of the slots are multinomial: independent Poisson numbers, given their sum. What is
-    lost falls in every load, so with S the sum the expected loss given S = others is at most that
-    of the independent loads divided by P(S <= others). The mean with the least variance is taken.
+    The loads of the slots are multinomial: independent Poisson numbers, given their sum. What is lost falls in every
+    load, so with S the sum the expected loss given S = others is at most that of the independent loads divided by P(S
+    <= others). The mean with the least variance is taken.
 
-    Args:
-        others: Clients who choose a slot likewise.
-        rate: Probability that one of them chooses a given slot.
+    `others`: clients who choose a slot likewise. `rate`: probability that one of them chooses a given slot.
 
     Returns the mean load of a slot, zero if others are of no use, and the factor.
     """
     near = others - np.linspace(0.0, 4.0, 81) * math.sqrt(others)
     means = np.concatenate([near[near > 0.0], others * np.geomspace(1e-3, 1.0, 30)])
     # a bound from below on the probability, a little more than its rounding
-    factors = (1.0 + 1e-9) / poisson.cdf(others, means)
+    factors = (1.0 + 1e-9) / binomial.poisson_cdf(others, means)
     loads = means * rate
     variances = factors / (1.0 + 0.75 * loads + loads**2)  # about E 1/(1 + load)^2
     best = int(np.argmin(variances))
@@ -184,32 +178,24 @@ def _shares(load: float) -> Shares:
     starts = sorted({0, *(int(x) for x in edges)})
     shares, left = [], 1.0
     for first, after in zip(starts, [*starts[1:], None], strict=True):
-        mass = left if after is None else _poisson_between(load, first, after)
+        mass = left
+        if after is not None:
+            below = binomial.poisson_cdf(first - 1, load) if first else 0.0
+            mass = float(binomial.poisson_cdf(after - 1, load) - below)
         shares.append((1.0 / (1.0 + first), mass))
         left = max(left - mass, 0.0)
     total = math.fsum(p for _, p in shares)
     return tuple((w, p / total) for w, p in shares)
 
 
-def _poisson_between(mean: float, first: int, after: int) -> float:
-    return float(poisson.cdf(after - 1, mean) - (poisson.cdf(first - 1, mean) if first else 0.0))
-
-
 @dataclass(frozen=True, slots=True)
 class PosteriorRound(Round):
     """Steps in which the target's report stands with posterior probability at most q_i.
 
-    The proofs of P2 (arXiv 2007.06605v2) write a run as such steps, whatever has been seen before.
-    By advanced joint convexity (Balle, Barthe and Gaboardi, arXiv 1807.01647v2, Theorem 2) step i
-    has the curve q_i h(1 + (alpha - 1)/q_i) on alpha >= 1 and its mirror image below, h the local
-    profile. Composing these curves never does worse than P2's closed forms, which use only the
-    largest loss of each step. The posterior bounds need a pure local epsilon.
-
-    Args:
-        posteriors: The q_i.
-        pair: A pure local pair; only its epsilon counts.
-        reserved: Probability that the posteriors are larger.
-        stated_assumptions: What must hold.
+    The proofs of P2 (arXiv 2007.06605v2) write a run as such steps, whatever has been seen before. By advanced joint
+    convexity (Balle, Barthe and Gaboardi, arXiv 1807.01647v2, Theorem 2) step i has the curve q_i h(1 + (alpha -
+    1)/q_i) on alpha >= 1 and its mirror image below, h the local profile. Composing these curves never does worse than
+    P2's closed forms, which use only the largest loss of each step. The posterior bounds need a pure local epsilon.
 
     >>> from dpcheckin.accounting import any_pure, compose
     >>> steps = PosteriorRound((0.001,) * 1000, any_pure(1.0))
@@ -220,17 +206,15 @@ class PosteriorRound(Round):
     exposed_when: ClassVar[str] = SLOTS_ARE_KNOWN
     is_function: ClassVar[bool] = True
 
-    posteriors: tuple[float, ...]
-    pair: LocalPair
-    reserved: float = 0.0
-    stated_assumptions: tuple[str, ...] = ("which step a report is part of stays secret",)
+    posteriors: tuple[float, ...]  # the q_i
+    pair: LocalPair  # a pure local pair; only its epsilon counts
+    reserved: float = 0.0  # probability that the posteriors are larger
+    stated_assumptions: tuple[str, ...] = ("which step a report is part of stays secret",)  # what must hold
 
     def __post_init__(self) -> None:
         local_pair("pair", self.pair)
         if not self.pair.pure:
-            raise OutsideTheorem(
-                f"posterior bounds need a pure local epsilon, not {self.pair.label}"
-            )
+            raise OutsideTheorem(f"posterior bounds need a pure local epsilon, not {self.pair.label}")
         if not self.posteriors or not all(0.0 <= q <= 1.0 for q in self.posteriors):
             raise InvalidParameter("posteriors", list(self.posteriors[:3]), "probabilities")
 
@@ -265,16 +249,9 @@ def averaged_window(
         elapsed: Slots that have passed; None for all.
     """
     if not pair.pure:
-        raise OutsideTheorem(
-            f"averaged random check-ins are proved for pure local randomizers, not for {pair.label}"
-        )
+        raise OutsideTheorem(f"averaged random check-ins are proved for pure local randomizers, not for {pair.label}")
     q = typical_averaged_posteriors(population, slots, pair.local_epsilon, load_delta)
-    return PosteriorRound(
-        q[: elapsed or slots],
-        pair,
-        load_delta,
-        AVERAGED_ASSUMPTIONS,
-    )
+    return PosteriorRound(q[: elapsed or slots], pair, load_delta, AVERAGED_ASSUMPTIONS)
 
 
 def _step_curve(low: float, high: float, local_epsilon: float) -> FunctionCurve:
@@ -295,10 +272,10 @@ def _posterior_curve(q: float, local_epsilon: float, alpha: FloatArray) -> Float
 def typical_averaged_posteriors(
     population: int, slots: int, local_epsilon: float, load_delta: float
 ) -> tuple[float, ...]:
-    """Posteriors that hold for all loads, except with probability ``load_delta``.
+    """Posteriors that hold for all loads, except with probability ``load_delta``; so many ``slots``.
 
-    All loads lie in [low, high] but for load_delta (union bound over the slots, both tails); the
-    posterior grows with the slot's own load and shrinks with the loads after it.
+    Of a `population` with reports of this `local_epsilon`. All loads lie in [low, high] but for load_delta (union bound
+    over the slots, both tails); the posterior grows with the slot's own load and shrinks with the loads after it.
     """
     positive("local_epsilon", local_epsilon)
     count("population", population)

@@ -1,28 +1,26 @@
-"""Lower bounds on a lattice: the exact pair when all other clients hold one value, made smaller.
+"""The pair when all other clients hold one value, made smaller: both directions, on a lattice and far out.
 
-The likelihood ratio is then an average of independent terms. Its law is replaced by one on a
-lattice that is smaller in convex order: a lower bound, and never a guarantee.
+The likelihood ratio is then an average of independent terms. Its law is replaced by one on a lattice that is smaller in
+convex order. That is the exact divergence of one pair of datasets: every figure from here is a lower bound on what any
+guarantee can claim, and never a guarantee.
 """
 
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT, Array
-from dpcheckin.accounting.engine.lattice_sums import (
-    TOGETHER,
-    Integers,
-    LatticeSums,
-    ReportLaw,
-    Tilt,
-    useful_reach,
-)
-from dpcheckin.accounting.engine.loss import Atoms
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.curves import LOWER_SLACK
+from dpcheckin.accounting.engine.lattice_sums import TOGETHER, LatticeSums, ReportLaw, Tilt, useful_reach
+from dpcheckin.accounting.engine.loss import NO_ATOMS, Atoms
 from dpcheckin.accounting.engine.lower.merged_law import MergedLaw, Tails, merged_law
-from dpcheckin.accounting.engine.seats import Law, RealPair, Seats
+from dpcheckin.accounting.engine.seats import WHOLE, RealPair, Seats, contracted, likely_loss
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import UNIT
+from dpcheckin.special.fourier import Integers
 
 LARGEST_LOWER, LARGEST_MERGED = 1 << 16, 1 << 17
 LONGEST_SUM = 1 << 19  # nodes for twenty deviations of the sum
@@ -34,27 +32,19 @@ _CROWDED = 5e-4  # contraction of a report that room for chords may cost
 
 
 class LowerLattice:
-    """Lower bounds of both directions when all other clients hold the same value.
+    """Both directions of the pair on a lattice: terms are W for a report and 1 for an empty seat."""
 
-    Then the view's likelihood ratio is an average of independent terms: W for a report, 1 for an
-    empty seat. That is the exact divergence of one pair of datasets: every figure from here is a
-    lower bound on what any guarantee can claim, and never a guarantee.
-    """
-
-    def __init__(self, seats: Seats[Law], pair: RealPair) -> None:
+    def __init__(self, seats: Seats, pair: RealPair) -> None:
         self._model, self._pair = ReportLaw(seats), pair
         law = self._lattice_law()
         self._laws = {True: law, False: law[::-1].copy()}
-        self._indices = {
-            True: np.arange(-self._bottom, self._top + 1),
-            False: np.arange(-self._top, self._bottom + 1),
-        }
+        self._indices = {True: np.arange(-self._bottom, self._top + 1), False: np.arange(-self._top, self._bottom + 1)}
 
     def atoms(self, *, forward: bool) -> Atoms:
         """Losses of the pair, or of the swapped one, with lower bounds of their masses.
 
-        The sum's law is tilted to several places in turn; every tilt bounds every mass from below,
-        and the largest bound counts.
+        The sum's law is tilted to several places in turn; every tilt bounds every mass from below, and the largest
+        bound counts.
         """
         m, step, indices = self._model, self._step, self._indices[forward]
         mass = self._laws[forward]
@@ -149,8 +139,8 @@ class LowerLattice:
     def _extreme_law(self) -> Array | None:
         """The report's law when it has one ratio above one and one below.
 
-        The upper one is moved down to a node, and as much of the lower one's mass to zero as keeps
-        the mean: smaller in convex order.
+        The upper one is moved down to a node, and as much of the lower one's mass to zero as keeps the mean: smaller in
+        convex order.
         """
         masses = _extremes(self._pair)
         if masses is None:
@@ -178,8 +168,8 @@ class LowerLattice:
     def _lattice_law(self) -> Array:
         """A law on the lattice smaller than W - 1 in convex order, mixed with the empty seats.
 
-        W - 1 is contracted towards its mean, zero, and then moved to the lattice; the contraction
-        is the smallest for which the resulting potential stays below that of W - 1 everywhere.
+        W - 1 is contracted towards its mean, zero, and then moved to the lattice; the contraction is the smallest for
+        which the resulting potential stays below that of W - 1 everywhere.
         """
         m, lost = self._model, 1e-6
         if self._pair.tails is not None:
@@ -187,31 +177,25 @@ class LowerLattice:
         else:
             self._choose()
             known = self._extreme_law()
-        if known is not None:
-            known *= m.participation
-            known[self._bottom] += m.absent
-            return known
-        while lost < 0.5:
-            law = self._contracted(1 - lost)
-            if law is not None:
-                law = m.participation * law
-                law[self._bottom] += m.absent
-                return law
+        while known is None:
+            if lost >= 0.5:
+                raise NumericalFailure("no lattice law below this local pair was found")
+            known = self._contracted(1 - lost)
             lost *= 1.6
-        raise NumericalFailure("no lattice law below this local pair was found")
+        known *= m.participation
+        known[self._bottom] += m.absent
+        return known
 
     def _merge_lowest(self, potential: Array, nodes: Array) -> None:
         """Merge the smallest ratios into one, where they are too dense for the lattice.
 
-        There the potential falls so fast that no contraction worth having makes room for chords. A
-        line through two of its values lies below it further left, and so does zero.
+        There the potential falls so fast that no contraction worth having makes room for chords. A line through two of
+        its values lies below it further left, and so does zero.
         """
         end = int(np.argmax(nodes >= -0.3 * (1 - self._pair.smallest_ratio)))
         left, here, right = potential[: end - 1], potential[1:end], potential[2 : end + 1]
         rising = np.maximum(right - here, 1e-300)
-        bent = (right - 2 * here + left) / (
-            8 * (here - nodes[1:end] * rising / self._step) + 1e-300
-        )
+        bent = (right - 2 * here + left) / (8 * (here - nodes[1:end] * rising / self._step) + 1e-300)
         crowded = np.flatnonzero(bent > _CROWDED)
         if crowded.size:
             start = int(crowded[-1]) + 2
@@ -256,3 +240,65 @@ def _extremes(pair: RealPair) -> tuple[float, float] | None:
     if below.sum() != 1 or above.sum() != 1:
         return None
     return float(masses[below][0]), float(masses[above][0])
+
+
+class HomogeneousCurve:
+    """Both directions of the pair of these seats, of reports with these laws: lower bounds only.
+
+    `smallest` is a delta that is negligible, `weight` the probability of the seats.
+    """
+
+    def __init__(self, seats: Seats, pair: RealPair, smallest: float, weight: float = 1.0) -> None:
+        self._seats, self._pair = seats, pair
+        self._weight, self._negligible = weight, 100 * smallest
+        self.spread = likely_loss([(1.0, seats)], seats.law)
+
+    @cached_property
+    def _atoms(self) -> tuple[Atoms, Atoms]:
+        try:
+            lattice = LowerLattice(_mean_shares(self._seats), self._pair)
+            return lattice.atoms(forward=True), lattice.atoms(forward=False)
+        except NumericalFailure:
+            return NO_ATOMS, NO_ATOMS  # what cannot be computed is bounded below by nothing
+
+    def curves(self, step: float, points: int) -> tuple[Array, Array]:
+        """Lower bounds at so many `points`, 0, `step`, 2 step, …, forward and backward."""
+        scale = self._weight * LOWER_SLACK
+        forward, backward = (scale * side.curve(step, points) for side in self._atoms)
+        alone = scale * self._one_large(np.arange(points) * step)
+        return np.maximum(forward, alone), backward
+
+    @property
+    def reach(self) -> float:
+        """A loss beyond which nothing is worth computing."""
+        reports = self._seats.count * self._seats.participation
+        loss = 12 * self.spread if reports > 50 else 30 * self.spread + 1.0
+        while loss < 40.0 and self._weight * self._one_large(np.array([loss]))[0] > self._negligible:
+            loss *= 1.3
+        return loss
+
+    def _one_large(self, epsilons: Array) -> Array:
+        """The forward curve's part with one report above a threshold and all others below.
+
+        Given that, the others have a mean slightly below zero, and by Jensen's inequality count as that mean. Where
+        tails are heavy this is what is lost far out, and no lattice holds it.
+        """
+        seats = _mean_shares(self._seats)
+        reports, above = seats.count * seats.participation, self._pair.above
+        beyond = np.maximum(np.expm1(epsilons) * seats.population, 1e-9)
+
+        def chance(x: Array) -> Array:  # P(X > x), from above
+            return (above(1 + 0.9 * x) - above(1 + x)) / (0.1 * x)
+
+        often = np.minimum(chance(beyond), 1.0)
+        mean = reports * (above(1 + beyond) + beyond * often)
+        mean = mean / np.maximum(1.0 - seats.participation * often, 1e-3)
+        nobody = np.maximum(1.0 - reports * chance(beyond + mean), 0.0)
+        return np.asarray(reports * above(1 + beyond + mean) * nobody / seats.population)
+
+
+def _mean_shares(seats: Seats) -> Seats:
+    """The same seats when every share is the mean one: no larger, by Jensen's inequality."""
+    if seats.shares == WHOLE:
+        return seats
+    return contracted(seats, sum(w * p for w, p in seats.shares))

@@ -1,8 +1,8 @@
 """A continuous report merged into a law on a lattice: what is seen of it is less, exactly.
 
-Reports are told apart no finer than cells of their likelihood ratio, and the cells are chosen so
-that the mean ratio of each lies on a node. Merging lowers a law in convex order whatever the cells
-are, so tails of any weight fit on a lattice of few nodes: cells far out are wide.
+Reports are told apart no finer than cells of their likelihood ratio, and the cells are chosen so that the mean ratio of
+each lies on a node. Merging lowers a law in convex order whatever the cells are, so tails of any weight fit on a
+lattice of few nodes: cells far out are wide.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special.roots import switch
 
 Tails = Callable[[float], tuple[float, float]]
 """From a ratio to the probabilities, under Q and under P, that a report's ratio exceeds it."""
@@ -41,10 +42,8 @@ class MergedLaw:
 def merged_law(tails: Tails, step: float, top: int) -> MergedLaw:
     """The report merged into cells: of two ways to cut it the one that keeps more of its variance.
 
-    Args:
-        tails: Of the report.
-        step: What the step of the lattice should be; it may be a little smaller.
-        top: Nodes above zero.
+    `tails`: of the report. `step`: what the step of the lattice should be; it may be a little smaller. `top`: nodes
+    above zero.
     """
     ways = [_small_cells(tails, step, top)]
     with suppress(NumericalFailure):
@@ -83,8 +82,7 @@ def _small_cells(tails: Tails, step: float, top: int) -> MergedLaw:
 def _one_low_cell(tails: Tails, step: float, top: int) -> MergedLaw:
     """All that does not lie above one in a cell of its own, at whose mean the step ends.
 
-    Where tails are heavy nearly all ratios are close to zero, and a coarse lattice cannot tell them
-    apart anyway.
+    Where tails are heavy nearly all ratios are close to zero, and a coarse lattice cannot tell them apart anyway.
     """
     nodes = np.arange(top + 1)
 
@@ -119,9 +117,7 @@ def _one_low_cell(tails: Tails, step: float, top: int) -> MergedLaw:
     return MergedLaw(step, bottom, masses)
 
 
-def _halved(
-    filled: Callable[[float], tuple[Array, float]], step: float, bottom: int
-) -> tuple[float, Array, float]:
+def _halved(filled: Callable[[float], tuple[Array, float]], step: float, bottom: int) -> tuple[float, Array, float]:
     """A step whose low cell has a mean of at least `bottom` steps and hardly more.
 
     For steps that jump to and fro about it. The smaller the step, the larger that mean in steps.
@@ -165,9 +161,9 @@ def _from_above(tails: Tails, step: float, top: int, masses: Array) -> float:
 def _start(tails: Tails, beyond: tuple[float, float], target: float, end: float) -> float:
     """Where a cell begins that ends at `end`, beyond which these tails are, with this mean ratio.
 
-    This is asked for thousands of times. Ratios thin out further up, so the cell is shorter below
-    its mean than above; and what it exceeds its mean by is nearly a line in the square of the
-    distance: false position in that, where the weight of an end that stays is halved (Illinois).
+    This is asked for thousands of times. Ratios thin out further up, so the cell is shorter below its mean than above;
+    and what it exceeds its mean by is nearly a line in the square of the distance: false position in that, where the
+    weight of an end that stays is halved (Illinois).
     """
     q0, p0 = beyond
     q, p = tails(target)
@@ -180,19 +176,16 @@ def _start(tails: Tails, beyond: tuple[float, float], target: float, end: float)
             low, high = 0.0, low
         else:
             low, high = _by_squares(tails, beyond, target, (low, below), above)
-    while high - low > 4 * _CLOSE * target:
-        middle = 0.5 * (low + high)
-        q, p = tails(middle)
-        low, high = (low, middle) if p - p0 > target * (q - q0) else (middle, high)
-    return high
+
+    def exceeds(start: float) -> bool:
+        q, p = tails(start)
+        return p - p0 > target * (q - q0)
+
+    return switch(exceeds, high, low, absolute=4 * _CLOSE * target)[0]
 
 
 def _by_squares(
-    tails: Tails,
-    beyond: tuple[float, float],
-    target: float,
-    start: tuple[float, float],
-    above: float,
+    tails: Tails, beyond: tuple[float, float], target: float, start: tuple[float, float], above: float
 ) -> tuple[float, float]:
     """A narrow bracket of the same, from a start with what it lacks and what the mean exceeds."""
     (q0, p0), (low, below) = beyond, start
@@ -229,15 +222,15 @@ def _from_below(tails: Tails, step: float, limit: float, masses: Array) -> float
         target = 1 + node * step
         if target <= end:
             continue
-        low, high = target, limit
-        for _ in range(60):
-            middle = 0.5 * (low + high)
-            q, p = tails(middle)
-            # the mean ratio of the cell rises with its end
-            low, high = (low, middle) if whole[1] - p > target * (whole[0] - q) else (middle, high)
-        if high >= limit:  # what is left is too little to have this mean
+
+        def short(until: float, whole: tuple[float, float] = whole, target: float = target) -> bool:
+            q, p = tails(until)
+            return not whole[1] - p > target * (whole[0] - q)  # the mean ratio of the cell rises with its end
+
+        last, beyond = switch(short, target, limit, absolute=(limit - target) * 2.0**-60)
+        if beyond >= limit:  # what is left is too little to have this mean
             break
-        here = tails(low)
+        here = tails(last)
         masses[bottom + node] = whole[0] - here[0]
-        whole, end = here, low
+        whole, end = here, last
     return end

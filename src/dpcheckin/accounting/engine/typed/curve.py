@@ -1,22 +1,25 @@
 """Curves of rounds whose reports have few types: the smaller of two bounds at every alpha.
 
-The profile of every two datasets is convex and lies below each value computed here, so it lies
-below chords between them and below the smaller of two bounds: few values are enough, and a value
-that cannot be computed is left out.
+The profile of every two datasets is convex and lies below each value computed here, so it lies below chords between
+them and below the smaller of two bounds: few values are enough, and a value that cannot be computed, or costs more than
+it is worth, is left out.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import FURTHEST, UPPER_SLACK, Curve, Unshuffled
-from dpcheckin.accounting.engine.seats import Law, Mixture, Seats
-from dpcheckin.accounting.engine.three_atoms import fewer
+from dpcheckin.accounting.engine.curves import FURTHEST, LOWER_SLACK, UPPER_SLACK, Curve, Unshuffled, place
+from dpcheckin.accounting.engine.loss import Atoms
+from dpcheckin.accounting.engine.seats import Hits, Mixture, Seats, fewer
+from dpcheckin.accounting.engine.three_atoms import atoms
 from dpcheckin.accounting.engine.typed.laws import Types
 from dpcheckin.accounting.engine.typed.sums import typed_upper
 from dpcheckin.errors import NumericalFailure
@@ -30,56 +33,50 @@ _FAR = 8.0 * np.geomspace(1.0, 50.0, 28)
 PLACES = np.concatenate([np.arange(0.0, 3.5, 1 / 16), np.arange(3.5, 8.0, 0.25), _FAR])
 FEWER_PLACES = np.concatenate([np.arange(0.0, 3.5, 0.1), np.arange(3.5, 8.0, 0.5), _FAR[::2]])
 _FEW = np.concatenate([np.arange(0.0, 3.5, 0.25), [4.0, 5.0, 6.5], _FAR[::3]])
+_SPARSE = 3.5  # deviations beyond which both bounds are computed: places are sparse there
+# of the curve, and of what may be cut off, for which one more value of the worst law is computed
+_GAIN, _LITTLE, _HALVINGS = 0.03, 50.0, 6
+_PLENTY = 30.0  # how much more than asked for may be cut off where that saves half of the way
+_NEAR, _EVERY = 3.5, 8  # which of the places are probed: near ones, every so many-th
+
+
+@dataclass(frozen=True, slots=True)
+class BadCase:
+    """What some data lose: lower bounds at 0, step, 2 step, ..., forward and backward, and how many are worth it."""
+
+    curves: LowerCurve
+    most: int = 100_000
 
 
 class TypedCurve(Curve):
     """The bound of the types beside the bound of the worst law.
 
-    Args:
-        worst: The curve with the worst law in every seat.
-        parts: The round as a mixture of seats.
-        local: What holds without shuffling; with the probability that no seat is empty.
-        types: Types at alpha - 1; each of several is a bound, and the smallest counts.
-        below: Lower bounds of what some data lose.
-        most_lower: How many of them are worth computing.
-        places: Where the types' bound is computed, in deviations of the loss.
+    `worst`: the curve with the worst law in every seat. `parts`: the round as a mixture of seats. `local`: what holds
+    without shuffling; with the probability that no seat is empty. `types`: types at alpha - 1; each of several is a
+    bound, and the smallest counts. `below`: what some data lose. `places`: where the types' bound is computed, in
+    deviations of the loss.
     """
 
     def __init__(
-        self,
-        worst: Curve,
-        parts: Mixture[Law],
-        local: Unshuffled,
-        types: TypesAt,
-        below: LowerCurve,
-        most_lower: int = 250,
-        places: Array = PLACES,
+        self, worst: Curve, parts: Mixture, local: Unshuffled, types: TypesAt, below: BadCase, places: Array = PLACES
     ) -> None:
-        self._places, self.most_lower = places, most_lower
-        self._worst, self._local, self._types, self._below = worst, local, types, below
+        self._places, self.most_lower = places, below.most
+        self.worst, self._local, self._types, self._below = worst, local, types, below
         self._parts = fewer(parts)
         self._known: dict[float, float] = {}
 
     def coarser(self) -> Curve:
-        return TypedCurve(
-            self._worst.coarser(), self._parts, self._local, self._types, self._below, places=_FEW
-        )
-
-    @property
-    def worst(self) -> Curve:
-        """The curve with the worst law in every seat."""
-        return self._worst
+        below = replace(self._below, most=250)
+        return TypedCurve(self.worst.coarser(), self._parts, self._local, self._types, below, _FEW)
 
     @cached_property
     def spread(self) -> float:  # type: ignore[override]
         known = self._types(0.0)
         if not known:
-            return self._worst.spread
+            return self.worst.spread
         variance = min(max(law.variance for law in types.laws) for types in known)
-        total = sum(
-            w * s.count * s.participation * variance / s.population**2 for w, s in self._parts
-        )
-        return min(math.sqrt(total), self._worst.spread) or self._worst.spread
+        total = sum(w * s.count * s.participation * variance / s.population**2 for w, s in self._parts)
+        return min(math.sqrt(total), self.worst.spread) or self.worst.spread
 
     def _typed(self, epsilon: float) -> float:
         """The bound of the types without what happens when no seat is empty; may be infinite."""
@@ -93,14 +90,13 @@ class TypedCurve(Curve):
     def _with(self, types: Types, rise: float) -> float:
         try:
             return UPPER_SLACK * math.fsum(
-                weight * typed_upper(seats, _seated(types, seats), rise)
-                for weight, seats in self._parts
+                weight * typed_upper(seats, _seated(types, seats), rise) for weight, seats in self._parts
             )
         except NumericalFailure:
             return math.inf
 
     def reach(self, tolerance: float) -> float:
-        furthest = self._worst.reach(tolerance)
+        furthest = self.worst.reach(tolerance)
         loss = 3 * self.spread
         spent = self._local.rate * self._local.local_delta
         if loss == 0.0:  # every loss is too large to be told from an infinite one
@@ -109,20 +105,23 @@ class TypedCurve(Curve):
             loss *= 1.2
         return min(loss, furthest)
 
-    def upper_at(self, epsilon: float) -> float:
-        worst, typed = self._worst.upper_at(epsilon), self._typed(epsilon)
+    def _completed(self, epsilon: float) -> float:
+        """The bound of the types with what it leaves out; infinite where there is none."""
+        typed = self._typed(epsilon)
         if math.isinf(typed):
-            return worst
-        whole = self._local.complete(np.array([typed]), np.array([math.exp(epsilon)]))
-        return min(worst, float(whole[0]))
+            return typed
+        return float(self._local.complete(np.array([typed]), np.array([math.exp(epsilon)]))[0])
+
+    def upper_at(self, epsilon: float) -> float:
+        return min(self.worst.upper_at(epsilon), self._completed(epsilon))
 
     def lower_at(self, epsilon: float) -> float:
-        step, at = (epsilon, 1) if epsilon > 0.0 else (1.0, 0)
-        below = max(float(side[at]) for side in self._below(step, 2))
+        step, at = place(epsilon)
+        below = max(float(side[at]) for side in self._below.curves(step, 2))
         return min(below, self.upper_at(epsilon))
 
     def upper(self, step: float, points: int) -> Array:
-        worst = self._worst.upper(step, points)
+        worst = self.worst.upper(step, points)
         found = self._finite((points - 1) * step)
         if not found or found[0][0] > 0.0:
             return worst
@@ -140,27 +139,20 @@ class TypedCurve(Curve):
         found = [(math.expm1(x), self._typed(x)) for x in places]
         return [(rise, value) for rise, value in found if math.isfinite(value)]
 
-    def _between(
-        self, rises: Sequence[float], values: Sequence[float], step: float, points: int
-    ) -> Array:
+    def _between(self, rises: Sequence[float], values: Sequence[float], step: float, points: int) -> Array:
         """Bounds on a grid from those at a few places."""
         grid = np.arange(points) * step
         # chords of a convex function lie above it, and beyond the last value it does not rise
         typed = np.interp(np.expm1(grid), rises, values)
         return self._local.complete(typed, np.exp(grid))
 
-    def lower(self, step: float, points: int) -> Array:
-        return self._capped(0, step, points)
-
-    def lower_backward(self, step: float, points: int) -> Array | None:
-        return self._capped(1, step, points)
-
-    def _capped(self, side: int, step: float, points: int) -> Array:
-        below = self._below(step, points)[side]
-        return self._local.capped(below, np.exp(np.arange(points) * step))
+    def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
+        alphas = np.exp(np.arange(points) * step)
+        forward, backward = (self._local.capped(side, alphas) for side in self._below.curves(step, points))
+        return forward, backward
 
 
-def _seated(types: Types, seats: Seats[Law]) -> Types:
+def _seated(types: Types, seats: Seats) -> Types:
     """The types of these seats; where no seat can be empty the theorem has the worst law only."""
     if seats.empty > 0.0 or seats.absent > 0.0:
         return types
@@ -169,10 +161,120 @@ def _seated(types: Types, seats: Seats[Law]) -> Types:
     return Types((types.worst,), types.worst)
 
 
-def nobody_absent(parts: Mixture[Law], rate: float) -> float:
-    """Probability that the target reports and no seat is empty, where seats can be."""
-    return math.fsum(
-        weight * rate * math.exp((seats.count - 1) * math.log1p(-seats.absent))
+class TypesFirstCurve(TypedCurve):
+    """Typed curves beside a curve of the worst law that is dear: that one is asked where it may count.
+
+    A few places tell whether it is worth its cost: where reports are few the noise of the types weighs more than the
+    worst law does.
+    """
+
+    def coarser(self) -> Curve:
+        return self.worst.coarser()  # sums that take longer are no preview
+
+    @cached_property
+    def _worst_counts(self) -> bool:
+        near = self._places[self._places < _NEAR][::_EVERY]
+        return any(self.worst.upper_at(place) < self._completed(place) for place in (self.spread * near).tolist())
+
+    _negligible = 0.0  # what may be cut off
+
+    def reach(self, tolerance: float) -> float:
+        self._negligible = max(tolerance, self._negligible)
+        if self._worst_counts:
+            return super().reach(tolerance)
+        near, far = self._within(_PLENTY * tolerance), self._within(tolerance)
+        # what is cut off is charged: far out rounding is left, and a longer grid is a coarser one
+        return near if far > 2.0 * near else far
+
+    def _within(self, tolerance: float) -> float:
+        """A loss beyond which no more than this is left."""
+        enough = tolerance + self._local.rate * self._local.local_delta
+        places = [place for place in self._listed if place >= 3.0 * self.spread]
+        # where a report gives away no more by itself no sum is asked: most have no digits there
+        alone = self._local.complete(np.full(len(places), np.inf), np.exp(places))
+        end = int(np.searchsorted(-alone, -enough))
+        # the bound falls, so few of the places are asked; all of them will be of use again
+        at = bisect_left(places, True, hi=end, key=lambda x: self._completed(x) <= enough)
+        return places[at] if at < len(places) else self.worst.reach(tolerance)
+
+    def upper(self, step: float, points: int) -> Array:
+        if self._worst_counts:
+            return super().upper(step, points)
+        end = (points - 1) * step
+        found = self._finite(min(end, self._listed[-1]))
+        if not found or found[0][0] > 0.0:
+            return super().upper(step, points)
+        rises, values = zip(*found, strict=True)
+        typed = self._between(rises, values, step, points)
+        far = math.ceil(_SPARSE * self.spread / step)
+        if far < points:
+            rises, values = zip(*self._with_worst(end), strict=True)
+            rest = np.expm1(np.arange(far, points) * step)
+            beside = np.interp(rest, rises, values, left=np.inf)  # it falls: right of the last it is not more
+            typed[far:] = np.minimum(typed[far:], beside)
+        return typed
+
+    def _with_worst(self, end: float) -> list[tuple[float, float]]:
+        """Whole bounds far out at alpha - 1: of the types, and of the worst law between them."""
+        near = [place for place in self._listed if place <= _SPARSE * self.spread][-1:]
+        places = [*near, *(x for x in self._listed if near[0] < x < end)]
+        known = []
+        for x in places:
+            typed = self._completed(x)
+            known.append((x, typed if math.isfinite(typed) else self.worst.upper_at(x)))
+        known.append((end, self.worst.upper_at(end)))
+        found = [known[0]]
+        for after in known[1:]:
+            found += [*self._filled(found[-1], after, _HALVINGS), after]
+        return [(math.expm1(x), value) for x, value in found]
+
+    def _filled(
+        self, left: tuple[float, float], right: tuple[float, float], halvings: int
+    ) -> list[tuple[float, float]]:
+        """The worst law's bounds between two places, as many as are well below chords."""
+        (a, above), (b, below) = left, right
+        middle = math.sqrt(a * b)
+        value = self.worst.upper_at(middle)
+        share = (math.expm1(b) - math.expm1(middle)) / (math.expm1(b) - math.expm1(a))
+        chord = share * above + (1.0 - share) * below
+        if value >= chord:
+            return []
+        here = middle, value
+        if halvings == 0 or chord - value < _GAIN * chord + _LITTLE * self._negligible:
+            return [here]
+        return [*self._filled(left, here, halvings - 1), here, *self._filled(here, right, halvings - 1)]
+
+
+def with_types(
+    types: TypesAt, worst: Curve, parts: Mixture, local: Unshuffled, below: BadCase, dear: bool = False
+) -> Curve:
+    """The curve of a round (`parts`) whose others are of these `types`, nowhere above that of the `worst` law.
+
+    `local` is what holds without shuffling, `below` what some data lose. Where each value of either bound takes long
+    (`dear`), few are computed.
+    """
+    # the types need an empty seat: the probability that the target reports and there is none
+    full = math.fsum(
+        weight * local.rate * math.exp((seats.count - 1) * math.log1p(-seats.absent))
         for weight, seats in parts
         if seats.empty < 1.0 and 0.0 < seats.absent < 1.0
     )
+    whole = replace(local, unprotected=max(local.unprotected, full))
+    if dear:
+        return TypesFirstCurve(worst, parts, whole, types, below, FEWER_PLACES)
+    return TypedCurve(worst, parts, whole, types, below)
+
+
+def merged_case(parts: Mixture, third: Hits) -> BadCase:
+    """What is lost in a round of these `parts` when all others hold a `third` value, reports of its kind merged."""
+    views: list[tuple[float, Atoms]] = []
+
+    def below(step: float, points: int) -> tuple[Array, Array]:
+        if not views:
+            views.extend((min(weight, 1.0), atoms(seats, third)[1]) for weight, seats in parts)
+        total = np.zeros(points)
+        for weight, merged in views:
+            total += weight * LOWER_SLACK * merged.curve(step, points)
+        return total, total
+
+    return BadCase(below)

@@ -1,9 +1,8 @@
-"""Laws of reports with long tails, on points that lie further apart further out.
+"""Laws of reports with long tails, on points that lie further apart further out, and their transforms.
 
-Near zero the points are a lattice; with each octave of distance their step doubles. Keeping the
-potential E(X - x)+ at the points is mean preserving and larger in convex order, whatever the
-points are. What lies below the first is moved up to it; what lies above the last is cut off and
-paid for. So a thousand points reach as far as single reports count.
+Near zero the points are a lattice; with each octave of distance their step doubles. Keeping the potential E(X - x)+ at
+the points is mean preserving and larger in convex order, whatever the points are. What lies below the first is moved up
+to it; what lies above the last is cut off and paid for. So a thousand points reach as far as single reports count.
 """
 
 from __future__ import annotations
@@ -15,14 +14,86 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.engine.arrays import Array, Complex
+from dpcheckin.accounting.engine.arrays import Array, Complex, FloatArray
 from dpcheckin.accounting.engine.seats import Profile
-from dpcheckin.accounting.engine.typed.lattice_laws import LatticeMasses
+from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import fourier
+from dpcheckin.special.fourier import FFT_LEVEL
 
 STEP = 0.06  # in deviations of a report: a lattice adds a sixth of its square to the variance
 _OCTAVE = 256  # points on either side of an octave; the step is at most 1/256 of the distance
 _GROUPS = 24  # of the points of a piece, for a guide
 _TURNS, _PLACES = 6.0, 5  # how far points count for a frequency, and frequencies of an octave
+_BLOCK = 8  # its square is the number of points that are kept out of an FFT,
+_LITTLE = 0.01  # unless all together weigh less than this
+_LONGEST = 2**61  # points of a period: integers count no more
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeMasses:
+    """Masses at first * step, (first + 1) * step, …"""
+
+    step: float
+    first: int
+    masses: Array
+
+    @cached_property
+    def values(self) -> Array:
+        """The lattice points."""
+        return (self.first + np.arange(self.masses.size)) * self.step
+
+    @cached_property
+    def key(self) -> tuple[float, int, bytes]:
+        """What tells it from others."""
+        return self.step, self.first, self.masses.tobytes()
+
+    @cached_property
+    def _transforms(self) -> dict[tuple[float, float, int], tuple[Complex, float]]:
+        """What was asked for: laws have pieces in common, each for one line."""
+        return {}
+
+    def transform(self, theta: float, period: float, last: int) -> tuple[Complex, float]:
+        """Sums of mass exp(z x), z = theta + 2 pi i m / period, m = 0 .. last, and their error.
+
+        The period has to be a multiple of the step.
+        """
+        asked = theta, period, last
+        if asked not in self._transforms:
+            if not period / self.step <= _LONGEST:
+                raise NumericalFailure("no lattice reaches from a report to so large a sum")
+            self._transforms[asked] = self._computed(theta, round(period / self.step), last)
+        return self._transforms[asked]
+
+    def _computed(self, theta: float, size: int, last: int) -> tuple[Complex, float]:
+        weights = np.asarray(self.masses * np.exp(theta * self.values), np.float64)
+        if float(weights.sum()) < _LITTLE:
+            return self._transformed(weights, size, last)
+        block = self._block(weights)
+        sums, error = fourier.direct(weights[block], self.first + block.start, last + 1, size)
+        weights[block] = 0.0
+        rest, doubt = self._transformed(weights, size, last)
+        return sums + rest, error + doubt
+
+    @staticmethod
+    def _block(weights: Array) -> slice:
+        """The few points that hold most: an FFT would err in proportion to them."""
+        if weights.size <= _BLOCK**2:
+            return slice(0, weights.size)
+        sums = np.concatenate([[0.0], np.cumsum(weights)])
+        start = int(np.argmax(sums[_BLOCK**2 :] - sums[: -(_BLOCK**2)]))
+        return slice(start, start + _BLOCK**2)
+
+    def _transformed(self, weights: FloatArray, size: int, last: int) -> tuple[Complex, float]:
+        if size > 4 * (weights.size + last):
+            return fourier.chirped(weights, self.first, last + 1, size)
+        signal = np.bincount(np.arange(self.first, self.first + weights.size) % size, weights, size)
+        spectrum = np.conj(fourier.rfft(signal))
+        places = np.arange(last + 1) % size
+        turned = 2 * places > size
+        found = spectrum[np.where(turned, size - places, places)]
+        found[turned] = np.conj(found[turned])
+        error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(signal))
+        return found, error
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,10 +149,8 @@ class NestedLaw:
         any r. Terms may be left out. Between two y apart by D, g is above its chord minus
         D^2 / 8 sum over j of p_j (x_j - x_r)^2.
 
-        Args:
-            theta: The tilt.
-            participation: Probability that the seat is taken; else it holds zero.
-            start: The smallest imaginary part, at most pi / h.
+        `theta`: the tilt. `participation`: probability that the seat is taken; else it holds zero. `start`: the
+        smallest imaginary part, at most pi / h.
         """
         x, p, reference = self._tilted(theta, participation)
         away = x - x[reference]
@@ -141,19 +210,12 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Points from about -bottom to about top, in runs of one step each.
+    """Points from about -bottom to about top, in runs of one step each."""
 
-    Args:
-        step: Distance of points near zero.
-        bottom: How far down, positive.
-        top: How far up.
-        octave: Points of an octave: steps are at most this part of the distance.
-    """
-
-    step: float
-    bottom: float
-    top: float
-    octave: int = _OCTAVE
+    step: float  # distance of points near zero
+    bottom: float  # how far down, positive
+    top: float  # how far up
+    octave: int = _OCTAVE  # points of an octave: steps are at most this part of the distance
 
     @property
     def runs(self) -> list[_Run]:
@@ -177,11 +239,8 @@ class Points:
 def on_points(above: Profile, below: Profile, joint: float, points: Points) -> NestedLaw:
     """A law of mean zero, above that with these potentials but for what is cut off.
 
-    Args:
-        above: E(X - x)+, asked for x above `joint`.
-        below: E(x - X)+, asked for x up to `joint`.
-        joint: Where the two meet.
-        points: Where the law may have mass.
+    `above`: E(X - x)+, asked for x above `joint`. `below`: E(x - X)+, asked for x up to `joint`. `joint`: where the two
+    meet. `points`: where the law may have mass.
     """
     runs = points.runs
     x = np.concatenate([run.points for run in runs])
@@ -195,9 +254,5 @@ def on_points(above: Profile, below: Profile, joint: float, points: Points) -> N
     masses[left:-1], masses[-1] = np.diff(falling), -falling[-1]
     parts = np.split(np.maximum(masses, 0.0), np.cumsum([r.last - r.first + 1 for r in runs])[:-1])
     return NestedLaw(
-        tuple(
-            LatticeMasses(run.step, run.first, part)
-            for run, part in zip(runs, parts, strict=True)
-            if part.any()
-        )
+        tuple(LatticeMasses(run.step, run.first, part) for run, part in zip(runs, parts, strict=True) if part.any())
     )

@@ -4,15 +4,14 @@ On a vertical line Re z = theta > 0, with M the moment generating function of S,
 
     E(S)+ = 1/(2 pi i) integral of M(z) / z^2 dz,
 
-and the trapezoidal rule with period L gives E(S)+ plus terms E(S - lL)+ e^(theta l L), l != 0, all
-of them positive (Poisson summation): a finite sum that errs on the safe side only. Laplace noise
-of mean zero raises E(S)+ as well; it makes the integrand fall like 1/|z|^4, so that what the sum
-leaves out is bounded without knowing M there. The number of terms depends neither on the
-population nor on the number of check-ins.
+and the trapezoidal rule with period L gives E(S)+ plus terms E(S - lL)+ e^(theta l L), l != 0, all of them positive
+(Poisson summation): a finite sum that errs on the safe side only. Laplace noise of mean zero raises E(S)+ as well; it
+makes the integrand fall like 1/|z|^4, so that what the sum leaves out is bounded without knowing M there. The number of
+terms depends neither on the population nor on the number of check-ins.
 
-With j seats of one type and N - j of another the sum is a function of j whose second differences
-are the same sum with (M_1 - M_2)^2 in place of two factors: the maximum over j lies below the
-chord of a cell by at most an eighth of that, and cells are halved until that is next to nothing.
+With j seats of one type and N - j of another the sum is a function of j whose second differences are the same sum with
+(M_1 - M_2)^2 in place of two factors: the maximum over j lies below the chord of a cell by at most an eighth of that,
+and cells are halved until that is next to nothing.
 """
 
 from __future__ import annotations
@@ -23,24 +22,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT, Array, Complex
-from dpcheckin.accounting.engine.seats import Law, Seats
+from dpcheckin.accounting.engine.arrays import Array, Complex
+from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.engine.typed.laws import SeatLaw, Types
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import UNIT
 from dpcheckin.special.fourier import next_fast_len
 
 # Laplace noise that every sum may have, in deviations of the sum: 2e-4 of its variance
 FREE_NOISE = 0.01
 FAR, FAR_NOISE = 8.0, 3e-3  # from so many deviations on in parts of the distance beyond them
 LEFT_OUT = 5e-5  # of the answer, about: what frequencies beyond the last may add
-NEXT_TO_NOTHING = 1e-5  # likewise, where the transforms have fallen
+FALLEN_SHARE = 1e-5  # likewise, where the transforms have fallen
 FEW_FREQUENCIES = 100  # so many are added without asking whether fewer would do
 MOST_FREQUENCIES = 40_000
 NEGLIGIBLE = 46.0  # frequencies whose term is e^-46 of the largest are added up in size only
 TOLERANCE = 2e-4  # of the answer, by which the maximum over counts may be missed
 MOST_CELLS = 64
 _THETAS = np.geomspace(0.4, 80.0, 48)  # in deviations
-_FALLEN = np.array([6.0, 9.0, 13.0, 18.0, 26.0, 40.0, 60.0])  # frequencies, in deviations
+_TRIED = np.array([6.0, 9.0, 13.0, 18.0, 26.0, 40.0, 60.0])  # frequencies, in deviations
 _SLIGHT = np.geomspace(4e-3, 0.4, 24)[:-1]  # where one report of a long tail makes the sum
 
 
@@ -61,13 +61,11 @@ class _Line:
     beyond: float  # a bound on what the frequencies after the last would add
 
 
-def typed_upper(seats: Seats[Law], types: Types, rise: float) -> float:
+def typed_upper(seats: Seats, types: Types, rise: float) -> float:
     """An upper bound of the theorem's delta for any number of clients of each type.
 
-    Args:
-        seats: Who may sit where; one of the seats is the theorem's own and holds the worst law.
-        types: The types at this alpha.
-        rise: alpha - 1.
+    `seats`: who may sit where; one of the seats is the theorem's own and holds the worst law. `types`: the types at
+    this alpha. `rise`: alpha - 1.
     """
     typed = seats.count - 1
     threshold = rise * (seats.count + seats.empty)
@@ -89,7 +87,7 @@ def typed_upper(seats: Seats[Law], types: Types, rise: float) -> float:
     return (value * math.exp(exponent) + paid) / seats.population
 
 
-def _noise(seats: Seats[Law], types: Types, threshold: float) -> float:
+def _noise(seats: Seats, types: Types, threshold: float) -> float:
     """Scale of the Laplace noise: more than the types ask for raises the sum, and is sound."""
     deviation = _deviation(seats, types)
     free = FREE_NOISE * deviation
@@ -98,12 +96,12 @@ def _noise(seats: Seats[Law], types: Types, threshold: float) -> float:
     return max(types.smoothing, free)
 
 
-def _deviation(seats: Seats[Law], types: Types) -> float:
+def _deviation(seats: Seats, types: Types) -> float:
     variance = max(law.variance for law in (*types.laws, types.worst))
     return math.sqrt(max(seats.count * seats.participation * variance, 1e-300))
 
 
-def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _Line:
+def _line(seats: Seats, types: Types, noise: float, threshold: float) -> _Line:
     """Where to integrate: near the saddle, with a period that holds the sum."""
     deviation = _deviation(seats, types)
     laws = (*types.laws, types.worst)
@@ -125,9 +123,7 @@ def _line(seats: Seats[Law], types: Types, noise: float, threshold: float) -> _L
     return _Line(chosen, period, end.last, end.beyond)
 
 
-def _answer(
-    seats: Seats[Law], types: Types, threshold: float, theta: float, exponent: float
-) -> float:
+def _answer(seats: Seats, types: Types, threshold: float, theta: float, exponent: float) -> float:
     """About E(S)+ in units of e^exponent: many small reports, or one large one, make it."""
     deviation = _deviation(seats, types)
     at_saddle = 1.0 / (2.5 * (theta**2 * deviation + theta))
@@ -146,7 +142,7 @@ class _End(NamedTuple):
     beyond: float
 
 
-def _end(seats: Seats[Law], types: Types, line: _Line, squared: float, answer: float) -> _End:
+def _end(seats: Seats, types: Types, line: _Line, squared: float, answer: float) -> _End:
     """The last frequency worth adding, from the kernel alone or where the transforms have fallen.
 
     Raises:
@@ -156,8 +152,8 @@ def _end(seats: Seats[Law], types: Types, line: _Line, squared: float, answer: f
     plain = (9.4 * squared * LEFT_OUT * answer) ** (-1 / 3)
     turns = line.period / (2 * math.pi)
     if plain * turns > FEW_FREQUENCIES:
-        fallen = _fallen(seats, types, line, squared, plain, answer)
-        enough = fallen is not None and fallen.beyond <= NEXT_TO_NOTHING * answer
+        fallen = _where_fallen(seats, types, line, squared, plain, answer)
+        enough = fallen is not None and fallen.beyond <= FALLEN_SHARE * answer
         if fallen is not None and (enough or plain * turns > MOST_FREQUENCIES):
             return fallen
     if plain * turns > MOST_FREQUENCIES:
@@ -166,20 +162,18 @@ def _end(seats: Seats[Law], types: Types, line: _Line, squared: float, answer: f
     return _End(last, 1.0 / (3 * math.pi * squared * (last / turns) ** 3))
 
 
-def _fallen(
-    seats: Seats[Law], types: Types, line: _Line, squared: float, plain: float, answer: float
-) -> _End | None:
+def _where_fallen(seats: Seats, types: Types, line: _Line, squared: float, plain: float, answer: float) -> _End | None:
     """Where the laws' own transforms have fallen, if that is before the frequency `plain`.
 
-    The kernel beyond Y adds up to at most 1 / (3 pi noise^2 Y^3). Where all laws are on one lattice
-    that counts with what is left of the transforms, but for windows of 2 Y about the multiples of
-    the lattice's frequency, where the transforms return.
+    The kernel beyond Y adds up to at most 1 / (3 pi noise^2 Y^3). Where all laws are on one lattice that counts with
+    what is left of the transforms, but for windows of 2 Y about the multiples of the lattice's frequency, where the
+    transforms return.
     """
     steps = {law.finest for law in types.laws}
     turn = 2 * math.pi / min(steps) if len(steps) == 1 and min(steps) > 0.0 else 0.0
     deviation = _deviation(seats, types)
     found: _End | None = None
-    for start in _FALLEN / deviation:
+    for start in _TRIED / deviation:
         if start > min(plain, turn / 4):
             break
         fall = min(law.decay(line.theta, seats.participation, start) for law in types.laws)
@@ -189,12 +183,12 @@ def _fallen(
         beyond = (left + returned) / (math.pi * squared)
         if found is None or beyond < found.beyond:
             found = _End(math.ceil(float(start) * line.period / (2 * math.pi)), beyond)
-        if left <= returned or beyond <= NEXT_TO_NOTHING * answer:
+        if left <= returned or beyond <= FALLEN_SHARE * answer:
             break
     return found
 
 
-def _factor(law: SeatLaw, seats: Seats[Law], line: _Line) -> _Factor:
+def _factor(law: SeatLaw, seats: Seats, line: _Line) -> _Factor:
     change, error = law.transform(line.theta, line.period, line.last)
     change = seats.participation * change
     error = seats.participation * error
@@ -222,13 +216,7 @@ class _Maximum:
     """The largest sum over all numbers of seats of each type, in units of e^exponent."""
 
     def __init__(
-        self,
-        factors: list[_Factor],
-        typed: int,
-        worst: _Factor,
-        kernel: Complex,
-        phases: Complex,
-        terms: float,
+        self, factors: list[_Factor], typed: int, worst: _Factor, kernel: Complex, phases: Complex, terms: float
     ) -> None:
         self._typed = typed
         errors = typed * np.max([factor.errors for factor in factors], axis=0)
@@ -287,9 +275,7 @@ class _Maximum:
         if width <= 1:
             return max(left, right)
         others = self._typed - 2
-        patterns = [
-            j * self._logs[0].real + (others - j) * self._logs[1].real for j in (low, high - 2)
-        ]
+        patterns = [j * self._logs[0].real + (others - j) * self._logs[1].real for j in (low, high - 2)]
         size = np.exp(self._rest.real + np.maximum(*patterns))
         bend = 0.5 * width**2 * float((self._sizes * size) @ self._gap) * (1 + 1e-9)
         rise = right - left

@@ -1,8 +1,8 @@
 """How much of the sphere two caps share, between certified bounds.
 
-A cap of S^(d-1) is {u : <u, v> >= t}, 0 < t < 1. Seen from the plane of two centres, the part of u
-in that plane has length at least r with probability (1 - r^2)^((d-2)/2), its direction is uniform,
-and in the direction at angle psi from the further centre u is in both caps once r cos psi >= t:
+A cap of S^(d-1) is {u : <u, v> >= t}, 0 < t < 1. Seen from the plane of two centres, the part of u in that plane has
+length at least r with probability (1 - r^2)^((d-2)/2), its direction is uniform, and in the direction at angle psi from
+the further centre u is in both caps once r cos psi >= t:
 
     overlap(angle) = (1/pi) * integral of (1 - t^2 / cos^2 psi)^((d-2)/2)
 
@@ -10,8 +10,7 @@ over psi from angle/2 to arccos t. With t tan psi = sqrt(1 - t^2) sin beta this 
 
     (t (1 - t^2)^((d-1)/2) / pi) * integral of cos^(d-1) beta / (t^2 + (1 - t^2) sin^2 beta),
 
-analytic up to the end, beta = pi/2, whatever the dimension. An overlap at angle zero is the measure
-of the cap itself.
+analytic up to the end, beta = pi/2, whatever the dimension. An overlap at angle zero is the measure of the cap itself.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.special import Floats
 from dpcheckin.special.gamma import log_beta
+from dpcheckin.special.roots import switch
 from dpcheckin.special.sphere import cap_height
 
 _NODES = 20
@@ -42,7 +42,7 @@ class Measure:
 
 
 @lru_cache(maxsize=1)
-def _gauss() -> tuple[Array, Array]:
+def _gauss() -> tuple[Floats, Floats]:
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     return nodes, weights
 
@@ -50,10 +50,8 @@ def _gauss() -> tuple[Array, Array]:
 def overlap(dimension: int, height: float, angle: float) -> Measure:
     """Measure of the intersection of two caps.
 
-    Args:
-        dimension: d of the space, 2 or more; the sphere is S^(d-1).
-        height: t of both caps, above 0; nothing reaches a height of 1.
-        angle: Between the centres, in radians, from 0 to pi.
+    `dimension`: d of the space, 2 or more; the sphere is S^(d-1). `height`: t of both caps, above 0; nothing reaches a
+    height of 1. `angle`: between the centres, in radians, from 0 to pi.
     """
     if height >= 1.0:
         return Measure(0.0, 0.0)
@@ -89,10 +87,9 @@ def _log_slope(dimension: int, height: float, angle: float) -> float:
 def _integral(power: float, t: float, a: float, first: float, top: float) -> tuple[float, float]:
     """The integral from `first` to pi/2 in units of exp(power * top), and a bound on its error.
 
-    Gauss quadrature on panels as wide as the integrand allows. Where it is bounded by M inside the
-    ellipse that the panel's ends and rho define, its Chebyshev coefficients are at most
-    2 M rho^-k, and the rule with N nodes errs only from degree 2N on: by at most
-    8 M rho^(-2N) / (1 - 1/rho) times half the panel's width.
+    Gauss quadrature on panels as wide as the integrand allows. Where it is bounded by M inside the ellipse that the
+    panel's ends and rho define, its Chebyshev coefficients are at most 2 M rho^-k, and the rule with N nodes errs only
+    from degree 2N on: by at most 8 M rho^(-2N) / (1 - 1/rho) times half the panel's width.
     """
     last = math.asin(math.sqrt(-math.expm1(top - _FAR / power)))
     edges = [first]
@@ -117,13 +114,11 @@ def _integral(power: float, t: float, a: float, first: float, top: float) -> tup
     return value, float(error.sum()) + beyond
 
 
-def _largest(
-    power: float, t: float, a: float, top: float, middle: Array, half: Array, rho: float
-) -> Array:
+def _largest(power: float, t: float, a: float, top: float, middle: Floats, half: Floats, rho: float) -> Floats:
     """A bound on the integrand in the ellipse's bounding box, in units of exp(power * top).
 
-    With beta = x + iy: |cos|^2 = cos^2 x + sinh^2 y and Re sin^2 = sin^2 x - sinh^2 y cos 2x, the
-    one largest and the other smallest at the box's smallest |x|.
+    With beta = x + iy: |cos|^2 = cos^2 x + sinh^2 y and Re sin^2 = sin^2 x - sinh^2 y cos 2x, the one largest and the
+    other smallest at the box's smallest |x|.
     """
     x = np.maximum(middle - half * (rho + 1 / rho) / 2, 0.0)
     rise = np.sinh(half * (rho - 1 / rho) / 2) ** 2
@@ -141,9 +136,7 @@ def height_bounds(dimension: int, measure: float) -> Measure | None:
 
     The upper one is 1 for caps so small that no other number will do.
 
-    Args:
-        dimension: d of the space, 2 or more.
-        measure: Of the cap, positive.
+    `dimension`: d of the space, 2 or more. `measure`: of the cap, positive.
     """
     if measure >= 0.5:
         return None
@@ -169,10 +162,8 @@ def height_bounds(dimension: int, measure: float) -> Measure | None:
 def overlap_of_caps(dimension: int, measure: float, angle: float) -> Measure | None:
     """Measure of the intersection of two caps of this measure; None if it is not below 1/2.
 
-    Args:
-        dimension: d of the space, 2 or more.
-        measure: Of each cap, positive and less than 1/2.
-        angle: Between the centres, in radians, from 0 to pi.
+    `dimension`: d of the space, 2 or more. `measure`: of each cap, positive and less than 1/2. `angle`: between the
+    centres, in radians, from 0 to pi.
     """
     height = height_bounds(dimension, measure)
     if height is None:
@@ -184,25 +175,18 @@ def overlap_of_caps(dimension: int, measure: float, angle: float) -> Measure | N
 def widest_angle(dimension: int, height: float, weight: float) -> float:
     """The angle A with the least overlap(A) + weight * overlap(X), A + 2X = 2 pi, 0 <= weight <= 1.
 
-    The derivative of the overlap is known and falls with the angle, so that the derivative of the
-    sum changes sign once: no integral is needed. Small caps that do not meet at 2 pi / 3 are put
-    there.
+    The derivative of the overlap is known and falls with the angle, so that the derivative of the sum changes sign
+    once: no integral is needed. Small caps that do not meet at 2 pi / 3 are put there.
 
-    Args:
-        dimension: d of the space, 2 or more.
-        height: t of the caps.
-        weight: Of the overlap at X.
+    `dimension`: d of the space, 2 or more. `height`: t of the caps. `weight`: of the overlap at X.
     """
 
     low, high = 2 * math.pi / 3, math.pi
     if _log_slope(dimension, height, low) == -math.inf:
         return low
     allowance = math.log(weight / 2) if weight > 0.0 else -math.inf
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        opposite = _log_slope(dimension, height, math.pi - middle / 2)
-        if _log_slope(dimension, height, middle) > allowance + opposite:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
+
+    def falls(angle: float) -> bool:
+        return _log_slope(dimension, height, angle) > allowance + _log_slope(dimension, height, math.pi - angle / 2)
+
+    return switch(falls, low, high, absolute=(high - low) * 2.0**-60)[0]

@@ -1,20 +1,20 @@
 """The types of pure randomizers: what another client's report can look like, seen from its value.
 
-Client 1 holds a or b, another client x. Type A is the law for x = a, B for x = b, C for a third
-value of k-ary response. Which types suffice is proved in docs/theory.md; scales of the noise that
-some of them need are certified here, alpha by alpha.
+Client 1 holds a or b, another client x. Type A is the law for x = a, B for x = b, C for a third value of k-ary
+response. Which types suffice is proved in docs/theory.md; scales of the noise that some of them need are certified
+here, alpha by alpha.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 
 from dpcheckin.accounting.engine.typed.curve import TypesAt
-from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
-from dpcheckin.accounting.engine.typed.smoothing import least_smoothing
+from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types, least_smoothing
 
 _WEIGHTS, _FEW_WEIGHTS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.3, 0.7), (0.45,)  # of B beside A
 _NEAR_TWO = 1.8, 2.4  # of e0
@@ -37,19 +37,23 @@ class Family(Enum):
     OTHER = "not known"
 
 
+class OthersData(Enum):
+    """For which data of the other clients a lower bound of the pair is known."""
+
+    ONE_OF_TWO = "all others hold one of the two values"
+    THIRD_VALUE = "k-ary response, all others hold a third value"
+    THIRD_DIRECTION = "PrivUnit, all others hold a third direction"
+    MERGED_THIRD = "all others hold a third value, reports that say little merged"
+    ANY_PURE = "the worse of binary and 3-ary response"
+
+
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """Laws of k-ary response; a hit has probability `hit`, any other symbol the same.
+    """Laws of k-ary response; a hit has probability `hit`, any other symbol the same."""
 
-    Args:
-        local_epsilon: Logarithm of the ratio e0.
-        hit: Probability of a symbol that is not one's own.
-        symbols: How many there are.
-    """
-
-    local_epsilon: float
-    hit: float
-    symbols: int
+    local_epsilon: float  # logarithm of the ratio e0
+    hit: float  # probability of a symbol that is not one's own
+    symbols: int  # how many there are
 
     @property
     def _e0(self) -> float:
@@ -89,7 +93,7 @@ class Symbols:
 
 
 def symbols(local_epsilon: float, count: int) -> Symbols:
-    """k-ary response with so many symbols."""
+    """k-ary response of this `local_epsilon` with so many symbols (`count`)."""
     return Symbols(local_epsilon, 1 / (math.exp(local_epsilon) + count - 1), count)
 
 
@@ -105,11 +109,10 @@ class _Smoothed:
 
     guess: float
     weight: float = 0.5
-    known: dict[float, Types | None] = field(default_factory=dict)
 
 
 def k_ary(local_epsilon: float, count: int) -> PureTypesAt:
-    """k-ary response, k >= 3: type C alone, with the noise that puts A and B below it."""
+    """k-ary response, k = `count` >= 3, of this `local_epsilon`: type C alone, A and B put below it by noise."""
     laws = symbols(local_epsilon, count)
     return _third_alone(laws, laws)
 
@@ -130,8 +133,7 @@ def any_pure_near_two(local_epsilon: float) -> PureTypesAt | None:
 
     Wider about their mean they are larger in convex order, and leave room for less noise.
 
-    Args:
-        local_epsilon: Logarithm of the ratio e0; None where it is not near 2.
+    `local_epsilon`: logarithm of the ratio e0; None where it is not near 2.
     """
     if not _NEAR_TWO[0] < math.exp(local_epsilon) < _NEAR_TWO[1]:
         return None
@@ -168,7 +170,7 @@ def _first_and_second(two: Symbols, three: Symbols, stretch: float = 0.0) -> Pur
                 return Types((first, second), two.worst(rise), scale)
         return None
 
-    return _remembered(types, kept)
+    return cache(types)
 
 
 def _third_alone(two: Symbols, three: Symbols, stretch: float = 0.0) -> PureTypesAt:
@@ -186,20 +188,18 @@ def _third_alone(two: Symbols, three: Symbols, stretch: float = 0.0) -> PureType
         kept.guess = scale
         return Types((third,), two.worst(rise), scale)
 
-    return _remembered(types, kept)
+    return cache(types)
 
 
 def with_delta(known: PureTypesAt, local_epsilon: float, local_delta: float) -> PureTypesAt:
     """Every (epsilon, delta)-LDP randomizer: the types of the pure ones, and what delta adds.
 
-    Three laws whose ratios are bounded but for delta can be cut to laws whose ratios are bounded
-    everywhere; that changes a call by at most 2 delta and a put by at most 2 alpha delta, and
-    filling up what was cut off adds 2 delta / (e0 - 1) times the largest put (docs/theory.md).
+    Three laws whose ratios are bounded but for delta can be cut to laws whose ratios are bounded everywhere; that
+    changes a call by at most 2 delta and a put by at most 2 alpha delta, and filling up what was cut off adds 2 delta /
+    (e0 - 1) times the largest put (docs/theory.md).
 
-    Args:
-        known: Types of every pure randomizer of this epsilon.
-        local_epsilon: Logarithm of the ratio e0.
-        local_delta: By how much a report may exceed it.
+    `known`: types of every pure randomizer of this epsilon. `local_epsilon`: logarithm of the ratio e0. `local_delta`:
+    by how much a report may exceed it.
     """
     if local_delta == 0.0:
         return known
@@ -216,25 +216,11 @@ def with_delta(known: PureTypesAt, local_epsilon: float, local_delta: float) -> 
     return types
 
 
-def _remembered(types: PureTypesAt, kept: _Smoothed) -> PureTypesAt:
-    def at(rise: float) -> Types | None:
-        if rise not in kept.known:
-            kept.known[rise] = types(rise)
-        return kept.known[rise]
-
-    return at
-
-
-def pure_types(
-    family: Family, local_epsilon: float, count: int, local_delta: float = 0.0
-) -> TypesAt | None:
+def pure_types(family: Family, local_epsilon: float, count: int, local_delta: float = 0.0) -> TypesAt | None:
     """The types of a family of randomizers, None if none are known.
 
-    Args:
-        family: Which randomizers.
-        local_epsilon: Epsilon of one report.
-        count: Symbols of k-ary response.
-        local_delta: By how much a report may exceed it; with the family of every randomizer only.
+    `family`: which randomizers. `local_epsilon`: epsilon of one report. `count`: symbols of k-ary response.
+    `local_delta`: by how much a report may exceed it; with the family of every randomizer only.
     """
     if family in (Family.OTHER, Family.GAUSSIAN, Family.LAPLACE) or local_epsilon == 0.0:
         return None
@@ -257,10 +243,3 @@ def variance_of_types(local_epsilon: float) -> float:
     """The largest variance, at alpha = 1, of the types of every randomizer of this epsilon."""
     e0, gain = math.exp(local_epsilon), math.expm1(local_epsilon)
     return gain**2 / min(e0, 0.5 * (e0 + 2.0))
-
-
-def third_is_worse(family: Family, local_epsilon: float) -> bool:
-    """Do others at a third value lose more, among many, than others at one of the two?"""
-    if family is Family.ANY_PURE:
-        return math.exp(local_epsilon) > 2.0
-    return family is Family.SYMBOLS

@@ -4,10 +4,10 @@ All other clients hold one value. Against a report of that value, one of the two
 (e0, 1) or (1, e0) (strong, either way with probability `strong`), (1, 1/e0) or (1/e0, 1) (weak,
 likewise), or as much as the other; an empty seat weighs (1, 1). The pair is a mean over seats.
 
-What is computed is the pair of a statistic of the view: how many reports lean strongly (in cells),
-and the sum of what they lean, with integers in place of 1 and 1/e0. A statistic never tells more
-than the view, whatever the integers are: a lower bound, and a sharp one, since what it leaves out
-is of second order. Its law is one Fourier inversion, and every mass has a bound on its error.
+What is computed is the pair of a statistic of the view: how many reports lean strongly (in cells), and the sum of what
+they lean, with integers in place of 1 and 1/e0. A statistic never tells more than the view, whatever the integers are:
+a lower bound, and a sharp one, since what it leaves out is of second order. Its law is one Fourier inversion, and every
+mass has a bound on its error.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.engine import binomial
-from dpcheckin.accounting.engine.arrays import FFT_LEVEL, UNIT, Array, Complex
+from dpcheckin.accounting.engine.arrays import Array, Complex
 from dpcheckin.accounting.engine.loss import NO_ATOMS, Atoms
-from dpcheckin.accounting.engine.seats import Law, Seats
-from dpcheckin.special import fourier
+from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.special import UNIT, binomial, fourier
+from dpcheckin.special.fourier import FFT_LEVEL
 
 MOST_COUNTED = 10_000  # strong reports; of more than these the number tells nothing more
 LONGEST = 1 << 23
@@ -33,18 +33,12 @@ _PMF = 4e-11  # relative error of binomial probabilities, twelve deviations out
 
 
 @dataclass(frozen=True, slots=True)
-class Leaning:
-    """Probabilities under one input that a report leans to one of two others, for either of them.
+class PreferenceLaw:
+    """Probabilities under one input that a report leans to one of two others, for either of them."""
 
-    Args:
-        local_epsilon: log e0.
-        strong: Of weights (e0, 1), and of (1, e0).
-        weak: Of weights (1, 1/e0), and of (1/e0, 1).
-    """
-
-    local_epsilon: float
-    strong: float
-    weak: float
+    local_epsilon: float  # log e0
+    strong: float  # of weights (e0, 1), and of (1, e0)
+    weak: float  # of weights (1, 1/e0), and of (1/e0, 1)
 
     @property
     def blank(self) -> float:
@@ -66,12 +60,11 @@ class Leaning:
         return max(candidates)[1:]
 
 
-def leaning_atoms(seats: Seats[Law], law: Leaning) -> Atoms:
+def preference_atoms(seats: Seats, law: PreferenceLaw) -> Atoms:
     """Losses of the statistic's pair, which is symmetric; no atoms where they are too many.
 
-    Args:
-        seats: How many, how often taken, and how many more are empty; their law is not looked at.
-        law: How reports lean.
+    `seats`: how many, how often taken, and how many more are empty; their law is not looked at. `law`: how reports
+    lean.
     """
     if law.strong <= 0.0 or law.local_epsilon == 0.0:
         return NO_ATOMS
@@ -87,7 +80,7 @@ def leaning_atoms(seats: Seats[Law], law: Leaning) -> Atoms:
 class _Sums:
     """The characteristic function of the statistic under P, one row for a cell of counts."""
 
-    def __init__(self, seats: Seats[Law], law: Leaning) -> None:
+    def __init__(self, seats: Seats, law: PreferenceLaw) -> None:
         self._count, self._empty, self._population = seats.count, seats.empty, seats.population
         self._e0 = math.exp(law.local_epsilon)
         self._high, self._low = law.integers()
@@ -139,9 +132,7 @@ class _Sums:
             other = _Power.of_one_minus(self._weak * low.gap)
             left = max(self._count - counts[-1] - 1, 0)
             alive = max(counts[0] - 1, 0) * high.log + left * other.log > -_BOX
-            value[alive], error = self._cell(
-                places[alive], high[alive], other[alive], counts, chances
-            )
+            value[alive], error = self._cell(places[alive], high[alive], other[alive], counts, chances)
         found = fourier.irfft(np.conj(value), self.size)
         norm = float(np.linalg.norm(found))
         left_out = (self._wrapped + math.exp(-_BOX)) * 2 * self._e0
@@ -160,15 +151,12 @@ class _Sums:
     def _cosines(self, places: NDArray[np.int64]) -> _Power:
         """Cosines of 2 pi place / size.
 
-        Each comes from the sine of a small angle, reduced as an integer: no digits are lost near
-        1, 0 or -1.
+        Each comes from the sine of a small angle, reduced as an integer: no digits are lost near 1, 0 or -1.
         """
         size = self.size
         place = places % size
         place = np.minimum(place, size - place)  # 0 .. size/2: angles up to pi
-        one, minus = (
-            2 * np.sin(math.pi / (2 * size) * x) ** 2 for x in (2 * place, size - 2 * place)
-        )
+        one, minus = (2 * np.sin(math.pi / (2 * size) * x) ** 2 for x in (2 * place, size - 2 * place))
         middle = np.abs(np.sin(math.pi / (2 * size) * (size - 4 * place)))
         small = np.minimum(one, minus)
         near_zero = np.log(np.maximum(middle, 1e-300))
@@ -187,17 +175,12 @@ class _Sums:
         return np.asarray(value * both / self._population, complex), error
 
     def _cell(
-        self,
-        places: NDArray[np.int64],
-        cos: _Power,
-        rest: _Power,
-        counts: Array,
-        chances: Array,
+        self, places: NDArray[np.int64], cos: _Power, rest: _Power, counts: Array, chances: Array
     ) -> tuple[Complex, float]:
         """The same for a cell of counts.
 
-        With one seat taken out, its report is strong in a share count/n of all cases: the seat
-        contributes to P what its own report does, the others their characteristic function.
+        With one seat taken out, its report is strong in a share count/n of all cases: the seat contributes to P what
+        its own report does, the others their characteristic function.
         """
         n, total, error = self._count, np.zeros(places.size, complex), np.zeros(places.size)
         strong, other = self._leans_strongly(places), self._leans_weakly(places)
@@ -231,19 +214,12 @@ class _Sums:
 
 @dataclass(frozen=True, slots=True)
 class _Power:
-    """A number between -1 and 1 that will be raised to a power.
+    """A number between -1 and 1 that will be raised to a power."""
 
-    Args:
-        gap: One minus the number.
-        log: Of its absolute value, kept from infinity.
-        sign: Its sign.
-        excess: What one factor of it may err by, in units of round-off, beyond its logarithm's own.
-    """
-
-    gap: Array
-    log: Array
-    sign: Array
-    excess: Array
+    gap: Array  # one minus the number
+    log: Array  # of its absolute value, kept from infinity
+    sign: Array  # its sign
+    excess: Array  # what one factor of it may err by, in units of round-off, beyond its logarithm's own
 
     @staticmethod
     def of_one_minus(share: Array) -> _Power:

@@ -1,9 +1,11 @@
-"""Reports of Laplace noise on an interval: every triple of inputs, seen from finitely many.
+"""Potentials of Laplace reports, seen from finitely many triples of inputs, and differences of potentials with noise.
 
-The unit of length is the scale of the noise, so that the interval has length ε₀. A triple (a, b, x)
-is a contraction of one whose outermost inputs are the two ends, and contracting is post-processing
-(docs/laplace-certificate.md): in one family x lies at p between a and b, in the other two b or a
-lies between the other and x.
+The unit of length is the scale of the noise, so that the interval has length ε₀. A triple (a, b, x) is a contraction of
+one whose outermost inputs are the two ends, and contracting is post-processing (docs/laplace-certificate.md): in one
+family x lies at p between a and b, in the other two b or a lies between the other and x.
+
+A convex function smoothed by Laplace noise of scale τ becomes V with V - τ²V″ = U. Between nodes the functions compared
+are linear, so V at the nodes is an exact sum of exponentials, and a minimum between two nodes is bounded from there.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.errors import NumericalFailure
+
+KERNEL = 1e-11  # relative error of the entries of the kernel and of sums with them
 
 
 def _inner(falling: Array, rising: Array, low: Array, high: Array) -> Array:
@@ -33,13 +37,11 @@ def _inner(falling: Array, rising: Array, low: Array, high: Array) -> Array:
 def positive_part(length: float, p: Array, left: Array, middle: Array, right: Array) -> Array:
     """Integral of (left · R(0) + middle · R(p) + right · R(length))₊, R(z) with density e^-|y-z|/2.
 
-    All weights may have either sign. Rounding is a few units in the last place of the positive
-    parts of the three terms.
+    All weights may have either sign. Rounding is a few units in the last place of the positive parts of the three
+    terms.
 
-    Args:
-        length: Of the interval, in scales of the noise.
-        p: The place in between.
-        left, middle, right: Weights of the three densities.
+    `length`: of the interval, in scales of the noise. `p`: the place in between. `left`, `middle`, `right`: weights of
+    the three densities.
     """
     far, near, back = np.exp(-length), np.exp(-p), np.exp(p)
     outside = np.maximum(left + middle * near + right * far, 0.0)
@@ -52,15 +54,10 @@ def positive_part(length: float, p: Array, left: Array, middle: Array, right: Ar
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Places p of the input in between, denser near the ends, for each of the three families.
+    """Places p of the input in between, denser near the ends, for each of the three families."""
 
-    Args:
-        length: Of the interval, in scales of the noise.
-        nodes: The places, from 0 to length.
-    """
-
-    length: float
-    nodes: Array
+    length: float  # of the interval, in scales of the noise
+    nodes: Array  # the places, from 0 to length
 
     @property
     def before(self) -> Array:
@@ -81,11 +78,8 @@ class Places:
     def of(length: float, finest: float, growth: float, widest: float) -> Places:
         """Places whose distance grows away from both ends.
 
-        Args:
-            length: Of the interval.
-            finest: Distance at an end.
-            growth: By how much it grows per unit of length.
-            widest: Largest distance.
+        `length`: of the interval. `finest`: distance at an end. `growth`: by how much it grows per unit of length.
+        `widest`: largest distance.
         """
         half = [0.0]
         while half[-1] < length / 2:
@@ -95,7 +89,7 @@ class Places:
 
 
 def types_at(length: float, alpha: float, t: Array) -> tuple[Array, Array]:
-    """Potentials of the types A (x = a) and B (x = b): calls for t ≥ 0, puts for t < 0."""
+    """Potentials at `t` of the types A (x = a) and B (x = b), by `length` and `alpha`: calls for t ≥ 0, else puts."""
     ends = np.array([[0.0], [length]])
     found = _between(length, ends, alpha, t)
     return found[0], found[1]
@@ -104,13 +98,10 @@ def types_at(length: float, alpha: float, t: Array) -> tuple[Array, Array]:
 def reports_at(places: Places, alpha: float, t: Array) -> Array:
     """Upper bounds (families and places, t) that together bound the potentials of every triple.
 
-    Between two places the potential is at most the linear interpolation (for x in between: with
-    the weights of hyperbolic sines) of the rows of its neighbours. Calls for t ≥ 0, puts for t < 0.
+    Between two places the potential is at most the linear interpolation (for x in between: with the weights of
+    hyperbolic sines) of the rows of its neighbours. Calls for t ≥ 0, puts for t < 0.
 
-    Args:
-        places: Where the input in between lies.
-        alpha: At least 1.
-        t: Where potentials are asked for, ascending.
+    `places`: where the input in between lies. `alpha`: at least 1. `t`: where potentials are asked for, ascending.
     """
     p = places.nodes[:, None]
     squeezed = t / np.cosh(places.widths / 2)[:, None]
@@ -181,3 +172,50 @@ def _reached(values: Array, t: Array, most: float) -> Array:
     raised[:, max(first - 1, 0) : first + 1] = most
     padded = np.concatenate([raised[:, :1], raised, raised[:, -1:]], axis=1)
     return np.asarray(np.maximum(np.maximum(padded[:, :-2], padded[:, 2:]), raised))
+
+
+def kernel(points: Array, smoothing: float) -> Array:
+    """Entry (j, i): the integral of hat j, seen from node i of the `points`, with Laplace weights of scale `smoothing`.
+
+    All entries are positive; with steps of at least 3e-4 of τ the differences below keep eleven digits, shorter ones
+    take three terms of the series, and a product of decays loses one unit in the last place per factor.
+    """
+    ratio = np.diff(points) / smoothing
+    if not ratio.min() >= 1e-13:
+        raise NumericalFailure("nodes are too close together for the smoothing scale")
+    decay = np.exp(-ratio)
+    mean = -np.expm1(-ratio) / ratio
+    near, far = (1 - mean) / 2, (mean - decay) / 2
+    short = ratio < 3e-4
+    near = np.where(short, ratio / 4 * (1 - ratio / 3 * (1 - ratio / 4)), near)
+    far = np.where(short, ratio / 4 * (1 - ratio * (2 / 3) * (1 - ratio * (3 / 8))), far)
+    size = len(points)
+    before, after = np.zeros((size, size)), np.zeros((size, size))
+    for i in range(size - 1):
+        before[:, i + 1] = before[:, i] * decay[i]
+        before[i + 1, i + 1] += near[i]
+        before[i, i + 1] += far[i]
+    for i in range(size - 1, 0, -1):
+        after[:, i - 1] = after[:, i] * decay[i - 1]
+        after[i - 1, i - 1] += near[i - 1]
+        after[i, i - 1] += far[i - 1]
+    return before + after
+
+
+def lowest(below: Array, above: Array, plain: Array, points: Array, smoothing: float) -> Array:
+    """Lower bound over all u of V, from V and D = V - τ²V″ at the nodes, D linear in between.
+
+    On an interval V is at least the smallest of its two values and the two values of D, because a
+    minimum inside has V″ ≥ 0, so V ≥ D there. It is also at least the smaller end value minus
+    (h²/8)·max V″, and V″ = (V - D)/τ² is largest at an end, being a solution of f = τ²f″.
+
+    `below`: V at the nodes (…, nodes), from below. `above`: the same from above. `plain`: D at the nodes (…, nodes).
+    `points`: the nodes. `smoothing`: τ.
+    """
+    ends = np.minimum(below[..., 1:], below[..., :-1])
+    floor = np.minimum(plain[..., 1:], plain[..., :-1])
+    bend = np.maximum(above - plain, 0.0)
+    bend = np.maximum(bend[..., 1:], bend[..., :-1])
+    bend *= np.diff(points) ** 2 / (8 * smoothing**2) * (1 + KERNEL)
+    inside = np.maximum(np.minimum(ends, floor), ends - bend)
+    return np.asarray(inside.min(-1))

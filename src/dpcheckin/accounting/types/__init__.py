@@ -1,1 +1,0 @@
-"""What other clients' reports can look like: types of the randomizers (docs/theory.md)."""
