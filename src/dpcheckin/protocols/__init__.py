@@ -1,56 +1,33 @@
 """Protocols: who takes part when, and what a run costs each client.
 
-Plans are frozen descriptions; the same object accounts, simulates and is deployed. The numbers
-come from `dpcheckin.accounting`, the training from `dpcheckin.learning`. Plans are loaded when they
-are first touched, because the table of names beside them is needed by help texts.
+Plans are frozen descriptions; the same object accounts, simulates and is deployed. The numbers come from
+`dpcheckin.accounting`, the training from `dpcheckin.learning`. Plans are loaded when they are first touched, because
+the table of protocols beside them (`questions`) is needed by help texts.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from dpcheckin.lazy import offered
+
 if TYPE_CHECKING:
-    from dpcheckin.protocols.comparators import CentralDpSgd, LocalOnly
-    from dpcheckin.protocols.distributed import DistributedCheckIn
-    from dpcheckin.protocols.own_windows import ClientWindows, OwnWindows
-    from dpcheckin.protocols.plan import Cohort, Plan, Reveals
-    from dpcheckin.protocols.random_check_ins import RandomCheckIns, Window
-    from dpcheckin.protocols.shuffled import FullShuffle, ShuffledCheckIn, SubsampledShuffle
+    from dpcheckin.protocols.comparators import CentralDpSgd as CentralDpSgd
+    from dpcheckin.protocols.comparators import LocalOnly as LocalOnly
+    from dpcheckin.protocols.own_windows import ClientWindows as ClientWindows
+    from dpcheckin.protocols.own_windows import OwnWindows as OwnWindows
+    from dpcheckin.protocols.plan import Cohort as Cohort
+    from dpcheckin.protocols.plan import DistributedCheckIn as DistributedCheckIn
+    from dpcheckin.protocols.plan import FullShuffle as FullShuffle
+    from dpcheckin.protocols.plan import Plan as Plan
+    from dpcheckin.protocols.plan import Reveals as Reveals
+    from dpcheckin.protocols.plan import ShuffledCheckIn as ShuffledCheckIn
+    from dpcheckin.protocols.plan import SubsampledShuffle as SubsampledShuffle
+    from dpcheckin.protocols.random_check_ins import RandomCheckIns as RandomCheckIns
+    from dpcheckin.protocols.random_check_ins import Window as Window
 
-_HOME = {
-    "CentralDpSgd": "comparators",
-    "ClientWindows": "own_windows",
-    "Cohort": "plan",
-    "DistributedCheckIn": "distributed",
-    "FullShuffle": "shuffled",
-    "LocalOnly": "comparators",
-    "OwnWindows": "own_windows",
-    "Plan": "plan",
-    "RandomCheckIns": "random_check_ins",
-    "Reveals": "plan",
-    "ShuffledCheckIn": "shuffled",
-    "SubsampledShuffle": "shuffled",
-    "Window": "random_check_ins",
+_MODULES = {
+    "comparators": "CentralDpSgd LocalOnly",
+    "own_windows": "ClientWindows OwnWindows",
+    "plan": "Cohort DistributedCheckIn FullShuffle Plan Reveals ShuffledCheckIn SubsampledShuffle",
+    "random_check_ins": "RandomCheckIns Window",
 }
-__all__ = [
-    "CentralDpSgd",
-    "ClientWindows",
-    "Cohort",
-    "DistributedCheckIn",
-    "FullShuffle",
-    "LocalOnly",
-    "OwnWindows",
-    "Plan",
-    "RandomCheckIns",
-    "Reveals",
-    "ShuffledCheckIn",
-    "SubsampledShuffle",
-    "Window",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__all__, __getattr__, __dir__ = offered(__name__, _MODULES)

@@ -1,12 +1,11 @@
 """Who could work with whom in a deployment, and the epsilon that is left against each.
 
-A run of shuffled check-ins has three parties beside the clients: shuffler, analyzer and, where
-reports carry tokens, the issuer. Everybody also reads what the analyzer publishes. Against the
-analyzer the guarantee of the run holds. The shuffler knows who checked in, so sampling is worth
-nothing against it; and it decides whose reports reach the analyzer. With tokens it can drop reports
-but neither copy nor invent them, and a round with fewer than `minimum_batch` is void: a client is
-hidden among at least so many reports. Without tokens it can hide a client among reports of its own,
-subtract them, and only the client's own noise is left.
+A run of shuffled check-ins has three parties beside the clients: shuffler, analyzer and, where reports carry tokens,
+the issuer. Everybody also reads what the analyzer publishes. Against the analyzer the guarantee of the run holds. The
+shuffler knows who checked in, so sampling is worth nothing against it; and it decides whose reports reach the analyzer.
+With tokens it can drop reports but neither copy nor invent them, and a round with fewer than `minimum_batch` is void: a
+client is hidden among at least so many reports. Without tokens it can hide a client among reports of its own, subtract
+them, and only the client's own noise is left.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcheckin.accounting import CheckInRound, any_pure, compose, guarantee
-from dpcheckin.accounting.composition.account import local_guarantee
+from dpcheckin.accounting.composition.guarantees import local_guarantee
 from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.rounds.shuffled import ShuffleRound
 from dpcheckin.errors import InvalidParameter
@@ -46,14 +45,10 @@ class Coalition:
         return {"parties": self.parties, "epsilon": finite, "basis": self.basis}
 
     @staticmethod
-    def from_json(said: Mapping[str, Any]) -> Coalition:
-        """What `to_json` gave.
-
-        Args:
-            said: by name.
-        """
-        epsilon = math.inf if said["epsilon"] is None else float(said["epsilon"])
-        return Coalition(str(said["parties"]), epsilon, str(said["basis"]))
+    def from_json(facts: Mapping[str, Any]) -> Coalition:
+        """What `to_json` gave."""
+        epsilon = math.inf if facts["epsilon"] is None else float(facts["epsilon"])
+        return Coalition(str(facts["parties"]), epsilon, str(facts["basis"]))
 
     @property
     def figure(self) -> str:
@@ -64,17 +59,13 @@ class Coalition:
 def coalitions(
     one: CheckInRound | ShuffleRound, rounds: int, delta: float, minimum_batch: int, *, tokens: bool
 ) -> tuple[Coalition, ...]:
-    """What is left against every coalition of parties, the weakest first.
+    """What is left at `delta`, after so many `rounds` like `one`, against every coalition of parties, weakest first.
 
-    Args:
-        one: a round of the run; its colluding clients may hold tokens too.
-        rounds: how many there are.
-        delta: of every statement.
-        minimum_batch: fewest reports of a round that is used.
-        tokens: whether reports carry tokens of an issuer.
+    A round is used from `minimum_batch` reports on; `tokens` says whether these carry tokens of an issuer, which
+    colluding clients may hold too.
 
-    >>> found = coalitions(CheckInRound(1000, 0.1, any_pure(1.0)), 10, 1e-5, 50, tokens=True)
-    >>> [one.parties for one in found if one.basis == LOCAL]
+    >>> priced = coalitions(CheckInRound(1000, 0.1, any_pure(1.0)), 10, 1e-5, 50, tokens=True)
+    >>> [coalition.parties for coalition in priced if coalition.basis == LOCAL]
     ['shuffler and issuer', 'shuffler and analyzer', 'all three']
     """
     if rounds < 1:
@@ -107,17 +98,11 @@ def shuffler_alone(
 ) -> tuple[float, str]:
     """Epsilon against a shuffler that reads what is published and drops whom it likes; its basis.
 
-    The shuffler sees in which rounds a client reports: how often follows a binomial law, whose tail
-    is given half of delta. In each of those rounds the published figures are a function of the
-    multiset of at least `minimum_batch` reports, one for each valid token; those of colluding
-    clients are taken out. That is full shuffling, proved for every pure randomizer; for others, and
-    where it is not better, the client's own noise is what is left.
-
-    Args:
-        one: a round of the run.
-        rounds: how many there are.
-        delta: of the statement.
-        minimum_batch: fewest valid tokens of a round that is used.
+    The shuffler sees in which rounds a client reports: how often follows a binomial law, whose tail is given half of
+    delta. In each of those rounds the published figures are a function of the multiset of at least `minimum_batch`
+    reports, one for each valid token; those of colluding clients are taken out. That is full shuffling, proved for
+    every pure randomizer; for others, and where it is not better, the client's own noise is what is left. The `rounds`
+    are like `one`, `delta` is that of the statement.
     """
     local = local_guarantee([(one.pair, one.participation, rounds)], delta).epsilon
     crowd = minimum_batch - (one.population - one.honest)
@@ -126,7 +111,7 @@ def shuffler_alone(
     most = binomial.upper_quantile(delta / 2, rounds, one.participation)
     most += bool(binomial.sf(most, rounds, one.participation) > delta / 2 * (1 - 1e-9))
     shuffled = ShuffleRound(crowd, any_pure(one.pair.local_epsilon))
-    found = compose([(shuffled, most)]).epsilon(delta / 2).upper
-    if found >= local:
+    hidden = compose([(shuffled, most)]).epsilon(delta / 2).upper
+    if hidden >= local:
         return local, LOCAL
-    return found, f"hidden among {crowd:,} reports, in the at most {most:,} rounds it reports in"
+    return hidden, f"hidden among {crowd:,} reports, in the at most {most:,} rounds it reports in"

@@ -1,8 +1,8 @@
 """What the protocols are compared with: no shuffler at all, and a trusted server.
 
-`LocalOnly`: reports arrive with their senders' names, so only the local randomizer protects.
-`CentralDpSgd`: the classical DP-SGD of Abadi et al., in which a trusted server samples, clips and
-adds noise. The first is accounted by dp-accounting, the second by our own composition.
+`LocalOnly`: reports arrive with their senders' names, so only the local randomizer protects. `CentralDpSgd`: the
+classical DP-SGD of Abadi et al., in which a trusted server samples, clips and adds noise. The first is accounted by
+dp-accounting, the second by our own composition.
 """
 
 from __future__ import annotations
@@ -26,19 +26,11 @@ from dpcheckin.accounting import (
     ThreeAtoms,
     guarantee,
 )
-from dpcheckin.accounting.parameters import probability
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.protocols.plan import (
-    Cohort,
-    Plan,
-    Reveals,
-    RoundPlan,
-    distinct_clients,
-    generator_for,
-)
+from dpcheckin.protocols.plan import Cohort, CoinPlan, Reveals, RoundPlan
 from dpcheckin.randomizers import ClipOnly, Randomizer
-from dpcheckin.randomizers.base import at_least, positive
+from dpcheckin.randomizers.base import positive
 
 _COIN = 41
 
@@ -50,7 +42,7 @@ def _refuse_tiny(delta: float) -> None:
 
 
 def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
-    """Epsilon of many reports of one client, each seen with its name, by dp-accounting.
+    """Epsilon at `delta` of so many `reports` of one client through a `pair`, each seen with its name.
 
     >>> from dpcheckin.accounting import any_pure
     >>> round(local_epsilon(any_pure(0.1), 1, 1e-9).upper, 6)
@@ -63,9 +55,7 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
     _refuse_tiny(delta)
     if isinstance(pair, GaussianPair):
         # reports about two points of the ball, 2 clips apart: one normal pair for all of them
-        exact = dp_accounting.get_epsilon_gaussian(
-            pair.noise_multiplier / (2 * reports**0.5), delta
-        )
+        exact = dp_accounting.get_epsilon_gaussian(pair.noise_multiplier / (2 * reports**0.5), delta)
         return Bracket(exact, exact * (1 + 1e-6))
     if not isinstance(pair, ThreeAtoms) or pair.local_delta > 0:
         raise OutsideTheorem(f"no local composition for {pair.label}; use a pure randomizer")
@@ -73,12 +63,12 @@ def local_epsilon(pair: LocalPair, reports: int, delta: float) -> Bracket:
     # the losses are -1, 0 and 1 local epsilons: a grid of that width rounds nothing
     masses = np.array([pair.hit, pair.neutral, e0 * pair.hit])
     one = pld_pmf.DensePLDPmf(pair.local_epsilon, -1, masses, 0.0, pessimistic_estimate=True)
-    found = min(plain, one.self_compose(reports).get_epsilon_for_delta(delta))
-    return Bracket(found * (1 - 1e-6), found)
+    composed = min(plain, one.self_compose(reports).get_epsilon_for_delta(delta))
+    return Bracket(composed * (1 - 1e-6), composed)
 
 
 def local_only_guarantee(pair: LocalPair, reports: int, delta: float) -> Guarantee:
-    """What many reports with their sender's name on them guarantee, and why."""
+    """What so many `reports` through a `pair`, with their sender's name on them, guarantee at `delta`, and why."""
     known = isinstance(pair, GaussianPair | ThreeAtoms) and pair.local_delta == 0
     if not known or find_spec("dp_accounting") is None:  # then our own composition says it
         return guarantee([(LocalRound(pair), reports)], delta)
@@ -91,34 +81,14 @@ def local_only_guarantee(pair: LocalPair, reports: int, delta: float) -> Guarant
     )
 
 
-def _check(population: int, rate: float, rounds: int) -> None:
-    at_least("population", population, 1)
-    at_least("rounds", rounds, 0)
-    probability("rate", rate)
-
-
-def _coins(plan: LocalOnly | CentralDpSgd, seed: int, round_index: int) -> Cohort:
-    coins = generator_for(seed, round_index, _COIN)
-    count = int(coins.binomial(plan.population, plan.rate))
-    return Cohort(distinct_clients(coins, plan.population, count))
-
-
 @dataclass(frozen=True)
-class LocalOnly(Plan):
+class LocalOnly(CoinPlan):
     """Reports are seen with their senders: check-in and the others' reports hide nothing."""
 
-    population: int
-    rate: float
-    rounds: int
     randomizer: Randomizer
 
+    coin = _COIN
     reveals = Reveals.NAMED
-
-    def __post_init__(self) -> None:
-        _check(self.population, self.rate, self.rounds)
-
-    def cohort(self, seed: int, round_index: int) -> Cohort:
-        return _coins(self, seed, round_index)
 
     def parts(self, delta: float) -> tuple[Round, int]:
         return LocalRound(self.randomizer.pair), self.rounds
@@ -135,19 +105,17 @@ class LocalOnly(Plan):
 
 
 @dataclass(frozen=True)
-class CentralDpSgd(RoundPlan):
+class CentralDpSgd(CoinPlan, RoundPlan):
     """Poisson sampling at `rate`, clipping, and noise_multiplier · clip of noise by the server."""
 
-    population: int
-    rate: float
-    rounds: int
     noise_multiplier: float
     clip: float = 1.0
 
+    coin = _COIN
     reveals = Reveals.SUM
 
     def __post_init__(self) -> None:
-        _check(self.population, self.rate, self.rounds)
+        super().__post_init__()
         positive("noise_multiplier", self.noise_multiplier)
         positive("clip", self.clip)
 
@@ -157,11 +125,9 @@ class CentralDpSgd(RoundPlan):
         return ClipOnly(self.clip)
 
     def cohort(self, seed: int, round_index: int) -> Cohort:
-        drawn = _coins(self, seed, round_index)
+        clients, _ = self.heads(seed, round_index)
         expected = max(1, round(self.rate * self.population))
-        return Cohort(
-            drawn.clients, divisor=expected, server_noise=self.noise_multiplier * self.clip
-        )
+        return Cohort(clients, divisor=expected, server_noise=self.noise_multiplier * self.clip)
 
     def accounting_round(self) -> SampledGaussianRound:
         return SampledGaussianRound(self.rate, self.noise_multiplier)

@@ -1,9 +1,9 @@
 """Random check-ins in windows of the clients' own (P2, arXiv 2007.06605v2, Definition 3.1).
 
-Client j picks a slot of its own set R_j with probability p_j, each slot asks one of those who
-picked it, evenly, and an empty slot gets a randomized dummy. What a client is guaranteed depends on
-its own window alone, so the shortest window with the highest probability prices the plan for
-everybody (docs/random-check-ins.md). A simulated round is one gradient step of `minibatch` slots.
+Client j picks a slot of its own set R_j with probability p_j, each slot asks one of those who picked it, evenly, and an
+empty slot gets a randomized dummy. What a client is guaranteed depends on its own window alone, so the shortest window
+with the highest probability prices the plan for everybody (docs/random-check-ins.md). A simulated round is one gradient
+step of `minibatch` slots.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.accounting import Bracket, Guarantee, Round, WindowRound, compose
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
+from dpcheckin.protocols.plan import Clients, Cohort, Plan, Reveals, generator_for
+from dpcheckin.protocols.random_check_ins import by_slot, one_of_each
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 
@@ -38,22 +38,19 @@ class ClientWindows:
     (2, 4, 7)
     """
 
-    def __init__(
-        self, slots: Iterable[Sequence[int]], probabilities: float | Sequence[float] = 1.0
-    ) -> None:
-        sets = [np.asarray(one, dtype=np.int64) for one in slots]
-        for client, one in enumerate(sets):
-            if not len(one) or one.min() < 0 or len(np.unique(one)) != len(one):
-                raise InvalidParameter(
-                    "slots", f"client {client}: {one.tolist()}", "different numbers of at least 0"
-                )
+    def __init__(self, slots: Iterable[Sequence[int]], probabilities: float | Sequence[float] = 1.0) -> None:
+        sets = [np.asarray(window, dtype=np.int64) for window in slots]
+        for client, window in enumerate(sets):
+            if not len(window) or window.min() < 0 or len(np.unique(window)) != len(window):
+                typed = f"client {client}: {window.tolist()}"
+                raise InvalidParameter("slots", typed, "different numbers of at least 0")
         if not sets:
             raise InvalidParameter("slots", 0, "the window of at least one client")
         chances = np.broadcast_to(np.asarray(probabilities, dtype=np.float64), len(sets))
         if not ((chances > 0) & (chances <= 1)).all():
             raise InvalidParameter("probabilities", probabilities, "in (0, 1]")
         self.flat = np.concatenate(sets)
-        self.lengths = np.array([len(one) for one in sets], dtype=np.int64)
+        self.lengths = np.array([len(window) for window in sets], dtype=np.int64)
         self.probabilities = chances.copy()
         parts = (self.flat, self.lengths, self.probabilities)
         self._digest = hashlib.sha256(b"|".join(part.tobytes() for part in parts)).hexdigest()
@@ -111,9 +108,7 @@ class OwnWindows(Plan):
         at_least("slots", self.slots, 1)
         at_least("minibatch", self.minibatch, 1)
         if self.windows.last >= self.slots:
-            raise InvalidParameter(
-                "windows", f"slot {self.windows.last}", f"slots 0 to {self.slots - 1}"
-            )
+            raise InvalidParameter("windows", f"slot {self.windows.last}", f"slots 0 to {self.slots - 1}")
         if self.slots % self.minibatch:
             raise InvalidParameter("minibatch", self.minibatch, f"a divisor of {self.slots:,}")
 
@@ -126,24 +121,18 @@ class OwnWindows(Plan):
         """Gradient steps of the whole run."""
         return self.slots // self.minibatch
 
-    def slot_clients(self, seed: int, slot: int) -> NDArray[np.int64]:
-        """Who checked in to a slot (counted from 0)."""
+    def slot_clients(self, seed: int, slot: int) -> Clients:
+        """Who checked in to a `slot` (counted from 0), by `seed`."""
         order, starts = _assigned(self, seed)
         return order[starts[slot] : starts[slot + 1]]
 
     def cohort(self, seed: int, round_index: int) -> Cohort:
         first = round_index * self.minibatch
-        query = generator_for(seed, round_index, _QUERY)
-        there = [self.slot_clients(seed, first + i) for i in range(self.minibatch)]
-        asked = [clients[query.integers(len(clients))] for clients in there if len(clients)]
-        return Cohort(np.array(asked, dtype=np.int64), self.minibatch - len(asked), self.minibatch)
+        slots = [self.slot_clients(seed, first + i) for i in range(self.minibatch)]
+        return one_of_each(slots, generator_for(seed, round_index, _QUERY))
 
     def accounting_round(self, rounds: int) -> WindowRound:
-        """The window that is worst off: the shortest, all of it over as soon as it can be.
-
-        Args:
-            rounds: gradient steps that have been taken, at least one.
-        """
+        """The window worst off after so many steps, at least one: the shortest, all over as soon as it can be."""
         shortest = self.windows.shortest
         passed = min(rounds * self.minibatch, shortest)
         return WindowRound(shortest, self.randomizer.pair, self.windows.highest_probability, passed)
@@ -167,13 +156,10 @@ class OwnWindows(Plan):
 
 
 @lru_cache(maxsize=4)
-def _assigned(plan: OwnWindows, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Clients sorted by slot, and where each slot begins."""
+def _assigned(plan: OwnWindows, seed: int) -> tuple[Clients, Clients]:
     draw, windows = generator_for(seed, 0, _SLOTS), plan.windows
     there = draw.random(windows.population) < windows.probabilities
     starts = np.concatenate([[0], np.cumsum(windows.lengths)[:-1]])
     chosen = starts + draw.integers(windows.lengths)
     clients = np.flatnonzero(there).astype(np.int64)
-    picked = windows.flat[chosen[clients]]
-    order = np.argsort(picked, kind="stable")
-    return clients[order], np.searchsorted(picked[order], np.arange(plan.slots + 1))
+    return by_slot(clients, windows.flat[chosen[clients]], plan.slots)

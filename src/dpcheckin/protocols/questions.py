@@ -1,88 +1,285 @@
-"""Questions in plain names and numbers, as they are typed: what run is meant, and its figures."""
+"""The one table of protocols as people type them, and a run in those names and numbers: what is meant, its figures.
+
+The command line, the planner's form, plan documents, sweeps, audits and comparisons read the table. Plans, and with
+them accounting, are loaded when a question is answered: help texts need no mathematics. Randomizers say their names
+themselves (`randomizers.registry`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
-from dpcheckin.accounting import Guarantee, LocalPair, LowerBound, Round
-from dpcheckin.accounting.parameters import count, keep_count, open_probability
-from dpcheckin.accounting.rounds.base import MOST_ROUNDS
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.protocols.comparators import CentralDpSgd, LocalOnly
-from dpcheckin.protocols.distributed import DistributedCheckIn
-from dpcheckin.protocols.names import PROTOCOL_OF, PROTOCOLS, RunFields, protocol_name
-from dpcheckin.protocols.plan import Plan
-from dpcheckin.protocols.random_check_ins import RandomCheckIns, Window
-from dpcheckin.protocols.shuffled import FullShuffle, ShuffledCheckIn, SubsampledShuffle
-from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer, registry
+from dpcheckin import protocols
+from dpcheckin.errors import InvalidParameter, OutsideTheorem, Superfluous
+from dpcheckin.options import listed, option
+
+if TYPE_CHECKING:
+    from dpcheckin.accounting import Guarantee, LowerBound, Round
+    from dpcheckin.randomizers import Randomizer
 
 
 @dataclass(frozen=True)
-class RunQuestion(RunFields):
-    """A run in plain names and numbers, as it is typed; what a protocol does not take is refused.
+class Protocol:
+    """A protocol: what it is called, which numbers it takes, what may be asked about it, and how its plan is made.
 
-    Its fields are those of `RunFields`. `randomizer` is a text as `randomizers.registry` reads it,
-    such as `dary:10`, or the thing itself; `rounds` are windows where there are such.
+    Args:
+        label: Its name in headings.
+        about: One sentence.
+        fields: Parameters it takes, in the order in which they are asked for.
+        plan: Makes the plan of a run; windows are told how many slots are a gradient step.
+        over: Parameters along which a picture can run.
+        solvable: Those for which an epsilon can be aimed at.
+        bounded: Is there a lower bound for it?
+        empty_seats: Is its guarantee the empty-seat theorem? Sums and averages have others.
+        aliases: Other spellings.
+        trusted: When the first of the two figures holds.
+        betrayed: When only the second does.
+        understood: Parameters beside the fields that may stand for one of them, or are refused with a reason.
     """
 
+    label: str
+    about: str
+    fields: tuple[str, ...]
+    plan: Callable[[RunQuestion, int], protocols.Plan]
+    over: tuple[str, ...] = ()
+    solvable: tuple[str, ...] = ()
+    bounded: bool = True
+    empty_seats: bool = True
+    aliases: tuple[str, ...] = ()
+    trusted: str = "If the shuffler is honest"
+    betrayed: str = "If it works with the analyzer"
+    understood: tuple[str, ...] = ()
+
+
+def _check_in(run: RunQuestion, _: int) -> protocols.Plan:
+    if run.cohort is not None:
+        raise Superfluous("cohort", run.cohort, "leave it out: check-in has a rate, not a cohort")
+    rate = run.needed("rate", "a probability")
+    adverse = (run.lowest_rate, run.dropout, run.colluding)
+    return protocols.ShuffledCheckIn(run.population, rate, run.counted, run.reports(), *adverse)
+
+
+def _subsample(run: RunQuestion, _: int) -> protocols.Plan:
+    from dpcheckin.numerals import count
+
+    if run.rate is None:
+        cohort = run.needed("cohort", "a whole number")
+    elif run.cohort is not None:
+        raise Superfluous("rate", run.rate, "leave it out when --cohort is given")
+    else:
+        cohort = round(run.rate * run.population)
+        if abs(cohort - run.rate * run.population) > 1e-6 * max(cohort, 1):
+            raise InvalidParameter("rate", run.rate, "a rate that gives a whole cohort, or --cohort")
+    cohort = count("cohort", cohort, 0, run.population)
+    return protocols.SubsampledShuffle(run.population, cohort, run.counted, run.reports(), run.colluding)
+
+
+def _shuffle(run: RunQuestion, _: int) -> protocols.Plan:
+    if run.rate not in (None, 1.0) or run.cohort not in (None, run.population):
+        raise Superfluous("rate", run.rate, "leave it out: everybody takes part in a full shuffle")
+    return protocols.FullShuffle(run.population, run.counted, run.reports(), run.colluding)
+
+
+def _distributed(run: RunQuestion, _: int) -> protocols.Plan:
+    from dpcheckin.randomizers import Gaussian, IntegerVector
+
+    made = run.reports()
+    if not isinstance(made, Gaussian | IntegerVector):
+        raise InvalidParameter("randomizer", made.name, f"gaussian, skellam or discrete-gaussian with {run.protocol}")
+    return protocols.DistributedCheckIn(run.population, run.needed("rate", "a probability"), run.counted, made)
+
+
+def _window(kind: str, run: RunQuestion, minibatch: int) -> protocols.Plan:
+    from dpcheckin.numerals import count
+
+    slots = count("slots", run.needed("slots", "the number of slots of a window"))
+    # who else there is does not matter to a sliding window
+    people = max(run.population, slots) if kind == "sliding" else run.population
+    p = 1.0 if run.check_in_probability is None else run.check_in_probability
+    return protocols.RandomCheckIns(people, slots, run.reports(), protocols.Window(kind), p, minibatch, run.counted)
+
+
+def _local_only(run: RunQuestion, _: int) -> protocols.Plan:
+    return protocols.LocalOnly(run.population, 1.0 if run.rate is None else run.rate, run.counted, run.reports())
+
+
+def _central(run: RunQuestion, _: int) -> protocols.Plan:
+    from dpcheckin.randomizers import Gaussian
+
+    made = run.reports()
+    if not isinstance(made, Gaussian):
+        raise InvalidParameter("randomizer", made.name, f"gaussian:SIGMA with {run.protocol}")
+    rate = run.needed("rate", "a probability")
+    return protocols.CentralDpSgd(run.population, rate, run.counted, made.noise_multiplier, made.clip)
+
+
+_InSlots = partial(Protocol, trusted="If the slots stay secret", betrayed="If it is known who reported when")
+PROTOCOLS: Mapping[str, Protocol] = {
+    "shuffled-check-in": Protocol(
+        "Shuffled check-in",
+        "Every client flips its own coin in each round; reports pass a shuffler.",
+        ("population", "rate", "rounds", "colluding", "dropout"),
+        _check_in,
+        ("rounds", "rate", "population", "local"),
+        ("rounds", "rate", "population", "local_epsilon"),
+        understood=("lowest_rate", "cohort"),  # a cohort is refused with a better reason
+    ),
+    "subsampled-shuffle": Protocol(
+        "Subsampled shuffle",
+        "A cohort of fixed size is drawn in secret in each round; reports pass a shuffler.",
+        ("population", "cohort", "rounds", "colluding"),
+        _subsample,
+        ("rounds", "cohort", "population", "local"),
+        ("rounds", "population", "local_epsilon"),
+        understood=("rate",),  # instead of a cohort
+    ),
+    "shuffle": Protocol(
+        "Full shuffle",
+        "Every client reports in every round; reports pass a shuffler.",
+        ("population", "rounds", "colluding"),
+        _shuffle,
+        ("rounds", "population", "local"),
+        ("rounds", "population", "local_epsilon"),
+        aliases=("full-shuffle",),
+        understood=("rate", "cohort"),  # everybody
+    ),
+    "distributed-check-in": Protocol(
+        "Distributed check-in",
+        "Every client flips its own coin; secure aggregation shows only the sum.",
+        ("population", "rate", "rounds"),
+        _distributed,
+        ("rounds", "rate", "population", "local"),
+        bounded=False,
+        empty_seats=False,
+        trusted="If one of the two aggregators is honest",
+        betrayed="If they work together",
+    ),
+    "random-check-in-fixed": _InSlots(
+        "Random check-ins, fixed window",
+        "Every client picks one slot of a window and reports at most once in it.",
+        ("population", "slots", "check_in_probability", "rounds"),
+        partial(_window, "fixed"),
+        ("rounds", "slots", "population", "local"),
+        aliases=("random-check-ins-fixed",),
+    ),
+    "random-check-in-sliding": _InSlots(
+        "Random check-ins, sliding window",
+        "A client's window begins when it arrives; it reports once, in a slot it chose.",
+        ("slots",),
+        partial(_window, "sliding"),
+        ("slots", "local"),
+        aliases=("random-check-ins-sliding",),
+    ),
+    "random-check-in-averaged": _InSlots(
+        "Random check-ins, averaged",
+        "All clients that chose the same slot are averaged; one window.",
+        ("population", "slots"),
+        partial(_window, "averaged"),
+        ("population", "slots", "local"),
+        bounded=False,
+        empty_seats=False,
+        aliases=("random-check-ins-averaged",),
+    ),
+    "local-only": Protocol(
+        "Named reports",
+        "Reports are seen with their senders; only the local randomizer protects.",
+        ("population", "rate", "rounds"),
+        _local_only,
+        bounded=False,
+        empty_seats=False,
+        trusted="Always",
+        betrayed="Always",
+    ),
+    "central": Protocol(
+        "Central DP-SGD",
+        "A trusted server samples, clips and adds noise.",
+        ("population", "rate", "rounds"),
+        _central,
+        bounded=False,
+        empty_seats=False,
+        aliases=("central-dp-sgd",),
+        trusted="If the server is honest",
+        betrayed="If it is not",
+    ),
+}
+PLANNED = tuple(name for name, protocol in PROTOCOLS.items() if protocol.over)
+PROTOCOL_OF = {spelling: name for name, entry in PROTOCOLS.items() for spelling in (name, *entry.aliases)}
+"""The one name for every spelling: the names themselves first, then their aliases."""
+_MAY_BE_LEFT_OUT = ("rate", "cohort", "slots", "check_in_probability", "colluding", "dropout", "lowest_rate")
+
+
+def protocol_name(text: str, allowed: tuple[str, ...] = tuple(PROTOCOLS)) -> str:
+    """The protocol's one name, among those `allowed`, for any of its spellings: the `text` that was typed."""
+    name = PROTOCOL_OF.get(text, text)
+    if name not in allowed:
+        raise InvalidParameter("protocol", text, "one of " + ", ".join(allowed))
+    return name
+
+
+@dataclass(frozen=True)
+class RunQuestion:
+    """A run in plain names and numbers, as it is typed; what a protocol does not take is refused.
+
+    `randomizer` is a text as `randomizers.registry` reads it, such as `dary:10`, or the thing itself; `rounds` are
+    windows where there are such. Commands take their options from here.
+    """
+
+    protocol: str = option("shuffled-check-in", f"{listed(tuple(PROTOCOLS))}.")
+    population: int = option(None, "Number of clients.")  # type: ignore[assignment]
+    rounds: int = option(1, "Number of rounds, or windows.")
+    randomizer: Any = option("any", "{any}.")
+    local_epsilon: float | None = option(None, "Epsilon of one report.")
+    local_delta: float = option(0.0, "Delta of one report, with --randomizer any.")
+    noise_multiplier: float | None = option(None, "Noise per clipping norm, for Gaussian reports.")
+    rate: float | None = option(None, "Probability that a client checks in.")
+    lowest_rate: float | None = option(None, "Rates lie between this and --rate.")
+    dropout: float = option(0.0, "Largest probability that a check-in gets lost.")
+    colluding: float = option(0.0, "Fraction of clients working with the analyzer.")
+    cohort: int | None = option(None, "Size of a fixed cohort, for subsampled-shuffle.")
+    slots: int | None = option(None, "Slots of a random check-in window.")
+    check_in_probability: float | None = option(None, "Probability to check in to a window.")
+
     def __post_init__(self) -> None:
-        if self.protocol not in PROTOCOL_OF:
-            raise InvalidParameter("protocol", self.protocol, "one of " + ", ".join(PROTOCOLS))
-        object.__setattr__(self, "protocol", PROTOCOL_OF[self.protocol])
+        from dpcheckin.accounting.rounds.base import MOST_ROUNDS
+        from dpcheckin.numerals import keep_count
+
+        object.__setattr__(self, "protocol", protocol_name(self.protocol))
         if self.population is None:
             raise InvalidParameter("population", None, "a whole number (it is required)")
         keep_count(self, "population")
         keep_count(self, "rounds", 0, MOST_ROUNDS)
-        taken = (*PROTOCOLS[self.protocol].fields, *_ALSO_TAKEN.get(self.protocol, ()))
+        entry = PROTOCOLS[self.protocol]
         for name in _MAY_BE_LEFT_OUT:
             value = getattr(self, name)
-            if value and name not in taken:
-                option = name.replace("_", "-")
-                raise InvalidParameter(option, value, f"left out: not used with {self.protocol}")
+            if value and name not in (*entry.fields, *entry.understood):
+                raise Superfluous(name.replace("_", "-"), value, f"leave it out: not used with {self.protocol}")
         if self.protocol == "random-check-in-sliding" and self.rounds > 1:
             raise OutsideTheorem("a sliding window is proved for one run: rounds = 1")
 
     @staticmethod
     def of(protocol: str, population: int, rounds: int, **offered: Any) -> RunQuestion:
-        """The question that leaves out what its protocol does not take.
-
-        Args:
-            protocol: Any spelling of its name.
-            population: Number of clients.
-            rounds: Rounds, or windows.
-            offered: By field.
-        """
+        """The question about `rounds` of a `protocol` in a `population` that leaves out what is `offered` in vain."""
         fields = PROTOCOLS[protocol_name(protocol)].fields
-        beside = [name for name in _MAY_BE_LEFT_OUT if name not in fields]
-        taken = {name: value for name, value in offered.items() if name not in beside}
+        taken = {name: value for name, value in offered.items() if name in fields or name not in _MAY_BE_LEFT_OUT}
         return RunQuestion(protocol, population, rounds, **taken)
 
     def reports(self) -> Randomizer:
         """What makes one report."""
+        from dpcheckin.randomizers import registry
+
         named, noise = self.randomizer, self.noise_multiplier
         if noise is not None and named == "any":
             named = "gaussian"
         return registry.randomizer(
-            named,
-            local_epsilon=self.local_epsilon,
-            local_delta=self.local_delta or None,
-            noise_multiplier=noise,
+            named, local_epsilon=self.local_epsilon, local_delta=self.local_delta or None, noise_multiplier=noise
         )
 
-    def pair(self) -> LocalPair:
-        """What one report gives away."""
-        return self.reports().pair
-
-    def plan(self, minibatch: int = 1) -> Plan:
-        """The run as it is priced, played and deployed; of no rounds at all, one of them.
-
-        Args:
-            minibatch: Slots to a gradient step, in windows.
-        """
-        return _PLANS[self.protocol](self, minibatch)
+    def plan(self, minibatch: int = 1) -> protocols.Plan:
+        """The run as it is priced, played and deployed, with `minibatch` slots of a window to a gradient step."""
+        return PROTOCOLS[self.protocol].plan(self, minibatch)
 
     def round(self, delta: float) -> Round:
         """One round as accounting describes it; delta matters to averaged windows only."""
@@ -90,6 +287,8 @@ class RunQuestion(RunFields):
 
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement about the whole run, with its reasons."""
+        from dpcheckin.numerals import open_probability
+
         open_probability("delta", delta)
         return self.plan().guarantee(delta, None if self.rounds else 0)
 
@@ -101,6 +300,8 @@ class RunQuestion(RunFields):
     @property
     def has_lower_bound(self) -> bool:
         """Is a lower bound asked for at all? Comparators have none, nor have noisy integers."""
+        from dpcheckin.randomizers import IntegerVector
+
         if self.protocol == "distributed-check-in":
             return not isinstance(self.reports(), IntegerVector)
         return self.protocol not in ("local-only", "central")
@@ -110,12 +311,7 @@ class RunQuestion(RunFields):
         return self.plan().lower_bound(delta)
 
     def needed(self, name: str, allowed: str) -> Any:
-        """A number that the protocol cannot do without.
-
-        Args:
-            name: Of the field.
-            allowed: What it must be.
-        """
+        """The field `name`, which the protocol cannot do without; `allowed` says what it must be."""
         value = getattr(self, name)
         if value is None:
             raise InvalidParameter(name, value, f"{allowed}, for {self.protocol}")
@@ -123,106 +319,15 @@ class RunQuestion(RunFields):
 
     @property
     def counted(self) -> int:
-        """Rounds of the plan."""
+        """Rounds of the plan: of no rounds at all, one."""
         return max(self.rounds, 1)
-
-
-_MAY_BE_LEFT_OUT = (
-    "rate",
-    "cohort",
-    "slots",
-    "check_in_probability",
-    "colluding",
-    "dropout",
-    "lowest_rate",
-)
-_ALSO_TAKEN = {
-    "shuffled-check-in": ("lowest_rate", "cohort"),  # a cohort is refused with a better reason
-    "subsampled-shuffle": ("rate",),  # instead of a cohort
-    "shuffle": ("rate", "cohort"),  # everybody
-}
-
-
-def _check_in(q: RunQuestion, _: int) -> Plan:
-    if q.cohort is not None:
-        raise InvalidParameter("cohort", q.cohort, "left out: check-in has a rate, not a cohort")
-    rate = q.needed("rate", "a probability")
-    adverse = (q.lowest_rate, q.dropout, q.colluding)
-    return ShuffledCheckIn(q.population, rate, q.counted, q.reports(), *adverse)
-
-
-def _subsample(q: RunQuestion, _: int) -> Plan:
-    cohort = q.cohort
-    if cohort is None and q.rate is not None:
-        cohort = round(q.rate * q.population)
-        if abs(cohort - q.rate * q.population) > 1e-6 * max(cohort, 1):
-            raise InvalidParameter("rate", q.rate, "a rate that gives a whole cohort, or --cohort")
-    elif q.rate is not None:
-        raise InvalidParameter("rate", q.rate, "left out when --cohort is given")
-    if cohort is None:
-        raise InvalidParameter("cohort", cohort, "a whole number, for subsampled-shuffle")
-    cohort = count("cohort", cohort, 0, q.population)
-    return SubsampledShuffle(q.population, cohort, q.counted, q.reports(), q.colluding)
-
-
-def _shuffle(q: RunQuestion, _: int) -> Plan:
-    if q.rate not in (None, 1.0) or q.cohort not in (None, q.population):
-        raise InvalidParameter("rate", q.rate, "left out: everybody takes part in a full shuffle")
-    return FullShuffle(q.population, q.counted, q.reports(), q.colluding)
-
-
-def _distributed(q: RunQuestion, _: int) -> Plan:
-    made = q.reports()
-    if not isinstance(made, Gaussian | IntegerVector):
-        allowed = f"gaussian, skellam or discrete-gaussian with {q.protocol}"
-        raise InvalidParameter("randomizer", made.name, allowed)
-    return DistributedCheckIn(q.population, q.needed("rate", "a probability"), q.counted, made)
-
-
-def _window(kind: Window) -> Callable[[RunQuestion, int], Plan]:
-    def window(q: RunQuestion, minibatch: int) -> Plan:
-        slots = count("slots", q.needed("slots", "the number of slots of a window"))
-        # who else there is does not matter to a sliding window
-        people = max(q.population, slots) if kind is Window.SLIDING else q.population
-        p = 1.0 if q.check_in_probability is None else q.check_in_probability
-        return RandomCheckIns(people, slots, q.reports(), kind, p, minibatch, q.counted)
-
-    return window
-
-
-def _local_only(q: RunQuestion, _: int) -> Plan:
-    return LocalOnly(q.population, 1.0 if q.rate is None else q.rate, q.counted, q.reports())
-
-
-def _central(q: RunQuestion, _: int) -> Plan:
-    made = q.reports()
-    if not isinstance(made, Gaussian):
-        raise InvalidParameter("randomizer", made.name, f"gaussian:SIGMA with {q.protocol}")
-    rate = q.needed("rate", "a probability")
-    return CentralDpSgd(q.population, rate, q.counted, made.noise_multiplier, made.clip)
-
-
-_PLANS: dict[str, Callable[[RunQuestion, int], Plan]] = {
-    "shuffled-check-in": _check_in,
-    "subsampled-shuffle": _subsample,
-    "shuffle": _shuffle,
-    "distributed-check-in": _distributed,
-    "random-check-in-fixed": _window(Window.FIXED),
-    "random-check-in-averaged": _window(Window.AVERAGED),
-    "random-check-in-sliding": _window(Window.SLIDING),
-    "local-only": _local_only,
-    "central": _central,
-}
 
 
 @cache
 def fits(protocol: str, kind: type[Randomizer]) -> bool:
-    """Whether a protocol has a theorem about a randomizer.
+    """Has a `protocol` (by its one name) a theorem about a randomizer, that is a `kind` of the registry?"""
+    from dpcheckin.randomizers import Gaussian, IntegerVector, registry
 
-    Args:
-        protocol: its one name.
-        kind: of the registry.
-    """
     if protocol == "central":
         return issubclass(kind, Gaussian)
     if protocol == "distributed-check-in":
@@ -237,9 +342,7 @@ def fits(protocol: str, kind: type[Randomizer]) -> bool:
 
 
 def randomizers_of(protocol: str) -> tuple[str, ...]:
-    """The names of all randomizers that fit a protocol.
+    """The names of all randomizers that fit a protocol."""
+    from dpcheckin.randomizers import registry
 
-    Args:
-        protocol: its one name.
-    """
     return tuple(name for name, kind in registry.kinds().items() if fits(protocol, kind))

@@ -1,21 +1,20 @@
 """Random check-ins (P2): each client picks one slot of a window and reports at most once.
 
-Three protocols. `fixed`: at each slot the server queries one of the clients that checked in, or
-makes a dummy update when nobody did; a gradient step follows every `minibatch` slots (Algorithm
-1). `averaged`: all clients of a slot are averaged, an empty slot is skipped (Algorithm 2).
-`sliding`: client j's window is slots j, …, j + window - 1, and the slots from `window` on are
-used (section 4.2). A simulated round is one gradient step.
+Three protocols. `fixed`: at each slot the server queries one of the clients that checked in, or makes a dummy update
+when nobody did; a gradient step follows every `minibatch` slots (Algorithm 1). `averaged`: all clients of a slot are
+averaged, an empty slot is skipped (Algorithm 2). `sliding`: client j's window is slots j, …, j + window - 1, and the
+slots from `window` on are used (section 4.2). A simulated round is one gradient step.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.accounting import (
@@ -32,7 +31,7 @@ from dpcheckin.accounting import (
 from dpcheckin.accounting.composition import clones
 from dpcheckin.accounting.rounds.windows import AVERAGED_ASSUMPTIONS
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols.plan import Cohort, Plan, Reveals, generator_for
+from dpcheckin.protocols.plan import Clients, Cohort, Plan, Reveals, generator_for
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 
@@ -52,10 +51,9 @@ class Window(Enum):
 class RandomCheckIns(Plan):
     """One pass over the population: every client reports at most once.
 
-    `slots` is the length of the window. A fixed window has slots / minibatch rounds, an averaged
-    one `slots`, a sliding one (population - slots + 1) / minibatch. Fixed and averaged windows may
-    be repeated, one after the other, with fresh choices of every client (P2 Corollary 3.3): every
-    client then reports at most once in each of them.
+    `slots` is the length of the window. A fixed window has slots / minibatch rounds, an averaged one `slots`, a sliding
+    one (population - slots + 1) / minibatch. Fixed and averaged windows may be repeated, one after the other, with
+    fresh choices of every client (P2 Corollary 3.3): every client then reports at most once in each of them.
 
     Args:
         population: clients.
@@ -116,13 +114,13 @@ class RandomCheckIns(Plan):
         """Gradient steps of the whole run."""
         return self.steps * self.repetitions
 
-    def loads(self, seed: int, repetition: int = 0) -> NDArray[np.int64]:
-        """How many clients checked in to each slot of a window."""
+    def loads(self, seed: int, repetition: int = 0) -> Clients:
+        """How many clients checked in to each slot of window `repetition`, by `seed`."""
         _, starts = _assigned(self, seed, repetition)
         return np.diff(starts)
 
-    def slot_clients(self, seed: int, slot: int, repetition: int = 0) -> NDArray[np.int64]:
-        """Who checked in to a slot (counted from 0) of a window."""
+    def slot_clients(self, seed: int, slot: int, repetition: int = 0) -> Clients:
+        """Who checked in to a `slot` (counted from 0) of window `repetition`, by `seed`."""
         order, starts = _assigned(self, seed, repetition)
         return order[starts[slot] : starts[slot + 1]]
 
@@ -133,11 +131,8 @@ class RandomCheckIns(Plan):
         first = step * self.minibatch
         if self.window is Window.SLIDING:
             first += self.slots - 1
-        query = generator_for(seed, round_index, _QUERY)
-        there = [self.slot_clients(seed, first + i, repetition) for i in range(self.minibatch)]
-        asked = [clients[query.integers(len(clients))] for clients in there if len(clients)]
-        dummies = self.minibatch - len(asked)
-        return Cohort(np.array(asked, dtype=np.int64), dummies, self.minibatch)
+        slots = [self.slot_clients(seed, first + i, repetition) for i in range(self.minibatch)]
+        return one_of_each(slots, generator_for(seed, round_index, _QUERY))
 
     def spent(self, delta: float, rounds: int) -> Bracket:
         if self.window is not Window.AVERAGED:
@@ -148,9 +143,7 @@ class RandomCheckIns(Plan):
         """Whole windows, and the one that is not over."""
         pair, (whole, begun) = self.randomizer.pair, divmod(rounds, self.steps)
         if whole + (begun > 0) <= 1:
-            return averaged_guarantee(
-                self.population, self.slots, pair, 1, delta, elapsed=begun or self.slots
-            )
+            return averaged_guarantee(self.population, self.slots, pair, 1, delta, elapsed=begun or self.slots)
         if not begun:
             return averaged_guarantee(self.population, self.slots, pair, whole, delta)
         unlucky = LOAD_SHARE * delta / (whole + 1)
@@ -173,11 +166,7 @@ class RandomCheckIns(Plan):
             return WindowRound(self.slots, self.randomizer.pair)
         passed = None if rounds in (None, self.steps) else rounds * self.minibatch
         return WindowRound(
-            self.slots,
-            self.randomizer.pair,
-            self.check_in_probability,
-            passed,
-            others=self.population - 1,
+            self.slots, self.randomizer.pair, self.check_in_probability, passed, others=self.population - 1
         )
 
     def parts(self, delta: float) -> tuple[Round, int]:
@@ -209,24 +198,12 @@ class RandomCheckIns(Plan):
 
 
 def averaged_guarantee(
-    population: int,
-    slots: int,
-    pair: LocalPair,
-    windows: int,
-    delta: float,
-    elapsed: int | None = None,
+    population: int, slots: int, pair: LocalPair, windows: int, delta: float, elapsed: int | None = None
 ) -> Guarantee:
-    """Averaged windows by the better of two theorems.
+    """So many averaged `windows` of `slots` in a `population` at `delta`, by the better of two theorems.
 
-    All reports of one window are one shuffle, and its slots are steps one after the other.
-
-    Args:
-        population: Clients, each of which picks a slot in every window.
-        slots: Of a window.
-        pair: A local pair; one that is not pure for a single window only.
-        windows: How many there are.
-        delta: Of the statement.
-        elapsed: Slots that have passed; None for all.
+    All reports of one window are one shuffle, and its slots are steps one after the other; `elapsed` of them have
+    passed, None for all. A local `pair` that is not pure is for a single window only.
     """
     if not pair.pure and windows == 1:
         return _averaged_approximate(population, slots, pair, delta)
@@ -264,19 +241,25 @@ def _averaged_approximate(population: int, slots: int, pair: LocalPair, delta: f
     )
 
 
+def one_of_each(slots: Sequence[Clients], query: np.random.Generator) -> Cohort:
+    """One client of each of the `slots`, drawn by `query`; a dummy for a slot where nobody is."""
+    asked = [clients[query.integers(len(clients))] for clients in slots if len(clients)]
+    return Cohort(np.array(asked, dtype=np.int64), len(slots) - len(asked), len(slots))
+
+
+def by_slot(clients: Clients, picked: Clients, slots: int) -> tuple[Clients, Clients]:
+    """The `clients` sorted by the slot that each has `picked`, and where each of the `slots` begins."""
+    order = np.argsort(picked, kind="stable")
+    return clients[order], np.searchsorted(picked[order], np.arange(slots + 1))
+
+
 @lru_cache(maxsize=4)
-def _assigned(
-    plan: RandomCheckIns, seed: int, repetition: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Clients sorted by slot, and where each slot begins: one pass over the check-ins."""
+def _assigned(plan: RandomCheckIns, seed: int, repetition: int) -> tuple[Clients, Clients]:
     draw = generator_for(seed, repetition, _SLOTS)
     clients = np.arange(plan.population, dtype=np.int64)
     if plan.check_in_probability < 1:
         clients = clients[draw.random(plan.population) < plan.check_in_probability]
     picked = draw.integers(plan.slots, size=len(clients))
-    last = plan.slots
     if plan.window is Window.SLIDING:
-        picked, last = picked + clients, plan.population + plan.slots - 1
-    order = np.argsort(picked, kind="stable")
-    starts = np.searchsorted(picked[order], np.arange(last + 1))
-    return clients[order], starts
+        return by_slot(clients, picked + clients, plan.population + plan.slots - 1)
+    return by_slot(clients, picked, plan.slots)

@@ -1,9 +1,8 @@
 """Randomizers that add noise to a clipped vector: Gaussian and Laplace.
 
-Reports made with a secure source are rounded to a fixed grid, a millionth of the noise scale, far
-above the spacing of floats, so that low-order bits of the sum do not point back at the input
-(Mironov, CCS 2012). That is a precaution in the floating-point model, not a proof for it; where an
-exact discrete law is needed use `SkellamInteger`.
+Reports made with a secure source are rounded to a fixed grid, a millionth of the noise scale, far above the spacing of
+floats, so that low-order bits of the sum do not point back at the input (Mironov, CCS 2012). That is a precaution in
+the floating-point model, not a proof for it; where an exact discrete law is needed use `SkellamInteger`.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.errors import OutsideTheorem
 from dpcheckin.randomizers.base import (
     Argument,
+    PureVectorRandomizer,
     SummableRandomizer,
     SummedReports,
     Value,
-    VectorRandomizer,
-    check_pure,
+    check_finite,
     check_rows,
     clip_rows,
     positive,
@@ -55,6 +54,7 @@ class Gaussian(SummableRandomizer):
     clip: float = 1.0
 
     name, label, noise_field = "gaussian", "Gaussian", "noise_multiplier"
+    description = "Gaussian, noise multiplier {0.noise_multiplier:g}"
     arguments = (Argument("noise_multiplier", "SIGMA", 1.0),)
 
     def __post_init__(self) -> None:
@@ -72,9 +72,6 @@ class Gaussian(SummableRandomizer):
 
         return gaussian(self.noise_multiplier)
 
-    def describe(self) -> str:
-        return f"Gaussian, noise multiplier {self.noise_multiplier:g}"
-
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values)
         reports = source.normal(tuple(values.shape))
@@ -88,11 +85,8 @@ class Gaussian(SummableRandomizer):
     def total_variance(self, values: Array) -> NDArray[np.float64]:
         return np.full(values.shape[0], values.shape[1] * self.deviation**2)
 
-    def summed(
-        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
-    ) -> SummedReports:
-        weights = self.clip / np.maximum(norms, self.clip)
-        return SummedReports(weights, self.deviation * math.sqrt(norms.size))
+    def summed(self, norms: NDArray[np.float64], dimension: int, source: RandomSource) -> SummedReports:
+        return SummedReports(self.clipping_weights(norms), self.deviation * math.sqrt(norms.size))
 
     @property
     def neighbours(self) -> tuple[Value, Value, Value]:
@@ -104,27 +98,20 @@ class Gaussian(SummableRandomizer):
 
 
 @dataclass(frozen=True)
-class Laplace(VectorRandomizer):
+class Laplace(PureVectorRandomizer):
     """Clip to l1 norm `clip`, add Laplace noise of scale 2·clip/ε₀ to each coordinate.
 
-    In one dimension the local pair is the Laplace pair itself; in more it is that of any pure
-    randomizer, since nothing tighter is proved here for a shift spread over coordinates.
+    In one dimension the local pair is the Laplace pair itself; in more it is that of any pure randomizer, since nothing
+    tighter is proved here for a shift spread over coordinates.
 
     Args:
-        local_epsilon: epsilon of one report, in nats.
-        dimension: entries of a vector.
         clip: largest l1 norm of a vector.
     """
 
-    local_epsilon: float
     dimension: int = 1
-    clip: float = 1.0
 
-    name, label = "laplace", "Laplace"
-    norm = 1
-
-    def __post_init__(self) -> None:
-        check_pure(self.local_epsilon, self.dimension, self.clip)
+    name, label, norm = "laplace", "Laplace", 1
+    arguments = ()
 
     @property
     def scale(self) -> float:
@@ -137,14 +124,10 @@ class Laplace(VectorRandomizer):
 
         return (laplace if self.dimension == 1 else any_pure)(self.local_epsilon)
 
-    def describe(self) -> str:
-        return f"Laplace, local epsilon {self.local_epsilon:g}"
-
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values, self.dimension)
         lengths = abs(values).sum(axis=1, keepdims=True)
-        if not np.isfinite(np.asarray(lengths)).all():
-            raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
+        check_finite(lengths)
         clipped = values * (self.clip / lengths.clip(self.clip, None))
         uniform = source.uniform(tuple(values.shape)) - 0.5
         noise = -self.scale * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
@@ -177,21 +160,18 @@ class ClipOnly(SummableRandomizer):
 
     clip: float = 1.0
 
+    description = "clipping only"
+
     def __post_init__(self) -> None:
         positive("clip", self.clip)
 
     @property
     def pair(self) -> LocalPair:
-        raise OutsideTheorem(
-            "clipping without noise has no local guarantee; use it in a central plan only"
-        )
+        raise OutsideTheorem("clipping without noise has no local guarantee; use it in a central plan only")
 
     @property
     def neighbours(self) -> tuple[Value, Value, Value]:
         self._cannot("one that protects a report: of this there is nothing to audit")
-
-    def describe(self) -> str:
-        return "clipping only"
 
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values)
@@ -203,7 +183,5 @@ class ClipOnly(SummableRandomizer):
     def total_variance(self, values: Array) -> NDArray[np.float64]:
         return np.zeros(values.shape[0])
 
-    def summed(
-        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
-    ) -> SummedReports:
-        return SummedReports(self.clip / np.maximum(norms, self.clip), 0.0)
+    def summed(self, norms: NDArray[np.float64], dimension: int, source: RandomSource) -> SummedReports:
+        return SummedReports(self.clipping_weights(norms), 0.0)

@@ -1,11 +1,8 @@
 """What every local randomizer offers, whatever it randomizes.
 
-A randomizer turns one client's value into one report, and tells accounting the one thing it must
-know: its local pair. `CategoryRandomizer` takes symbols 0, …, symbols - 1; `VectorRandomizer`
-takes vectors inside a ball. Both work on a whole batch of clients at once, one client a row.
-
-Accounting is imported only when a pair is asked for, here as in the modules beside this one: a
-client that makes reports need not wait for the accountant's libraries.
+`CategoryRandomizer` takes symbols 0, …, symbols - 1, `VectorRandomizer` vectors inside a ball; both work on a whole
+batch of clients at once, one client a row. Accounting is imported only when a pair is asked for, here as in the modules
+beside this one: a client that makes reports need not wait for the accountant's libraries.
 """
 
 from __future__ import annotations
@@ -26,28 +23,14 @@ if TYPE_CHECKING:
     from dpcheckin.accounting import LocalPair
 
 
-def check_pure(local_epsilon: object, dimension: object, clip: object, least: int = 1) -> None:
-    """Refuse what no pure randomizer of vectors can have.
-
-    Args:
-        local_epsilon: epsilon of one report, above 0.
-        dimension: entries of a vector, `least` or more.
-        clip: largest norm of a vector, above 0.
-        least: the smallest dimension that is allowed.
-    """
-    positive("local_epsilon", local_epsilon)
-    at_least("dimension", dimension, least)
-    positive("clip", clip)
-
-
 def positive(name: str, value: object) -> None:
-    """Refuse anything but a finite positive number."""
+    """Refuse a `value` of the parameter `name` that is no finite positive number."""
     if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
         raise InvalidParameter(name, value, "a finite number above 0")
 
 
 def at_least(name: str, value: object, least: int) -> None:
-    """Refuse anything but an integer of at least `least`."""
+    """Refuse a `value` of the parameter `name` that is no integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidParameter(name, value, f"an integer of at least {least}")
 
@@ -68,9 +51,9 @@ class Argument(NamedTuple):
 class Randomizer(ABC):
     """One client's value in, one report out, and all that anybody must know of it.
 
-    Only the first three methods have to be written. The words of the class say how people type it
-    (`randomizers.registry`); the others let its reports travel (`report_format`) and be attacked
-    (`neighbours`, `log_ratio`).
+    Only `pair`, `randomize` and what `describe` says have to be written. The words of the class say how people type it
+    (`randomizers.registry`); the other methods let its reports travel (`report_format`) and be attacked (`neighbours`,
+    `log_ratio`).
     """
 
     name: ClassVar[str] = ""
@@ -78,6 +61,8 @@ class Randomizer(ABC):
     aliases: ClassVar[tuple[str, ...]] = ()
     label: ClassVar[str] = ""
     """As lists and headings call it."""
+    description: ClassVar[str] = "{0.label}"
+    """What `describe` says; {0.symbols:,} stands for the field or property `symbols`."""
     noise_field: ClassVar[str] = "local_epsilon"
     """The field that says how noisy a report is."""
     arguments: ClassVar[tuple[Argument, ...]] = ()
@@ -89,17 +74,15 @@ class Randomizer(ABC):
         """The local pair of the randomizer, for accounting."""
 
     @abstractmethod
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        """One report for each client's value, one client a row (or entry) of `values`: symbols, integers or vectors.
+
+        Chance comes from `source`; secure for reports that leave a device.
+        """
+
     def describe(self) -> str:
         """A few words for logs and reports, such as `PrivUnit, local epsilon 4`."""
-
-    @abstractmethod
-    def randomize(self, values: Array, source: RandomSource) -> Array:
-        """One report for each client's value.
-
-        Args:
-            values: one client a row (or entry): symbols, integers or vectors.
-            source: where chance comes from; secure for reports that leave a device.
-        """
+        return self.description.format(self)
 
     @property
     def report_format(self) -> ReportFormat:
@@ -107,11 +90,7 @@ class Randomizer(ABC):
         self._cannot("one whose reports travel one by one, in a fixed number of bytes")
 
     def well_formed(self, reports: Array) -> NDArray[np.bool_]:
-        """Which reports could have been made by `randomize`; the rest must not be counted.
-
-        Args:
-            reports: in the shape of the format.
-        """
+        """Which reports, in the shape of the format, could `randomize` have made? The rest must not be counted."""
         return self.report_format.possible(reports)
 
     @property
@@ -120,46 +99,14 @@ class Randomizer(ABC):
         self._cannot("one that names the neighbours for an audit to play")
 
     def log_ratio(self, reports: NDArray[Any], value: Value, others: Value) -> NDArray[np.float64]:
-        """log dR(value)/dR(others) at each report; a wrong one weakens audits, nothing else.
+        """log dR(value)/dR(others) at each row (or entry) of `reports`; a wrong one weakens audits, nothing else.
 
-        Args:
-            reports: one row (or entry) each.
-            value: what the target may hold.
-            others: what everybody else holds.
+        `value` is what the target may hold, `others` what everybody else does.
         """
         self._cannot("one that states the density of its reports for an audit")
 
     def _cannot(self, allowed: str) -> NoReturn:
         raise InvalidParameter("randomizer", self.describe(), allowed)
-
-
-@dataclass(frozen=True)
-class AnyRandomizer(Randomizer):
-    """Whatever keeps a local epsilon, and perhaps a delta: there is a price, and nothing to run.
-
-    Args:
-        local_epsilon: epsilon of one report, in nats.
-        local_delta: delta of one report; 0 for pure randomizers.
-    """
-
-    local_epsilon: float
-    local_delta: float = 0.0
-
-    name, label = "any", "any pure randomizer"
-
-    @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import any_pure, approximate
-
-        if not self.local_delta:
-            return any_pure(self.local_epsilon)
-        return approximate(self.local_epsilon, self.local_delta)
-
-    def describe(self) -> str:
-        return f"any randomizer of local epsilon {self.local_epsilon:g}"
-
-    def randomize(self, values: Array, source: RandomSource) -> Array:
-        self._cannot("one that makes reports: this stands for all of them")
 
 
 class CategoryRandomizer(Randomizer):
@@ -171,10 +118,6 @@ class CategoryRandomizer(Randomizer):
     def neighbours(self) -> tuple[Value, Value, Value]:
         """A third symbol hides least, where there is one (docs/theory.md, lower bounds)."""
         return (1 if self.symbols == 2 else 2), 0, 1
-
-    @abstractmethod
-    def randomize(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
-        """One report for each client's symbol."""
 
     @abstractmethod
     def estimate(self, reports: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -199,12 +142,8 @@ class CategoryRandomizer(Randomizer):
 class SummedReports:
     """How the sum of many clients' estimates follows from their vectors x_i.
 
-    The sum is Σ weight_i · x_i + noise, the noise normal with the given standard deviation in
-    every coordinate and independent of all else.
-
-    Args:
-        weights: one a client.
-        noise_deviation: standard deviation in each coordinate.
+    The sum is Σ weights_i · x_i + noise, the noise normal with standard deviation `noise_deviation` in every coordinate
+    and independent of all else.
     """
 
     weights: NDArray[np.float64]
@@ -227,10 +166,6 @@ class VectorRandomizer(Randomizer):
         return there, here, there
 
     @abstractmethod
-    def randomize(self, values: Array, source: RandomSource) -> Array:
-        """One report for each row of `values`, as it would be sent."""
-
-    @abstractmethod
     def estimate(self, reports: Array) -> Array:
         """An unbiased estimate of each client's (clipped) vector from its report."""
 
@@ -247,14 +182,46 @@ class SummableRandomizer(VectorRandomizer):
     """A randomizer of l2-bounded vectors whose sum of reports can be drawn in one go."""
 
     @abstractmethod
-    def summed(
-        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
-    ) -> SummedReports:
-        """Draw the sum of the clients' estimates without drawing each report."""
+    def summed(self, norms: NDArray[np.float64], dimension: int, source: RandomSource) -> SummedReports:
+        """Draw from `source` the sum of the clients' estimates, without drawing each report.
+
+        Args:
+            norms: of the clients' vectors.
+            dimension: of the vectors.
+            source: where chance comes from.
+        """
+
+    def clipping_weights(self, norms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What vectors of these norms are multiplied with to be clipped."""
+        return np.asarray(self.clip / np.maximum(norms, self.clip))
+
+
+@dataclass(frozen=True)
+class PureVectorRandomizer(VectorRandomizer):
+    """A randomizer of vectors that keeps a local epsilon.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        dimension: entries of a vector.
+        clip: largest norm of a vector.
+    """
+
+    local_epsilon: float
+    dimension: int
+    clip: float = 1.0
+
+    description = "{0.label}, local epsilon {0.local_epsilon:g}"
+    arguments: ClassVar[tuple[Argument, ...]] = (Argument("dimension", "DIM", 1000),)
+    least_dimension: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        positive("local_epsilon", self.local_epsilon)
+        at_least("dimension", self.dimension, self.least_dimension)
+        positive("clip", self.clip)
 
 
 def row_dots(one: Array, other: Array) -> Array:
-    """Inner product of each row with its counterpart, without a matrix in between."""
+    """Inner product of each row of `one` with its counterpart in `other`, without a matrix in between."""
     if isinstance(one, np.ndarray):
         return np.einsum("ij,ij->i", one, other)
     if one.shape[1] < 1000:
@@ -266,21 +233,26 @@ def row_dots(one: Array, other: Array) -> Array:
 def row_norms(values: Array) -> Array:
     """Euclidean norm of each row, as a column; refuses what is not finite."""
     norms = row_dots(values, values)[:, None] ** 0.5
-    if not np.isfinite(np.asarray(norms)).all():
-        raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
+    check_finite(norms)
     return norms
 
 
 def check_rows(values: Array, dimension: int | None = None) -> None:
-    """Refuse anything that is not a matrix with one client a row."""
+    """Refuse `values` that are not a matrix with one client a row, of length `dimension` where that is known."""
     if getattr(values, "ndim", 0) != 2:
         raise InvalidParameter("values", f"{getattr(values, 'ndim', 0)}-dimensional", "a matrix")
     if dimension is not None and values.shape[1] != dimension:
         raise InvalidParameter("values", tuple(values.shape), f"rows of dimension {dimension:,}")
 
 
+def check_finite(values: Array) -> None:
+    """Refuse NaN and infinite entries."""
+    if not np.isfinite(np.asarray(values)).all():
+        raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
+
+
 def clip_rows(values: Array, clip: float) -> Array:
-    """Scale rows longer than `clip` down to it."""
+    """Scale rows of `values` longer than `clip` down to it."""
     return values * (clip / row_norms(values).clip(clip, None))
 
 

@@ -1,16 +1,14 @@
 """Randomizers that report a direction: LDP-SGD's random hemisphere and PrivUnit.
 
-Both send a unit vector u that lies in the cap {u : ⟨u, v⟩ ≥ c} round the client's direction v with
-probability p and outside it otherwise, uniformly in either part. With q the uniform measure of the
-cap, the likelihood ratio of two inputs is at most e^ε₀ = p(1-q)/(q(1-p)), and the estimate
-clip·u/m, m = E⟨u, v⟩, is unbiased for unit vectors. The norm is folded in by a random sign: v is
-x/‖x‖ with probability (1 + ‖x‖/clip)/2 and -x/‖x‖ otherwise, so shorter vectors are unbiased too
-and the report remains a mixture of reports of unit vectors, which changes nothing for privacy.
+Both send a unit vector u that lies in the cap {u : ⟨u, v⟩ ≥ c} round the client's direction v with probability p and
+outside it otherwise, uniformly in either part. With q the uniform measure of the cap, the likelihood ratio of two
+inputs is at most e^ε₀ = p(1-q)/(q(1-p)), and the estimate clip·u/m, m = E⟨u, v⟩, is unbiased for unit vectors. The norm
+is folded in by a random sign: v is x/‖x‖ with probability (1 + ‖x‖/clip)/2 and -x/‖x‖ otherwise, so shorter vectors are
+unbiased too and the report remains a mixture of reports of unit vectors, which changes nothing for privacy.
 
-LDP-SGD (Duchi, Jordan, Wainwright, arXiv 1604.02390v4, section 4.2.3; Erlingsson et al.,
-arXiv 2001.03618v1, Algorithm 4) is the cap q = 1/2. PrivUnit (Bhowmick et al., arXiv 1812.00984v2,
-Algorithm 1) takes smaller caps; q and p are chosen here to make the error smallest (the optimised
-form of Feldman and Talwar, arXiv 2102.12099v1).
+LDP-SGD (Duchi, Jordan, Wainwright, arXiv 1604.02390v4, section 4.2.3; Erlingsson et al., arXiv 2001.03618v1, Algorithm
+4) is the cap q = 1/2. PrivUnit (Bhowmick et al., arXiv 1812.00984v2, Algorithm 1) takes smaller caps; q and p are
+chosen here to make the error smallest (the optimised form of Feldman and Talwar, arXiv 2102.12099v1).
 """
 
 from __future__ import annotations
@@ -26,11 +24,10 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
-    Argument,
+    PureVectorRandomizer,
     SummableRandomizer,
     SummedReports,
     Value,
-    check_pure,
     check_rows,
     row_dots,
     row_norms,
@@ -49,24 +46,30 @@ _LARGEST_EPSILON = 500.0  # e^ε₀ must stay a finite float with room for produ
 
 
 def cap_height(measure: float, dimension: int) -> float:
-    """The c with P(⟨u, v⟩ ≥ c) = measure ≤ 1/2 for u uniform on the sphere."""
+    """The c with P(⟨u, v⟩ ≥ c) = measure ≤ 1/2 for u uniform on the sphere of this dimension."""
     return float(sphere.cap_height(measure, dimension))
 
 
 def cap_moment(height: float, dimension: int) -> float:
-    """E[⟨u, v⟩ ; ⟨u, v⟩ ≥ height] for u uniform on the sphere."""
+    """E[⟨u, v⟩ ; ⟨u, v⟩ ≥ height] for u uniform on the sphere of this dimension."""
     log_total = log_beta(0.5, (dimension - 1) / 2)
     log_rest = (dimension - 1) / 2 * math.log1p(-height * height) if height < 1 else -math.inf
     return math.exp(log_rest - log_total) / (dimension - 1)
 
 
 def cap_probability(local_epsilon: float, measure: float) -> float:
-    """The largest p that keeps the likelihood ratio within e^ε₀ for a cap of this measure."""
+    """The largest p that keeps the likelihood ratio within e^`local_epsilon` for a cap of this measure."""
     return measure / (measure + (1 - measure) * math.exp(-local_epsilon))
 
 
 def mean_cosine(local_epsilon: float, measure: float, dimension: int) -> float:
-    """m = E⟨u, v⟩ of a report about a unit vector v."""
+    """m = E⟨u, v⟩ of a report about a unit vector v, with a cap of this measure.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        measure: of the cap.
+        dimension: of the vectors.
+    """
     p = cap_probability(local_epsilon, measure)
     contrast = (p - measure) / (measure * (1 - measure))
     return cap_moment(cap_height(measure, dimension), dimension) * contrast
@@ -74,7 +77,7 @@ def mean_cosine(local_epsilon: float, measure: float, dimension: int) -> float:
 
 @lru_cache(maxsize=256)
 def best_cap(local_epsilon: float, dimension: int) -> float:
-    """The cap measure q ≤ 1/2 with the largest mean cosine, that is the smallest error."""
+    """The cap measure q ≤ 1/2 of the largest mean cosine, the least error, for this `local_epsilon` and `dimension`."""
 
     def loss(log_measure: float) -> float:
         return -mean_cosine(local_epsilon, math.exp(log_measure), dimension)
@@ -84,22 +87,23 @@ def best_cap(local_epsilon: float, dimension: int) -> float:
     i = int(np.argmin(values))
     if i == len(grid) - 1:
         return 0.5
-    found, _ = minimum(loss, float(grid[max(i - 1, 0)]), float(grid[i + 1]), absolute=1e-10)
-    return math.exp(found)
+    log_measure, _ = minimum(loss, float(grid[max(i - 1, 0)]), float(grid[i + 1]), absolute=1e-10)
+    return math.exp(log_measure)
 
 
 @dataclass(frozen=True)
-class CapRandomizer(SummableRandomizer):
-    """Reports are directions: unit vectors, of which a cap round the client's own is likelier."""
+class CapRandomizer(PureVectorRandomizer, SummableRandomizer):
+    """Reports are directions: unit vectors, of which a cap round the client's own is likelier.
 
-    local_epsilon: float
-    dimension: int
-    clip: float = 1.0
+    Args:
+        dimension: entries of a vector, 2 or more.
+        clip: largest l2 norm of a vector.
+    """
 
-    arguments = (Argument("dimension", "DIM", 1000),)
+    least_dimension = 2
 
     def __post_init__(self) -> None:
-        check_pure(self.local_epsilon, self.dimension, self.clip, least=2)
+        super().__post_init__()
         if self.local_epsilon > _LARGEST_EPSILON:
             raise InvalidParameter("local_epsilon", self.local_epsilon, f"≤ {_LARGEST_EPSILON:g}")
 
@@ -157,11 +161,7 @@ class CapRandomizer(SummableRandomizer):
         return np.asarray(signs * sphere.cap_height(tail, self.dimension))
 
     def _by_cosine(
-        self,
-        values: Array,
-        scales: NDArray[np.float64],
-        inside: NDArray[np.bool_],
-        source: RandomSource,
+        self, values: Array, scales: NDArray[np.float64], inside: NDArray[np.bool_], source: RandomSource
     ) -> Array:
         """u = cos·v + sin·w, w the part of a normal vector orthogonal to v, at unit length.
 
@@ -180,13 +180,11 @@ class CapRandomizer(SummableRandomizer):
             reports.addcmul_(values, add)
         return reports
 
-    def _by_rejection(
-        self, directions: Array, inside: NDArray[np.bool_], source: RandomSource
-    ) -> Array:
+    def _by_rejection(self, directions: Array, inside: NDArray[np.bool_], source: RandomSource) -> Array:
         """Data-independent directions, kept or not: the report's low-order bits tell nothing.
 
-        Forming cos·v + sin·w in floating point would leave traces of v in the rounding. Here
-        every reported vector was drawn without looking at v; only its choice depends on v.
+        Forming cos·v + sin·w in floating point would leave traces of v in the rounding. Here every reported vector was
+        drawn without looking at v; only its choice depends on v.
         """
         reports = np.empty_like(directions)
         for row in range(len(directions)):
@@ -198,17 +196,15 @@ class CapRandomizer(SummableRandomizer):
             reports[row] = draw
         return reports
 
-    def summed(
-        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
-    ) -> SummedReports:
-        """The normal limit of a sum of reports.
+    def summed(self, norms: NDArray[np.float64], dimension: int, source: RandomSource) -> SummedReports:
+        """The normal limit of a sum of reports from `source`, about vectors of these `norms` and of this `dimension`.
 
-        The part along each x_i is drawn exactly. The parts across, uniform on a sphere of
-        dimension d-1, are replaced by normals of the same energy in all d directions: their sum
-        differs from the exact one by a relative 1/d in its covariance (upwards, along the x_i)
-        and by 1/(clients·d) in its fourth cumulant.
+        The part along each x_i is drawn exactly. The parts across, uniform on a sphere of dimension d-1, are replaced
+        by normals of the same energy in all d directions: their sum differs from the exact one by a relative 1/d in its
+        covariance (upwards, along the x_i) and by 1/(clients·d) in its fourth cumulant.
         """
-        self._check_dimension(dimension)
+        if dimension != self.dimension:
+            raise InvalidParameter("dimension", dimension, f"the randomizer's own, {self.dimension:,}")
         signs = source.sign(0.5 * (1 + np.minimum(norms / self.clip, 1.0)))
         cosines = self._cosines(source.uniform(norms.shape) < self.cap_probability, source)
         scale = self.clip / self.mean_cosine
@@ -229,21 +225,10 @@ class CapRandomizer(SummableRandomizer):
         near = [reports @ np.asarray(x, float) >= self.height for x in (value, others)]
         return np.asarray(self.local_epsilon * (near[0].astype(np.float64) - near[1]))
 
-    def _check_dimension(self, dimension: int) -> None:
-        if dimension != self.dimension:
-            raise InvalidParameter(
-                "dimension", dimension, f"the randomizer's own, {self.dimension:,}"
-            )
-
 
 @dataclass(frozen=True)
 class LdpSgd(CapRandomizer):
     """Clip, sign by norm, random hemisphere: Duchi et al.'s l2 randomizer, used by LDP-SGD.
-
-    Args:
-        local_epsilon: epsilon of one report, in nats.
-        dimension: entries of a vector, 2 or more.
-        clip: largest l2 norm of a vector.
 
     >>> round(LdpSgd(local_epsilon=2.0, dimension=1000).cap_probability, 4)
     0.8808
@@ -253,6 +238,7 @@ class LdpSgd(CapRandomizer):
 
     name, label = "hemisphere", "hemisphere (LDP-SGD)"
     aliases = ("ldp-sgd",)
+    description = "LDP-SGD (random hemisphere), local epsilon {0.local_epsilon:g}"
 
     @cached_property
     def cap_measure(self) -> float:
@@ -264,18 +250,10 @@ class LdpSgd(CapRandomizer):
 
         return hemisphere(self.local_epsilon)
 
-    def describe(self) -> str:
-        return f"LDP-SGD (random hemisphere), local epsilon {self.local_epsilon:g}"
-
 
 @dataclass(frozen=True)
 class PrivUnit(CapRandomizer):
     """PrivUnit with the cap that makes the error smallest for this epsilon and dimension.
-
-    Args:
-        local_epsilon: epsilon of one report, in nats.
-        dimension: entries of a vector, 2 or more.
-        clip: largest l2 norm of a vector.
 
     >>> PrivUnit(4.0, 1000).mean_cosine > 1.5 * LdpSgd(4.0, 1000).mean_cosine
     True
@@ -300,6 +278,3 @@ class PrivUnit(CapRandomizer):
         rest = (0.0,) * (self.dimension - 2)
         c = self.clip
         return (0.0, c, *rest), (c, 0.0, *rest), (-c, 0.0, *rest)
-
-    def describe(self) -> str:
-        return f"PrivUnit, local epsilon {self.local_epsilon:g}"

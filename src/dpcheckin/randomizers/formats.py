@@ -1,8 +1,8 @@
 """Reports as bytes: how a randomized answer travels, and which bytes are no answer at all.
 
-Every report of a survey has the same length, so its size tells nothing. What arrives is checked
-before it is counted: wrong length, numbers out of range and rows that no client could have made
-are dropped, and how many were dropped is said.
+Every report of a survey has the same length, so its size tells nothing. What arrives is checked before it is counted:
+wrong length, numbers out of range and rows that no client could have made are dropped, and how many were dropped is
+said.
 """
 
 from __future__ import annotations

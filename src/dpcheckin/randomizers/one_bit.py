@@ -1,11 +1,10 @@
 """The l1 and l-infinity mechanisms R_1 and R_∞ of P3: one random coordinate, one private bit.
 
-P3 (arXiv 2107.08763, supplement) refers to Girgis, Data, Diggavi, Kairouz, Suresh (AISTATS 2021,
-arXiv 2008.07180) for these; they are rebuilt here from that description. A client draws a public
-coordinate j (of its vector for l-infinity, of the vector's Hadamard transform for l1), rounds that
-coordinate at random to one bit that is right on average, and sends j with the bit under binary
-response. The coordinate is independent of the data, so the local pair is binary response's. R_2 is
-PrivUnit (`randomizers.caps`); `lp_randomizer` picks by p.
+P3 (arXiv 2107.08763, supplement) refers to Girgis, Data, Diggavi, Kairouz, Suresh (AISTATS 2021, arXiv 2008.07180) for
+these; they are rebuilt here from that description. A client draws a public coordinate j (of its vector for l-infinity,
+of the vector's Hadamard transform for l1), rounds that coordinate at random to one bit that is right on average, and
+sends j with the bit under binary response. The coordinate is independent of the data, so the local pair is binary
+response's. R_2 is PrivUnit (`randomizers.caps`); `lp_randomizer` picks by p.
 """
 
 from __future__ import annotations
@@ -19,14 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import (
-    Argument,
-    Value,
-    VectorRandomizer,
-    check_pure,
-    check_rows,
-    squared_rows,
-)
+from dpcheckin.randomizers.base import PureVectorRandomizer, Value, check_finite, check_rows, squared_rows
 from dpcheckin.randomizers.caps import PrivUnit
 from dpcheckin.randomizers.source import Array, RandomSource
 
@@ -34,16 +26,8 @@ if TYPE_CHECKING:
     from dpcheckin.accounting import LocalPair
 
 
-@dataclass(frozen=True)
-class _OneBit(VectorRandomizer):
-    local_epsilon: float
-    dimension: int
-    clip: float = 1.0
-
-    arguments = (Argument("dimension", "DIM", 1000),)
-
-    def __post_init__(self) -> None:
-        check_pure(self.local_epsilon, self.dimension, self.clip)
+class _OneBit(PureVectorRandomizer):
+    """Reports are rows (place, ±1)."""
 
     @property
     def pair(self) -> LocalPair:
@@ -66,13 +50,24 @@ class _OneBit(VectorRandomizer):
         both = [1 + reports[:, 1] * shrunk * self._picked(row, reports[:, 0]) for row in rows]
         return np.asarray(np.log(both[0]) - np.log(both[1]))
 
-    def _private_bits(
-        self, picked: NDArray[np.float64], source: RandomSource
-    ) -> NDArray[np.float64]:
-        """±1 with mean picked/clip before the flip of binary response."""
-        bits = source.sign(0.5 * (1 + np.clip(picked / self.clip, -1.0, 1.0)))
+    @property
+    @abstractmethod
+    def places(self) -> int:
+        """How many coordinates there are to draw from."""
+
+    @abstractmethod
+    def _clipped(self, values: Array) -> NDArray[np.float64]:
+        """The values within the clip."""
+
+    def randomize(self, values: Array, source: RandomSource) -> Array:
+        check_rows(values, self.dimension)
+        rows = self._clipped(values)
+        where = source.integers(self.places, rows.shape[0])
+        picked = self._picked(rows, where)
+        bits = source.sign(0.5 * (1 + np.clip(picked / self.clip, -1.0, 1.0)))  # right on average
         keep = 1.0 / (1.0 + math.exp(-self.local_epsilon))
-        return bits * source.sign(np.full(bits.shape, keep))
+        answers = bits * source.sign(np.full(bits.shape, keep))
+        return np.stack([where, answers.astype(np.int64)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -80,24 +75,19 @@ class LInfinityBit(_OneBit):
     """R_∞: entries within [-clip, clip] (clipped one by one); reports are rows (coordinate, ±1).
 
     Args:
-        local_epsilon: epsilon of one report, in nats.
-        dimension: entries of a vector.
         clip: largest absolute value of an entry.
     """
 
     name, label, norm = "linf-bit", "one coordinate, one bit (R_∞)", math.inf
+    description = "R_∞ (one coordinate, one bit), local epsilon {0.local_epsilon:g}"
 
-    def describe(self) -> str:
-        return f"R_∞ (one coordinate, one bit), local epsilon {self.local_epsilon:g}"
+    @property
+    def places(self) -> int:
+        return self.dimension
 
-    def randomize(self, values: Array, source: RandomSource) -> Array:
-        check_rows(values, self.dimension)
-        rows = np.asarray(values, dtype=np.float64)
-        if not np.isfinite(rows).all():
-            raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
-        where = source.integers(self.dimension, rows.shape[0])
-        picked = self._picked(rows, where)
-        return np.stack([where, self._private_bits(picked, source).astype(np.int64)], axis=1)
+    def _clipped(self, values: Array) -> NDArray[np.float64]:
+        check_finite(values)
+        return np.clip(np.asarray(values, dtype=np.float64), -self.clip, self.clip)
 
     def _picked(self, values: NDArray[np.float64], where: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.asarray(values[np.arange(len(where)) if len(values) > 1 else 0, where])
@@ -115,9 +105,8 @@ class LInfinityBit(_OneBit):
         return estimates
 
     def total_variance(self, values: Array) -> NDArray[np.float64]:
-        kept = np.clip(np.asarray(values, dtype=np.float64), -self.clip, self.clip)
         size = self.dimension * self.clip * self.amplification
-        return np.asarray(size**2 - squared_rows(kept))
+        return np.asarray(size**2 - squared_rows(self._clipped(values)))
 
 
 @dataclass(frozen=True)
@@ -125,25 +114,20 @@ class L1Bit(_OneBit):
     """R_1: vectors of l1 norm at most clip; reports are rows (Hadamard row, ±1).
 
     Args:
-        local_epsilon: epsilon of one report, in nats.
-        dimension: entries of a vector.
         clip: largest l1 norm of a vector.
     """
 
     name, label, norm = "l1-bit", "one Hadamard coordinate, one bit (R_1)", 1
+    description = "R_1 (one Hadamard coordinate, one bit), local epsilon {0.local_epsilon:g}"
 
     @property
-    def order(self) -> int:
+    def places(self) -> int:
         """Size of the Hadamard matrix: the power of two that holds the dimension."""
         return 1 << max(0, self.dimension - 1).bit_length()
 
-    def describe(self) -> str:
-        return f"R_1 (one Hadamard coordinate, one bit), local epsilon {self.local_epsilon:g}"
-
-    def _clipped(self, values: Any) -> NDArray[np.float64]:
+    def _clipped(self, values: Array) -> NDArray[np.float64]:
         rows = np.asarray(values, dtype=np.float64)
-        if not np.isfinite(rows).all():
-            raise InvalidParameter("values", "NaN or infinite entries", "finite numbers")
+        check_finite(rows)
         lengths = np.abs(rows).sum(axis=1, keepdims=True)
         return np.asarray(rows * (self.clip / np.maximum(lengths, self.clip)))
 
@@ -151,13 +135,6 @@ class L1Bit(_OneBit):
         """Rows of the ±1 Hadamard matrix: the sign is the parity of the common one-bits."""
         common = where[:, None] & np.arange(self.dimension)[None, :]
         return np.asarray(1.0 - 2.0 * (np.bitwise_count(common) & 1))
-
-    def randomize(self, values: Array, source: RandomSource) -> Array:
-        check_rows(values, self.dimension)
-        rows = self._clipped(values)
-        where = source.integers(self.order, rows.shape[0])
-        picked = self._picked(rows, where)
-        return np.stack([where, self._private_bits(picked, source).astype(np.int64)], axis=1)
 
     def _picked(self, values: NDArray[np.float64], where: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.asarray((self._hadamard_rows(where) * values).sum(axis=1))
@@ -171,9 +148,7 @@ class L1Bit(_OneBit):
         return np.asarray(self.dimension * size**2 - squared_rows(self._clipped(values)))
 
 
-def lp_randomizer(
-    p: float, local_epsilon: float, dimension: int, clip: float = 1.0
-) -> VectorRandomizer:
+def lp_randomizer(p: float, local_epsilon: float, dimension: int, clip: float = 1.0) -> PureVectorRandomizer:
     """R_p for vectors of lp norm at most `clip`, p = 1, 2 or infinity.
 
     Args:
@@ -185,11 +160,7 @@ def lp_randomizer(
     >>> lp_randomizer(2, 2.0, 100).describe()
     'PrivUnit, local epsilon 2'
     """
-    kinds: dict[float, type[L1Bit] | type[PrivUnit] | type[LInfinityBit]] = {
-        1: L1Bit,
-        2: PrivUnit,
-        math.inf: LInfinityBit,
-    }
+    kinds: dict[float, type[PureVectorRandomizer]] = {1: L1Bit, 2: PrivUnit, math.inf: LInfinityBit}
     if p not in kinds:
         raise InvalidParameter("p", p, "1, 2 or infinity")
     return kinds[p](local_epsilon, dimension, clip)

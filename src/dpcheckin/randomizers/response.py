@@ -1,10 +1,10 @@
 """Randomizers that count: a report *supports* some of the symbols. First of all d-ary response.
 
-A report supports the client's own symbol with one probability and any other with a smaller one,
-the same for all; how many people hold a symbol follows from how many reports support it. Warner's
-binary response and its d-ary form (k-RR; Kairouz, Bonawitz, Ramage, arXiv 1602.07387v3, section 2)
-support the symbol they name; sets of symbols (`subsets`) and codes (`codes`) differ in nothing
-else.
+A report supports the client's own symbol with one probability and any other with a smaller one, the same for all; how
+many people hold a symbol follows from how many reports support it. Warner's binary response and its d-ary form (k-RR;
+Kairouz, Bonawitz, Ramage, arXiv 1602.07387v3, section 2) support the symbol they name, Hadamard response (Acharya, Sun,
+Zhang, arXiv 1802.04705v2, section 3), which names a column of a matrix of signs, half of all symbols. Sets of symbols
+(`subsets`) differ in nothing else.
 """
 
 from __future__ import annotations
@@ -27,14 +27,25 @@ if TYPE_CHECKING:
 
 Reports = NDArray[np.int64]
 Counts = NDArray[np.float64]
-CHUNK = 1 << 22
-"""Entries of a matrix with one client a row that are worked on at a time."""
 
 
+@dataclass(frozen=True)
 class FrequencyRandomizer(CategoryRandomizer):
-    """A randomizer of symbols whose reports each support some of them."""
+    """A randomizer of symbols whose reports each support some of them.
+
+    Args:
+        local_epsilon: epsilon of one report, in nats.
+        symbols: how many there are, 2 or more.
+    """
 
     local_epsilon: float
+    symbols: int
+
+    arguments: ClassVar[tuple[Argument, ...]] = (Argument("symbols", "K", 10),)
+
+    def __post_init__(self) -> None:
+        positive("local_epsilon", self.local_epsilon)
+        at_least("symbols", self.symbols, 2)
 
     @property
     @abstractmethod
@@ -57,16 +68,11 @@ class FrequencyRandomizer(CategoryRandomizer):
 
     @abstractmethod
     def supports(self, reports: Reports, symbol: int) -> NDArray[np.bool_]:
-        """Which of the reports support one symbol.
-
-        Args:
-            reports: well formed.
-            symbol: from 0.
-        """
+        """Which of the well-formed `reports` support one `symbol`, counted from 0."""
 
     def log_ratio(self, reports: NDArray[Any], value: Value, others: Value) -> NDArray[np.float64]:
         assert isinstance(value, int) and isinstance(others, int)
-        held = [self.supports(reports, one).astype(np.float64) for one in (value, others)]
+        held = [self.supports(reports, symbol).astype(np.float64) for symbol in (value, others)]
         return np.asarray(self.local_epsilon * (held[0] - held[1]))
 
     def estimate(self, reports: Reports) -> Counts:
@@ -87,34 +93,21 @@ class FrequencyRandomizer(CategoryRandomizer):
 class DaryResponse(FrequencyRandomizer):
     """Report the true symbol e^ε₀ times as often as each other one.
 
-    Args:
-        local_epsilon: epsilon of one report, in nats.
-        symbols: how many there are, 2 or more.
-
-    >>> round(DaryResponse(local_epsilon=1.0, symbols=3).truth, 4)
+    >>> round(DaryResponse(local_epsilon=1.0, symbols=3).own_support, 4)
     0.5761
     """
 
-    local_epsilon: float
-    symbols: int
-
     name, label = "dary", "k-ary response"
     aliases: ClassVar[tuple[str, ...]] = ("d-ary",)
-    arguments: ClassVar[tuple[Argument, ...]] = (Argument("symbols", "K", 10),)
-
-    def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
-        at_least("symbols", self.symbols, 2)
+    description = "{0.symbols:,}-ary response, local epsilon {0.local_epsilon:g}"
 
     @property
-    def truth(self) -> float:
-        """Probability of reporting one's own symbol."""
+    def own_support(self) -> float:
         return 1.0 / (1.0 + (self.symbols - 1) * math.exp(-self.local_epsilon))
 
     @property
-    def lie(self) -> float:
-        """Probability of reporting one given other symbol."""
-        return self.truth * math.exp(-self.local_epsilon)
+    def other_support(self) -> float:
+        return self.own_support * math.exp(-self.local_epsilon)
 
     @property
     def pair(self) -> LocalPair:
@@ -124,25 +117,14 @@ class DaryResponse(FrequencyRandomizer):
             return binary_response(self.local_epsilon)
         return dary_response(self.local_epsilon, self.symbols)
 
-    def describe(self) -> str:
-        return f"{self.symbols:,}-ary response, local epsilon {self.local_epsilon:g}"
+    @property
+    def report_format(self) -> IntegerRows:
+        return IntegerRows((self.symbols,), in_rows=False)
 
     def randomize(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
         values = self.check_symbols(values)
         others = (values + 1 + source.integers(self.symbols - 1, values.shape)) % self.symbols
-        return np.where(source.uniform(values.shape) < self.truth, values, others)
-
-    @property
-    def own_support(self) -> float:
-        return self.truth
-
-    @property
-    def other_support(self) -> float:
-        return self.lie
-
-    @property
-    def report_format(self) -> IntegerRows:
-        return IntegerRows((self.symbols,), in_rows=False)
+        return np.where(source.uniform(values.shape) < self.own_support, values, others)
 
     def supports(self, reports: Reports, symbol: int) -> NDArray[np.bool_]:
         return np.asarray(np.asarray(reports) == symbol)
@@ -154,11 +136,7 @@ class DaryResponse(FrequencyRandomizer):
 
 @dataclass(frozen=True)
 class BinaryResponse(DaryResponse):
-    """Warner's randomized response on the symbols 0 and 1.
-
-    Args:
-        local_epsilon: epsilon of one report, in nats.
-    """
+    """Warner's randomized response on the symbols 0 and 1."""
 
     symbols: int = 2
 
@@ -172,35 +150,69 @@ class BinaryResponse(DaryResponse):
             raise InvalidParameter("symbols", self.symbols, "2 (use DaryResponse for more)")
 
 
-def bit_rows(reports: Reports, symbols: int) -> NDArray[np.uint8]:
-    """Rows of packed bytes as rows of bits, one a symbol."""
-    packed = np.asarray(reports).astype(np.uint8)
-    return np.unpackbits(packed, axis=1, bitorder="little")[:, :symbols]
+def _parity(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.bitwise_count(numbers).astype(np.int64) & 1
 
 
-def packed_rows(bits: NDArray[np.bool_]) -> Reports:
-    """Rows of bits, eight to a byte."""
-    return np.packbits(bits, axis=1, bitorder="little").astype(np.int64)
+@dataclass(frozen=True)
+class HadamardResponse(FrequencyRandomizer):
+    """A column of a Hadamard matrix, likelier where the row of the client's symbol is positive.
+
+    Symbol x has row x + 1; the first row, which is positive everywhere, belongs to nobody. Half of all columns support
+    a symbol.
+
+    >>> HadamardResponse(local_epsilon=1.0, symbols=20).order
+    32
+    """
+
+    name, label = "hadamard", "Hadamard response"
+    description = "Hadamard response of {0.symbols:,} symbols, local epsilon {0.local_epsilon:g}"
+
+    @property
+    def order(self) -> int:
+        """Columns of the matrix: the power of two above the number of symbols."""
+        return 1 << self.symbols.bit_length()
+
+    @property
+    def own_support(self) -> float:
+        return 1.0 / (1.0 + math.exp(-self.local_epsilon))
+
+    @property
+    def other_support(self) -> float:
+        return 0.5
+
+    @property
+    def pair(self) -> LocalPair:
+        from dpcheckin.accounting import hadamard_response
+
+        return hadamard_response(self.local_epsilon, self.symbols)
+
+    @property
+    def report_format(self) -> IntegerRows:
+        return IntegerRows((self.order,), in_rows=False)
+
+    def randomize(self, values: NDArray[np.int64], source: RandomSource) -> Reports:
+        rows = self.check_symbols(values) + 1
+        columns = source.integers(self.order, rows.shape)
+        own = source.uniform(rows.shape) < self.own_support
+        # flipping one bit that the row has turns a column of one sign into one of the other
+        wrong = (_parity(rows & columns) == 0) != own
+        return np.asarray(np.where(wrong, columns ^ (rows & -rows), columns))
+
+    def supports(self, reports: Reports, symbol: int) -> NDArray[np.bool_]:
+        return np.asarray(_parity(np.asarray(reports) & (symbol + 1)) == 0)
+
+    def support(self, reports: Reports) -> Counts:
+        seen = np.bincount(np.asarray(reports), minlength=self.order).astype(np.float64)
+        return np.asarray((seen.sum() + _signed_sums(seen))[1 : self.symbols + 1] / 2)
 
 
-def bit_support(reports: Reports, symbols: int) -> Counts:
-    """How many packed rows have each bit set."""
-    reports = np.asarray(reports)
-    total = np.zeros(symbols)
-    step = max(CHUNK // max(symbols, 1), 1)
-    for start in range(0, len(reports), step):
-        total += bit_rows(reports[start : start + step], symbols).sum(axis=0, dtype=np.int64)
+def _signed_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product with a Hadamard matrix (Sylvester's), in n log n steps."""
+    total = np.asarray(values, dtype=np.float64).copy()
+    half = 1
+    while half < len(total):
+        pairs = total.reshape(-1, 2, half)
+        total = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).ravel()
+        half *= 2
     return total
-
-
-def has_bit(reports: Reports, symbol: int) -> NDArray[np.bool_]:
-    """Which packed rows have the bit of one symbol set."""
-    return np.asarray(np.asarray(reports)[:, symbol // 8] >> (symbol % 8) & 1, dtype=np.bool_)
-
-
-def bits_well_formed(reports: Reports, symbols: int) -> NDArray[np.bool_]:
-    """Bytes only, and no bit set beyond the last symbol."""
-    reports = np.asarray(reports)
-    good = ((reports >= 0) & (reports < 256)).all(axis=1)
-    spare = -symbols % 8
-    return np.asarray(good & (reports[:, -1] < (1 << (8 - spare))))

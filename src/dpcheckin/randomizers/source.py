@@ -1,9 +1,8 @@
 """Where chance comes from: seeded in simulations, the operating system in real reports.
 
-The two are different types on purpose. `SeededSource` is fast and repeatable, and must never make
-a report that leaves a device; `SecureSource` draws every bit from the operating system and cannot
-be repeated. Randomizers take either and ask it for the same few draws, as NumPy arrays or, for a
-seeded source made with `arrays="torch"`, as torch tensors.
+The two are different types on purpose. `SeededSource` is fast and repeatable, and must never make a report that leaves
+a device; `SecureSource` draws every bit from the operating system and cannot be repeated. Randomizers take either and
+ask it for the same few draws, as NumPy arrays or, for a seeded source made with `arrays="torch"`, as torch tensors.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class RandomSource(ABC):
 
     @abstractmethod
     def integers(self, high: int, size: int | tuple[int, ...]) -> NDArray[np.int64]:
-        """Uniform in 0, …, high - 1, always NumPy."""
+        """Uniform in 0, …, high - 1, in an array of this `size`; always NumPy."""
 
     @abstractmethod
     def normal(self, shape: tuple[int, ...]) -> Array:

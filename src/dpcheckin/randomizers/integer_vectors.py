@@ -1,10 +1,10 @@
 """Vectors in fixed point with noise on integers: the reports of distributed check-in.
 
-A client clips its vector, multiplies it so that the clip becomes `steps`, rounds every coordinate
-at random to an integer and adds noise, Skellam here; sums are taken modulo 2^32. Rounding may
-lengthen a vector, so it is repeated until the integers' norm is within a bound that is checked
-exactly (conditional rounding; Kairouz, Liu, Steinke, arXiv 2102.06387v4, section 4.1). Everything
-that accounting needs follows from that bound: how far one client can move the sum in l2 and in l1.
+A client clips its vector, multiplies it so that the clip becomes `steps`, rounds every coordinate at random to an
+integer and adds noise, Skellam or discrete Gaussian; sums are taken modulo 2^32. Rounding may lengthen a vector, so it
+is repeated until the integers' norm is within a bound that is checked exactly (conditional rounding; Kairouz, Liu,
+Steinke, arXiv 2102.06387v4, section 4.1). Everything that accounting needs follows from that bound: how far one client
+can move the sum in l2 and in l1.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from dpcheckin.randomizers.base import (
     clip_rows,
     positive,
 )
-from dpcheckin.randomizers.skellam import (
+from dpcheckin.randomizers.integers import (
     LARGEST_VARIANCE,
+    SMALLEST_GAUSSIAN_VARIANCE,
     TABLE_ERROR,
+    discrete_gaussian_noise,
     skellam_noise,
     stochastic_round,
 )
@@ -47,8 +49,14 @@ _MISS = 1e-9  # about how often a rounding is drawn again
 class IntegerVector(SummableRandomizer):
     """Clip to l2 norm `clip`, fixed point with `steps` to the clip, and noise on integers.
 
-    Subclasses say which noise; it has standard deviation noise_multiplier · clip, that is
-    noise_multiplier · steps in the integers of a report.
+    Subclasses say which noise; it has standard deviation noise_multiplier · clip, that is noise_multiplier · steps in
+    the integers of a report.
+
+    Args:
+        noise_multiplier: standard deviation of the noise, in clips.
+        dimension: entries of a vector.
+        clip: largest l2 norm of a vector.
+        steps: integers to the clip, at most 2^24.
     """
 
     noise_multiplier: float
@@ -56,6 +64,7 @@ class IntegerVector(SummableRandomizer):
     clip: float = 1.0
     steps: int = 1024
 
+    description = "{0.label} vector, noise multiplier {0.noise_multiplier:g} in {0.steps:,} steps"
     noise_field = "noise_multiplier"
     arguments = (Argument("noise_multiplier", "SIGMA", 1.0), Argument("dimension", "DIM", 1000))
 
@@ -69,6 +78,13 @@ class IntegerVector(SummableRandomizer):
         if self.variance > LARGEST_VARIANCE:
             most = math.sqrt(LARGEST_VARIANCE)
             raise InvalidParameter("steps", self.steps, f"noise_multiplier · steps ≤ {most:g}")
+
+    @property
+    def pair(self) -> LocalPair:
+        raise OutsideTheorem(
+            f"{self.label} vectors are accounted by their Rényi divergences, not by a local pair; "
+            "use them with distributed check-in"
+        )
 
     @property
     def variance(self) -> float:
@@ -99,7 +115,7 @@ class IntegerVector(SummableRandomizer):
 
     @abstractmethod
     def noise(self, size: int, source: RandomSource) -> NDArray[np.int64]:
-        """Independent noise for so many integers."""
+        """Independent noise for so many (`size`) integers, with chance from `source`."""
 
     @property
     @abstractmethod
@@ -110,7 +126,7 @@ class IntegerVector(SummableRandomizer):
         """
 
     def rounded(self, values: Array, source: RandomSource) -> NDArray[np.int64]:
-        """Clipped and rounded at random, every row within the bound."""
+        """The `values`, clipped and rounded with chance from `source`, every row within the bound."""
         check_rows(values, self.dimension)
         scaled = np.asarray(clip_rows(np.asarray(values, np.float64), self.clip))
         scaled = scaled * (self.steps / self.clip)
@@ -125,7 +141,6 @@ class IntegerVector(SummableRandomizer):
         return rows
 
     def randomize(self, values: Array, source: RandomSource) -> Array:
-        """Integers modulo 2^32, one row a client."""
         rows = self.rounded(values, source)
         return (rows + self.noise(rows.size, source).reshape(rows.shape)) % MODULUS
 
@@ -140,8 +155,8 @@ class IntegerVector(SummableRandomizer):
     def most_reports(self) -> int:
         """Reports whose sum cannot wrap around, but for an event of probability below 2^-90.
 
-        A coordinate is at most the norm's bound, its noise after k reports at most k times the
-        reach of one; what wraps around costs no privacy, it only spoils the model.
+        A coordinate is at most the norm's bound, its noise after k reports at most k times the reach of one; what wraps
+        around costs no privacy, it only spoils the model.
         """
         one = math.isqrt(self.largest_square) + 1
         most = (MODULUS // 2 - 1) // one
@@ -157,24 +172,15 @@ class IntegerVector(SummableRandomizer):
         rounding = (parts * (1 - parts)).sum(axis=1)
         return np.asarray(unit**2 * (self.dimension * self.variance + rounding))
 
-    def summed(
-        self, norms: NDArray[np.float64], dimension: int, source: RandomSource
-    ) -> SummedReports:
-        """The normal limit, with the mean variance 1/6 of rounding."""
-        weights = self.clip / np.maximum(norms, self.clip)
+    def summed(self, norms: NDArray[np.float64], dimension: int, source: RandomSource) -> SummedReports:
+        # the normal limit, with the mean variance 1/6 of rounding
         each = math.sqrt(self.variance + 1 / 6) * self.clip / self.steps
-        return SummedReports(weights, each * math.sqrt(norms.size))
+        return SummedReports(self.clipping_weights(norms), each * math.sqrt(norms.size))
 
 
 @dataclass(frozen=True)
 class SkellamVector(IntegerVector):
     """Integers with Skellam noise, whose sums carry exactly Skellam noise.
-
-    Args:
-        noise_multiplier: standard deviation of the noise, in clips.
-        dimension: entries of a vector.
-        clip: largest l2 norm of a vector.
-        steps: integers to the clip, at most 2^24.
 
     >>> SkellamVector(2.0, dimension=100).describe()
     'Skellam vector, noise multiplier 2 in 1,024 steps'
@@ -182,19 +188,33 @@ class SkellamVector(IntegerVector):
 
     name, label = "skellam", "Skellam"
 
-    @property
-    def pair(self) -> LocalPair:
-        raise OutsideTheorem(
-            "Skellam vectors are accounted by their Rényi divergences, not by a local pair; "
-            "use them with distributed check-in"
-        )
-
-    def describe(self) -> str:
-        return f"Skellam vector, noise multiplier {self.noise_multiplier:g} in {self.steps:,} steps"
-
     def noise(self, size: int, source: RandomSource) -> NDArray[np.int64]:
         return skellam_noise(self.variance, size, source)
 
     @property
     def integer_error(self) -> float:
         return TABLE_ERROR
+
+
+@dataclass(frozen=True)
+class DiscreteGaussianVector(IntegerVector):
+    """Integers with discrete Gaussian noise.
+
+    >>> DiscreteGaussianVector(2.0, dimension=100).describe()
+    'discrete Gaussian vector, noise multiplier 2 in 1,024 steps'
+    """
+
+    name, label = "discrete-gaussian", "discrete Gaussian"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variance < SMALLEST_GAUSSIAN_VARIANCE:
+            least = math.sqrt(SMALLEST_GAUSSIAN_VARIANCE)
+            raise InvalidParameter("steps", self.steps, f"noise_multiplier · steps ≥ {least:.3g}")
+
+    def noise(self, size: int, source: RandomSource) -> NDArray[np.int64]:
+        return discrete_gaussian_noise(self.variance, size, source)
+
+    @property
+    def integer_error(self) -> float:
+        return TABLE_ERROR + 5.0 * math.exp(-(math.pi**2) * self.variance)
