@@ -1,8 +1,8 @@
 """Claims of the papers, put to the test by attack; and how many runs that takes.
 
-Printed figures (P1 Table 2) go by their table and column; the catalogue's refuted entries go by
-their names and are evaluated for the plan at hand. `forecast` answers what an audit that refuted
-nothing leaves open: whether more runs would, and how many.
+Printed figures (P1 Table 2) go by their table and column; the catalogue's refuted entries go by their names and are
+evaluated for the plan at hand. `forecast` answers what an audit that refuted nothing leaves open: whether more runs
+would, and how many.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import re
 from dataclasses import dataclass
 
 from dpcheckin.accounting import Kind
-from dpcheckin.audit.betting.evidence import needed_capital
-from dpcheckin.audit.checks import plans
-from dpcheckin.audit.checks.requests import Request
-from dpcheckin.audit.checks.verdicts import exact_delta
+from dpcheckin.audit import plans
+from dpcheckin.audit.evidence import needed_capital
 from dpcheckin.audit.examination import PILOT, Check
 from dpcheckin.audit.finding import Finding
+from dpcheckin.audit.plans import exact_delta
+from dpcheckin.audit.requests import Request
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.papers.catalogue import catalogue
-from dpcheckin.papers.entry import PublishedBound, Setting
+from dpcheckin.papers.entry import CHECK_IN, SHUFFLE, PublishedBound, Setting
 from dpcheckin.papers.p1.figures import TABLE_2
 from dpcheckin.protocols import FullShuffle, Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, Gaussian, registry
@@ -58,52 +58,38 @@ def claim_named(
     rounds: int | None = None,
     delta: float | None = None,
 ) -> Claimed:
-    """A claim by name; what is left out takes the paper's value, or a telling one.
+    """The claim of this name, one of `claim_names()`; what is left out takes the paper's value, or a telling one.
 
-    Args:
-        name: one of `claim_names()`.
-        population: number of clients.
-        rate: check-in rate of a round.
-        local_epsilon: epsilon of one report, in nats.
-        noise_multiplier: noise over clip, for Gaussian reports.
-        rounds: number of rounds.
-        delta: the claim's.
+    A plan has a population, a check-in rate, rounds, and a local_epsilon of one report or the noise_multiplier of
+    Gaussian ones; delta is the claim's.
     """
     if name in _COLUMNS:
         place, cell = _COLUMNS[name]
         cell = (local_epsilon or cell[0], rate or cell[1])
-        fixed = {
-            "population": (population, 10_000),
-            "rounds": (rounds, 100),
-            "delta": (delta, 1e-4),
-        }
+        fixed = {"population": (population, 10_000), "rounds": (rounds, 100), "delta": (delta, 1e-4)}
         for key, (given, printed) in fixed.items():
             if given not in (None, printed):
                 raise InvalidParameter(key, given, f"{printed:g}: the table is about that")
         if cell not in TABLE_2:
-            allowed = "a cell of the table: local epsilon 2 or 8, rate 0.01 or 0.001"
-            raise InvalidParameter("rate", cell, allowed)
+            raise InvalidParameter("rate", cell, "a cell of the table: local epsilon 2 or 8, rate 0.01 or 0.001")
         plan = ShuffledCheckIn(10_000, cell[1], 100, DaryResponse(cell[0], 3))
         return Claimed(name, plan, TABLE_2[cell][place], 1e-4)
-    found = [entry for entry in _refuted() if _slug(entry) == name]
-    if not found:
+    entries = {_slug(entry): entry for entry in _refuted()}
+    if name not in entries:
         raise InvalidParameter("claim", name, ", ".join(claim_names()))
-    people, times, d = population or 100, rounds or 1, delta or 1e-2
     noise = None if local_epsilon is not None else (noise_multiplier or 1.0)
-    share = 0.1 if rate is None else rate
-    protocol = found[0].protocols[0]
-    setting = Setting(
-        protocol, people, times, d, rate=share, local_epsilon=local_epsilon,
-        noise_multiplier=noise,
+    run = Setting(
+        entries[name].protocols[0], population or 100, rounds or 1, delta or 1e-2,
+        rate=0.1 if rate is None else rate, local_epsilon=local_epsilon, noise_multiplier=noise,
     )  # fmt: skip
-    value = found[0].evaluate(setting)
+    value = entries[name].evaluate(run)
     if value.epsilon is None:
         raise OutsideTheorem(f"{name} {value.reason}")
     randomizer = DaryResponse(local_epsilon, 3) if local_epsilon else Gaussian(noise or 1.0)
-    made: Plan = FullShuffle(people, times, randomizer)
-    if protocol != "shuffle":
-        made = ShuffledCheckIn(people, share, times, randomizer)
-    return Claimed(name, made, value.epsilon, d)
+    if run.protocol == SHUFFLE:
+        return Claimed(name, FullShuffle(run.population, run.rounds, randomizer), value.epsilon, run.delta)
+    plan = ShuffledCheckIn(run.population, run.need("rate"), run.rounds, randomizer)
+    return Claimed(name, plan, value.epsilon, run.delta)
 
 
 def claimed(request: Request) -> Claimed:
@@ -129,18 +115,13 @@ def check_claim(request: Request) -> Check:
     request.refuse("--attack released", "arrival")
     made = claimed(request)
     return plans.check_plan(
-        made.plan, made.delta, request.confidence, epsilon=made.epsilon, turns=True,
-        fast=request.fast_coins,
-    )  # fmt: skip
+        made.plan, made.delta, request.confidence, epsilon=made.epsilon, turns=True, fast=request.fast_coins
+    )
 
 
 def _refuted() -> list[PublishedBound]:
-    known = ("shuffled-check-in", "shuffle")
-    return [
-        entry
-        for entry in catalogue()
-        if entry.kind is Kind.REFUTED and entry.compute and entry.protocols[0] in known
-    ]
+    refuted = [entry for entry in catalogue() if entry.kind is Kind.REFUTED and entry.compute]
+    return [entry for entry in refuted if entry.protocols[0] in (CHECK_IN, SHUFFLE)]
 
 
 def _slug(entry: PublishedBound) -> str:
@@ -162,21 +143,16 @@ class Forecast:
         minutes = self.seconds / 60
         time = f"{minutes:.0f} minutes" if minutes < 90 else f"{minutes / 60:.1f} hours"
         return (
-            f"Refuting it takes about {self.pairs:,} {self.unit}, {time} at the pace of this "
-            f"audit: begin anew with --budget {self.pairs} or more, since a short pilot bets on "
-            "another event than a long one."
+            f"Refuting it takes about {self.pairs:,} {self.unit}, {time} at the pace of this audit: begin anew with "
+            f"--budget {self.pairs} or more, since a short pilot bets on another event than a long one."
         )
 
 
 def forecast(plan: Plan, finding: Finding) -> Forecast:
-    """How many pairs it takes on average to refute the claim of this finding.
+    """How many pairs it takes on average to refute a claim about the plan, after a finding that refuted nothing.
 
-    The excess P(S) - e^ε Q(S) - δ of the best event is known exactly from the accountant's own
-    lower bound; its variance from pair to pair is what was seen.
-
-    Args:
-        plan: what the claim is about.
-        finding: an audit that refuted nothing.
+    The excess P(S) - e^ε Q(S) - δ of the best event is known exactly from the accountant's own lower bound; its
+    variance from pair to pair is what was seen.
     """
     excess = exact_delta(plan, finding.claimed, finding.delta) - finding.delta
     if excess <= 0.0:

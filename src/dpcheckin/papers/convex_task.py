@@ -1,8 +1,7 @@
 """The experiment beside the papers' utility theorems: a convex task that meets their conditions.
 
-A plan's cohorts and randomizers are played with a theorem's step sizes and the projection onto a
-ball. The theorems are in `papers.p2.utility` and `papers.p3.utility`. Nothing here is a privacy
-statement.
+A plan's cohorts and randomizers are played with a theorem's step sizes and the projection onto a ball. The theorems are
+in `papers.p2.utility` and `papers.p3.utility`. Nothing here is a privacy statement.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols.plan import Plan, generator_for
-from dpcheckin.protocols.shuffled import SubsampledShuffle
+from dpcheckin.protocols.plan import Plan, SubsampledShuffle, generator_for
 from dpcheckin.randomizers import SeededSource, VectorRandomizer
 
 Vector = NDArray[np.float64]
@@ -29,15 +27,9 @@ _DATA, _REPORTS = 51, 52
 class ConvexTask:
     """L (√(|θ - d|² + s²) - s): convex, Lipschitz, smooth with L/s, least at the data's centre.
 
-    The ball of models has the given diameter, the centre lies a quarter of it from the middle, the
-    first model at its edge on the far side.
-
-    Args:
-        dimension: of a model.
-        lipschitz: largest length of a gradient, in the norm of the theorem.
-        diameter: of the ball.
-        smoothness: Lipschitz constant of the gradient, in l2.
-        norm: the p of the gradient's norm; for p = 1 the loss is divided by √d.
+    The ball of models has the given diameter, the centre lies a quarter of it from the middle, the first model at its
+    edge on the far side. L is the largest length of a gradient in lp, p the `norm`; for p = 1 the loss is divided by
+    √d. The `smoothness` is the Lipschitz constant of the gradient in l2.
     """
 
     dimension: int
@@ -64,12 +56,7 @@ class ConvexTask:
         return self.slope / self.smoothness
 
     def records(self, draw: np.random.Generator, count: int) -> Vector:
-        """Independent records about the centre, in pairs that mirror each other if `count` is even.
-
-        Args:
-            draw: chance.
-            count: how many.
-        """
+        """As many records as `count` by a `draw`, about the centre, in pairs that mirror each other if it is even."""
         half = draw.standard_normal(((count + 1) // 2, self.dimension))
         half *= self.diameter / (4 * math.sqrt(self.dimension))
         return np.concatenate([self.centre + half, self.centre - half])[:count]
@@ -77,25 +64,24 @@ class ConvexTask:
     @property
     def centre(self) -> Vector:
         """The best model, by symmetry."""
-        found = np.zeros(self.dimension)
-        found[0] = self.diameter / 4
-        return found
+        return self._at(self.diameter / 4)
 
     @property
     def start(self) -> Vector:
         """The first model."""
-        found = np.zeros(self.dimension)
-        found[0] = -self.diameter / 2
-        return found
+        return self._at(-self.diameter / 2)
+
+    def _at(self, first: float) -> Vector:
+        return np.append(first, np.zeros(self.dimension - 1))
 
     def gradients(self, model: Vector, records: Vector) -> Vector:
-        """One row for each record."""
+        """Of the loss at a model, one row for each of the records."""
         away = model[None, :] - records
         length = np.sqrt((away**2).sum(axis=1, keepdims=True) + self.rounding**2)
         return np.asarray(self.slope * away / length)
 
     def risk(self, model: Vector, records: Vector) -> float:
-        """Mean loss over records."""
+        """Mean loss of a model over records."""
         squares = ((model[None, :] - records) ** 2).sum(axis=1)
         return float(self.slope * (np.sqrt(squares + self.rounding**2) - self.rounding).mean())
 
@@ -108,17 +94,7 @@ class ConvexTask:
 
 @dataclass(frozen=True)
 class UtilityCheck:
-    """A theorem's bound and what was measured.
-
-    Args:
-        theorem: its name.
-        bound: on the expected excess risk.
-        measured: mean excess risk of the runs.
-        deviation: standard error of that mean.
-        repeats: number of runs.
-        plan: the plan that was played.
-        details: further figures by name.
-    """
+    """A theorem's bound on the expected excess risk, and the mean of what was measured, with its standard error."""
 
     theorem: str
     bound: float
@@ -150,19 +126,11 @@ class UtilityCheck:
 Step = Callable[[int], float]
 
 
-def play(
-    task: ConvexTask, plan: Plan, step: Step, seed: tuple[int, int], weight: float = 1.0
-) -> tuple[float, float]:
-    """Excess risk of the last model and of the mean model of one run.
+def play(task: ConvexTask, plan: Plan, step: Step, seed: tuple[int, int], weight: float = 1.0) -> tuple[float, float]:
+    """Excess risk of the last model and of the mean model of one run of a plan on a task.
 
-    The clients' records come in mirrored pairs, so their risk, too, is least at the centre.
-
-    Args:
-        task: the loss.
-        plan: who reports when.
-        step: the size of each, counted from 1.
-        seed: of all runs, and the number of this one.
-        weight: that mends empty slots.
+    The clients' records come in mirrored pairs, so their risk, too, is least at the centre. `step` is the size of each,
+    counted from 1; `seed` is that of all runs and the number of this one; `weight` mends empty slots.
     """
     randomizer = plan.randomizer
     assert isinstance(randomizer, VectorRandomizer)
@@ -177,39 +145,29 @@ def play(
         rows = weight * task.gradients(model, records[cohort.clients])
         rows = np.concatenate([rows, np.zeros((cohort.dummies, task.dimension))])
         if len(rows):
-            mean = _reported(randomizer, rows, weight, (number, _REPORTS, round_index))
+            # the weight is applied to the report
+            source = SeededSource((number, _REPORTS, round_index))
+            estimates = randomizer.estimate(randomizer.randomize(rows / weight, source))
+            mean = np.asarray(weight * np.asarray(estimates).mean(axis=0), dtype=np.float64)
             model = task.projected(model - step(round_index + 1) * mean)
         total += model
-    fresh = task.records(generator_for(number, 1, _DATA), 4000)
-    judged = records if isinstance(plan, SubsampledShuffle) else fresh
+    judged = records if isinstance(plan, SubsampledShuffle) else task.records(generator_for(number, 1, _DATA), 4000)
     best = task.risk(task.centre, judged)
     return task.risk(model, judged) - best, task.risk(total / plan.rounds, judged) - best
 
 
-def _reported(
-    randomizer: VectorRandomizer, rows: Vector, weight: float, seed: tuple[int, ...]
-) -> Vector:
-    """Mean of the reports' estimates; weights that mend empty slots are applied to the report."""
-    source = SeededSource(seed)
-    estimates = randomizer.estimate(randomizer.randomize(rows / weight, source))
-    return np.asarray(weight * np.asarray(estimates).mean(axis=0), dtype=np.float64)
-
-
 def checked(
-    theorem: str, bound: float, excess: list[float], plan: Plan, details: dict[str, float]
-) -> UtilityCheck:
-    """The bound beside the excess risks of all runs.
+    theorem: str, bound: float, task: ConvexTask, plan: Plan, step: Step, repeats: int, seed: int,
+    details: dict[str, float], *, weight: float = 1.0, of_mean: bool = False,
+) -> UtilityCheck:  # fmt: skip
+    """The bound of a theorem, with further details, beside as many repeats of a plan on a task.
 
-    Args:
-        theorem: its name.
-        bound: on the expected excess risk.
-        excess: what each run was measured at.
-        plan: that was played.
-        details: further figures.
+    `seed`, `step` and `weight` as for `play`; with `of_mean` the bound is about the mean of all models, otherwise about
+    the last one.
     """
-    if len(excess) < 2:
-        raise InvalidParameter("repeats", len(excess), "at least 2")
-    deviation = statistics.stdev(excess) / math.sqrt(len(excess))
-    return UtilityCheck(
-        theorem, bound, statistics.fmean(excess), deviation, len(excess), plan, details
-    )
+    runs = [play(task, plan, step, (seed, run), weight) for run in range(repeats)]
+    if repeats < 2:
+        raise InvalidParameter("repeats", repeats, "at least 2")
+    excess = [mean if of_mean else last for last, mean in runs]
+    deviation = statistics.stdev(excess) / math.sqrt(repeats)
+    return UtilityCheck(theorem, bound, statistics.fmean(excess), deviation, repeats, plan, details)

@@ -1,35 +1,28 @@
 """What an entry of the catalogue is: a published bound, its standing, and its value in a setting.
 
-The standing decides what may be done with a number: only a guarantee can be turned into a
-statement for a ledger; a lower bound, a conjecture or a refuted claim can be printed beside it and
-nothing more.
+The standing decides what may be done with a number: only a guarantee can be turned into a statement for a ledger; a
+lower bound, a conjecture or a refuted claim can be printed beside it and nothing more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import Parameter, signature
 from typing import Any
 
-from dpcheckin.accounting.figures import Kind
-from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.errors import (
-    InvalidParameter,
-    NotAGuarantee,
-    NumericalFailure,
-    OutsideTheorem,
-)
+from dpcheckin.accounting.figures import Bracket, Kind
+from dpcheckin.accounting.renyi import RenyiCurve
+from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure, OutsideTheorem
 
 PAPERS = {
     "P0": "Liew, Hasegawa and Takahashi, Shuffled Check-in, appendix (arXiv 2206.03151v1)",
-    "P1": "Liew, Hasegawa and Takahashi, Privacy Amplification via Shuffled Check-Ins "
-    "(arXiv 2206.03151v2)",
+    "P1": "Liew, Hasegawa and Takahashi, Privacy Amplification via Shuffled Check-Ins (arXiv 2206.03151v2)",
     "P2": "Balle, Kairouz, McMahan, Thakkar and Thakurta, Privacy Amplification via Random "
     "Check-Ins (arXiv 2007.06605v2)",
     "P3": "Girgis, Data and Diggavi, Rényi Differential Privacy of the Subsampled Shuffle Model, "
     "supplement (arXiv 2107.08763v1)",
-    "P4": "Liew and Takahashi, Shuffle Gaussian Mechanism for Differential Privacy "
-    "(arXiv 2206.09569v1)",
+    "P4": "Liew and Takahashi, Shuffle Gaussian Mechanism for Differential Privacy (arXiv 2206.09569v1)",
     "FMT": "Feldman, McMillan and Talwar, Hiding Among the Clones (arXiv 2012.12803v3)",
     "KOV": "Kairouz, Oh and Viswanath, The Composition Theorem for DP (arXiv 1311.0776v4)",
     "BBG": "Balle, Barthe and Gaboardi, Privacy Amplification by Subsampling (arXiv 1807.01647v2)",
@@ -46,10 +39,17 @@ AVERAGED = "random-check-in-averaged"
 SLIDING = "random-check-in-sliding"
 
 CONVERTED = (
-    "a lower bound on Rényi divergences put through the usual conversion, which gives upper bounds "
-    "on epsilon: neither a guarantee nor a lower bound on epsilon, but what the Rényi route cannot "
-    "undercut"
+    "a lower bound on Rényi divergences put through the usual conversion, which gives upper bounds on epsilon: neither "
+    "a guarantee nor a lower bound on epsilon, but what the Rényi route cannot undercut"
 )
+_NEEDED = {
+    "local_epsilon": "a local epsilon",
+    "rate": "a check-in rate",
+    "cohort": "a fixed cohort",
+    "noise_multiplier": "Gaussian reports (a noise multiplier)",
+    "slots": "a number of slots",
+}
+"""What a run has to have that lets a bound apply, in the words of its refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,70 +70,73 @@ class Setting:
     randomizer: Any = None
     """What makes the reports; None for any that keeps the local epsilon, or adds Gaussian noise."""
 
-    def need_local_epsilon(self) -> float:
-        if self.local_epsilon is None:
-            raise OutsideTheorem("needs a pure local epsilon")
-        if self.local_delta > 0.0:
-            raise OutsideTheorem("is stated for pure local randomizers (local_delta = 0)")
-        return self.local_epsilon
+    @property
+    def reports(self) -> int:
+        """Of a shuffle in which everybody takes part."""
+        return self.population
 
-    def need_rate(self) -> float:
-        if self.rate is None:
-            raise OutsideTheorem("needs a check-in rate")
-        return self.rate
+    def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """What a bound's function asks for, by the names of its parameters; what the run lacks is refused.
 
-    def need_cohort(self) -> int:
-        if self.cohort is None:
-            raise OutsideTheorem("needs a fixed cohort")
-        return self.cohort
+        A function that does not ask for `rounds` is about one run, unless it returns the Rényi curve of a round; one
+        that does not ask for `local_delta` is about pure reports. Parameters that no run knows keep their defaults.
+        """
+        asked = signature(function, eval_str=True)
+        if "rounds" not in asked.parameters and asked.return_annotation is not RenyiCurve:
+            self.need_one_round()
+        known = {}
+        for name, parameter in asked.parameters.items():
+            if getattr(self, name, None) is None and parameter.default is not Parameter.empty:
+                continue
+            pure = name == "local_epsilon" and "local_delta" not in asked.parameters
+            known[name] = self.need(name, "a pure local epsilon" if pure else None)
+            if pure and self.local_delta > 0.0:
+                raise OutsideTheorem("is stated for pure local randomizers (local_delta = 0)")
+        return known
 
-    def need_noise(self) -> float:
-        if self.noise_multiplier is None:
-            raise OutsideTheorem("needs Gaussian reports (a noise multiplier)")
-        return self.noise_multiplier
-
-    def need_slots(self) -> int:
-        if self.slots is None:
-            raise OutsideTheorem("needs a number of slots")
-        return self.slots
-
-    def need_reports(self) -> float:
-        """Their local epsilon, whatever their local delta."""
-        if self.local_epsilon is None:
-            raise OutsideTheorem("needs a local epsilon")
-        return self.local_epsilon
-
-    def pure_check_in(self) -> tuple[int, float, float, int, float]:
-        """Population, rate, local epsilon, rounds and delta of pure reports."""
-        return (
-            self.population, self.need_rate(), self.need_local_epsilon(), self.rounds, self.delta,
-        )  # fmt: skip
-
-    def pure_cohort(self) -> tuple[int, int, float]:
-        """Population, cohort and local epsilon of pure reports."""
-        return self.population, self.need_cohort(), self.need_local_epsilon()
-
-    def pure_shuffle(self) -> tuple[int, float, float]:
-        """Population, local epsilon and delta of one run of pure reports."""
-        self.need_one_round()
-        return self.population, self.need_local_epsilon(), self.delta
-
-    def gaussian_check_in(self) -> tuple[int, float, float, int, float]:
-        """Population, rate, noise multiplier, rounds and delta of Gaussian reports."""
-        return self.population, self.need_rate(), self.need_noise(), self.rounds, self.delta
-
-    def converted(self, one_round: RenyiCurve) -> float:
-        """Epsilon of the run, each round of which has this Rényi curve."""
-        return one_round.times(self.rounds).epsilon(self.delta).epsilon
+    def need(self, name: str, words: str | None = None) -> Any:
+        """The field of this name; a run that lacks it is refused, in these or the usual words."""
+        value = getattr(self, name)
+        if value is None:
+            raise OutsideTheorem(f"needs {words or _NEEDED[name]}")
+        return value
 
     def need_one_round(self) -> None:
+        """Refuse a run of several rounds."""
         if self.rounds != 1:
             raise OutsideTheorem("is stated for one run; compose runs numerically")
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """One (epsilon, delta) statement of a paper."""
+
+    epsilon: float
+    delta: float
+
+
+Computed = float | Bracket | Statement | RenyiCurve
+"""What a bound's function may return."""
+
+
+def epsilon_of(computed: Computed, kind: Kind, rounds: int, delta: float) -> float:
+    """The epsilon that is computed of a bound of this kind.
+
+    A Rényi curve is of one of the rounds, and converted at delta; of a bracket the end counts that is proved.
+    """
+    if isinstance(computed, RenyiCurve):
+        return computed.times(rounds).epsilon(delta).epsilon
+    if isinstance(computed, Bracket):
+        return computed.lower if kind is Kind.LOWER_BOUND else computed.upper
+    return computed.epsilon if isinstance(computed, Statement) else computed
+
+
+@dataclass(frozen=True, slots=True)
 class PublishedBound:
-    """One published bound: where it stands, what it says, and how to evaluate it."""
+    """One published bound: where it stands, what it says, and the function that computes it.
+
+    `compute` takes what it needs of a `Setting` by the names of its parameters, see `Setting.arguments`.
+    """
 
     name: str
     paper: str
@@ -141,7 +144,7 @@ class PublishedBound:
     statement: str
     kind: Kind
     protocols: tuple[str, ...]
-    compute: Callable[[Setting], float] | None = field(default=None, compare=False, repr=False)
+    compute: Callable[..., Computed] | None = field(compare=False, repr=False)
     erratum: str | None = None
 
     def __post_init__(self) -> None:
@@ -159,7 +162,8 @@ class PublishedBound:
         if setting.protocol not in self.protocols:
             return BoundValue(self, None, f"not about the protocol {setting.protocol}")
         try:
-            value = self.compute(setting)
+            computed = self.compute(**setting.arguments(self.compute))
+            value = epsilon_of(computed, self.kind, setting.rounds, setting.delta)
         except (OutsideTheorem, NumericalFailure) as reason:
             return BoundValue(self, None, str(reason))
         if not value >= 0.0:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 
 from dpcheckin.accounting import (
+    Bracket,
     CheckInRound,
     Kind,
     Round,
@@ -17,109 +19,77 @@ from dpcheckin.accounting import (
     gaussian,
     lower_bound,
 )
-from dpcheckin.accounting.renyi.conversion import RenyiCurve
 from dpcheckin.papers.entry import PublishedBound, Setting
 from dpcheckin.papers.p1.homogeneous_pair import check_in_epsilon
-from dpcheckin.papers.panel import Column, Parameters
+from dpcheckin.papers.panel import Column, Parameters, called, column
 
 EMPTY_SEATS = 50
 """Full shuffling of Gaussian reports: every client stays away with probability 50/n."""
 
 
-def guarantee(one: Callable[[Parameters], Round], label: str = "empty-seat guarantee") -> Column:
-    """The certified epsilon of a run of equal rounds, one if the row names no number.
-
-    Args:
-        one: makes a round of a row's parameters.
-        label: of the column.
-    """
+def guarantee(round_of: Callable[..., Round], label: str = "empty-seat guarantee") -> Column:
+    """A column with this label: epsilon, certified, of equal rounds, `round_of` a row's parameters."""
 
     def compute(p: Parameters) -> float:
-        return compose([(one(p), int(p.get("rounds", 1)))]).epsilon(p["delta"]).upper
+        return compose([(called(round_of, p), int(p.get("rounds", 1)))]).epsilon(p["delta"]).upper
 
     return Column(label, Kind.GUARANTEE, compute, ours=True)
 
 
-def lower(one: Callable[[Parameters], Round], label: str = "3-ary lower bound") -> Column:
-    """What no guarantee about such a run can be smaller than.
-
-    Args:
-        one: makes a round of a row's parameters.
-        label: of the column.
-    """
+def lower(round_of: Callable[..., Round], label: str = "3-ary lower bound") -> Column:
+    """A column with this label: what no guarantee of equal rounds, `round_of` a row's parameters, can undercut."""
 
     def compute(p: Parameters) -> float:
-        return lower_bound([(one(p), int(p.get("rounds", 1)))], p["delta"]).epsilon.lower
+        return lower_bound([(called(round_of, p), int(p.get("rounds", 1)))], p["delta"]).epsilon.lower
 
     return Column(label, Kind.LOWER_BOUND, compute)
 
 
-def converted(label: str, kind: Kind, curve: Callable[[Parameters], RenyiCurve]) -> Column:
-    """Epsilon by the Rényi curve of one round.
-
-    Args:
-        label: of the column.
-        kind: what it is worth.
-        curve: makes it of a row's parameters.
-    """
-    return Column(label, kind, lambda p: curve(p).times(p["rounds"]).epsilon(p["delta"]).epsilon)
-
-
 def entry(label: str, entries: Sequence[PublishedBound], name: str, protocol: str) -> Column:
-    """A bound of the catalogue for pure reports as a column.
-
-    Args:
-        label: of the column.
-        entries: of one paper.
-        name: of the bound among them.
-        protocol: it is about.
-    """
+    """A column with this label: the bound of this name about a protocol, among the entries of the catalogue."""
     (bound,) = (b for b in entries if b.name == name and b.protocols == (protocol,))
+    known = [field.name for field in fields(Setting)]
 
     def compute(p: Parameters) -> float | None:
-        n, cohort = int(p["n"]), round(p["n"] * p["rate"])
-        return bound.evaluate(
-            Setting(protocol, n, int(p["rounds"]), p["delta"], p["rate"], cohort, p["e0"])
-        ).epsilon
+        run = {name: p[name] for name in known if name in p}
+        return bound.evaluate(Setting(protocol, **run)).epsilon  # type: ignore[arg-type]
 
     return Column(label, bound.kind, compute)
 
 
 CHECK_IN = (
-    guarantee(lambda p: CheckInRound(int(p["n"]), p["rate"], any_pure(p["e0"]))),
-    lower(lambda p: CheckInRound(int(p["n"]), p["rate"], dary_response(p["e0"], 3))),
+    guarantee(lambda population, rate, local_epsilon: CheckInRound(population, rate, any_pure(local_epsilon))),
+    lower(lambda population, rate, local_epsilon: CheckInRound(population, rate, dary_response(local_epsilon, 3))),
 )
 """Shuffled check-in of pure reports: any randomizer, and three-valued response."""
 
 SUBSAMPLE = (
-    guarantee(lambda p: SubsampleRound(int(p["n"]), int(p["cohort"]), any_pure(p["e0"]))),
-    lower(lambda p: SubsampleRound(int(p["n"]), int(p["cohort"]), dary_response(p["e0"], 3))),
+    guarantee(lambda population, cohort, local_epsilon: SubsampleRound(population, cohort, any_pure(local_epsilon))),
+    lower(
+        lambda population, cohort, local_epsilon: SubsampleRound(population, cohort, dary_response(local_epsilon, 3))
+    ),
 )
 """The same for a cohort of fixed size."""
 
 FULL_SHUFFLE = (
-    guarantee(lambda p: ShuffleRound(int(p["n"]), any_pure(p["e0"])), "our guarantee"),
-    lower(lambda p: SubsampleRound(int(p["n"]), int(p["n"]), dary_response(p["e0"], 3))),
+    guarantee(lambda population, local_epsilon: ShuffleRound(population, any_pure(local_epsilon)), "our guarantee"),
+    lower(lambda population, local_epsilon: SubsampleRound(population, population, dary_response(local_epsilon, 3))),
 )
 """The same for one full shuffle."""
 
-WINDOW = guarantee(lambda p: WindowRound(int(p["m"]), any_pure(p["e0"])))
+WINDOW = guarantee(lambda slots, local_epsilon: WindowRound(slots, any_pure(local_epsilon)))
 """One window of random check-ins of pure reports."""
 
 
-def _nearly_full(p: Parameters) -> CheckInRound:
+def _nearly_full(population: int, noise_multiplier: float) -> CheckInRound:
     # the papers' unit is one end of the ball to its centre; gaussian() tells its two ends apart
-    return CheckInRound(int(p["n"]), 1.0 - EMPTY_SEATS / p["n"], gaussian(2.0 * p["noise"]))
+    return CheckInRound(population, 1.0 - EMPTY_SEATS / population, gaussian(2.0 * noise_multiplier))
 
 
-def _homogeneous(p: Parameters) -> float:
-    n, rounds = int(p["n"]), int(p["rounds"])
-    rate = 1.0 - EMPTY_SEATS / n
-    return check_in_epsilon(n, rate, p["noise"], rounds, p["delta"], sensitivity=1.0).lower
+def _homogeneous(population: int, noise_multiplier: float, rounds: int, delta: float) -> Bracket:
+    rate = 1.0 - EMPTY_SEATS / population
+    return check_in_epsilon(population, rate, noise_multiplier, rounds, delta, sensitivity=1.0)
 
 
-GAUSSIAN_SHUFFLE = (
-    guarantee(_nearly_full),
-    Column("homogeneous pair, lower", Kind.LOWER_BOUND, _homogeneous),
-)
+GAUSSIAN_SHUFFLE = (guarantee(_nearly_full), column("homogeneous pair, lower", Kind.LOWER_BOUND, _homogeneous))
 """Gaussian reports of all but about fifty clients, values 1 apart as in P4."""

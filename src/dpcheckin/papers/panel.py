@@ -1,15 +1,18 @@
 """What a reproduced table or figure is: rows, columns of figures, and sentences about them.
 
-A panel knows how to compute each of its cells but not when, where or how often: caching, progress
-and drawing are `report`'s.
+A panel knows how to compute each of its cells but not when, where or how often: caching, progress and drawing are
+`report`'s. The parameters of a row have the names of `entry.Setting`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
 
 from dpcheckin.accounting.figures import Kind
+from dpcheckin.papers.entry import Computed, epsilon_of
 
 Cell = float | None
 Cells = Mapping[tuple[str, str], Cell]
@@ -25,31 +28,17 @@ class Row:
     parameters: Parameters = field(default_factory=dict)
 
 
-def rows_over(
-    name: str, values: Iterable[float], shown: str = "{}", **fixed: float
-) -> tuple[Row, ...]:
-    """The rows of a picture along one parameter.
-
-    Args:
-        name: of the parameter.
-        values: of it.
-        shown: format of a row's label.
-        fixed: the other parameters.
-    """
+def rows_over(name: str, values: Iterable[float], shown: str = "{}", /, **fixed: float) -> tuple[Row, ...]:
+    """The rows of a picture along the values of the parameter of this name, labelled as shown; fixed are the others."""
     return tuple(Row(shown.format(v), float(v), {**fixed, name: v}) for v in values)
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column or curve.
+    """One column or curve; `compute` returns None where the bound does not apply.
 
-    Args:
-        label: its name.
-        kind: what its figures are worth.
-        compute: returns None where the bound does not apply.
-        printed: figures copied from the paper, shown so that ours can be held against them.
-        source: paper and theorem, where the label does not say so.
-        ours: what is proved here, drawn in black.
+    `printed` figures are copied from the paper, so that ours can be held against them; `source` is paper and theorem,
+    where the label does not say so; what is `ours` is proved here, and drawn in black.
     """
 
     label: str
@@ -60,14 +49,22 @@ class Column:
     ours: bool = False
 
 
-def printed(label: str, key: str, kind: Kind) -> Column:
-    """A column copied from the paper; its figures are among the rows' parameters.
+def called(function: Callable[..., Any], p: Parameters) -> Any:
+    """The function's value, given those of the parameters p that it asks for by name."""
+    return function(**{name: p[name] for name in signature(function).parameters if name in p})
 
-    Args:
-        label: its name.
-        key: of its figures.
-        kind: what they are worth.
-    """
+
+def column(label: str, kind: Kind, function: Callable[..., Computed]) -> Column:
+    """A column with this label and kind of what a function computes of a row, see `entry.epsilon_of`."""
+
+    def compute(p: Parameters) -> float:
+        return epsilon_of(called(function, p), kind, int(p.get("rounds", 1)), p["delta"])
+
+    return Column(label, kind, compute)
+
+
+def printed(label: str, key: str, kind: Kind) -> Column:
+    """A column with this label and kind that is copied from the paper; the rows' parameters have its figures by key."""
     return Column(label, kind, lambda p: p.get(key), printed=True)
 
 

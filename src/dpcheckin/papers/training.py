@@ -1,10 +1,9 @@
 """Playing and drawing the papers' training figures: accuracy against certified and printed epsilon.
 
-The runs are described in `papers.pN.training`. `run_figure` plays those that are not finished
-yet, each in a folder of its own that resumes after an interruption, and draws the mean over seeds
-against the certified epsilon and, dashed, against the epsilon of the paper's own accountants.
-Everything that differs from what is printed stands under the picture. `quick` plays the same
-protocols on the embedded digits in a minute, to see that everything works.
+The runs are described in `papers.pN.figures`. `run_figure` plays those that are not finished yet, each in a folder of
+its own that resumes after an interruption, and draws the mean over seeds against the certified epsilon and, dashed,
+against the epsilon of the paper's own accountants. Everything that differs from what is printed stands under the
+picture. `quick` plays the same protocols on the embedded digits in a minute, to see that everything works.
 """
 
 from __future__ import annotations
@@ -23,14 +22,13 @@ from typing import Any
 from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.progress import run_watched
-from dpcheckin.learning.report import write_report
+from dpcheckin.learning.run import run_watched, write_report
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.figures import TRAINING
 from dpcheckin.papers.training_figure import QUICK, PaperRun, TrainingFigure
-from dpcheckin.protocols.names import protocol_name
+from dpcheckin.protocols.questions import protocol_name
 
 Watch = Callable[[PaperRun, dict[str, Any]], None]
 Log = list[dict[str, Any]]
@@ -46,9 +44,8 @@ _FARTHEST = 100.0  # of the axis: what lies beyond promises nothing
 class Machine:
     """Where and by whom runs are played; no result depends on it.
 
-    Args:
-        workers: processes that share the clients of a round.
-        data_dir: where files of data sets are, None for the usual places.
+    `workers` are processes that share the clients of a round; files of data sets are in `data_dir`, None for the usual
+    places.
     """
 
     workers: int = 1
@@ -59,11 +56,7 @@ class Machine:
             raise InvalidParameter("workers", self.workers, "at least 1")
 
     def equipped(self, options: RunOptions) -> RunOptions:
-        """The same run on this machine.
-
-        Args:
-            options: of the run.
-        """
+        """The options of the same run on this machine."""
         options = replace(options, data_dir=self.data_dir)
         if self.workers == 1:
             return options
@@ -74,63 +67,46 @@ THIS_PROCESS = Machine()
 
 
 def run_figure(
-    name: str,
-    folder: Path,
-    *,
-    quick: bool = False,
-    watch: Watch | None = None,
-    machine: Machine = THIS_PROCESS,
+    name: str, folder: Path, *, quick: bool = False, watch: Watch | None = None, machine: Machine = THIS_PROCESS
 ) -> dict[str, Any]:
-    """Play a figure's unfinished runs and draw it; returns each run's summary by label.
+    """Play the unfinished runs of a figure of this name on a machine and draw it; returns each run's summary by label.
 
-    `accuracy` is the mean over the seeds, `accuracies` are theirs, `papers_epsilon` what the
-    paper's accountants say of the whole run. A run whose data is not to be had is left out, and
-    the summary says so in its place.
-
-    Args:
-        name: one of `TRAINING`.
-        folder: where runs and picture go.
-        quick: play 20 rounds on the embedded digits instead, with one seed.
-        watch: called with a run and the figures of its latest round.
-        machine: where and by whom runs are played.
+    Runs and picture go into the folder; if it is `quick`, 20 rounds are played on the embedded digits instead, with one
+    seed. `watch` is called with a run and the figures of its latest round. In a summary `accuracy` is the mean over the
+    seeds, `accuracies` are theirs, `papers_epsilon` what the paper's accountants say of the whole run. A run whose data
+    is not to be had is left out, and the summary says so in its place.
     """
     if name not in TRAINING:
         raise InvalidParameter("figure", name, ", ".join(TRAINING))
     figure = TRAINING[name]
     results: dict[str, Any] = {}
     curves: dict[str, list[Log]] = {}
+    theirs: dict[str, dict[str, list[tuple[float, int]]]] = {}
     place = folder / (f"{name}-quick" if quick else name)
     runs = figure.all_runs(quick)
     for label in figure.runs:
         seeds = [run for run in runs if run.label == label]
         played = seeds[0].options
         try:
-            found, logs = _play(seeds, folder, watch, machine)
+            summary, logs = _play(seeds, folder, watch, machine)
         except (DatasetMissing, MissingExtra) as problem:
             results[label] = {"left_out": str(problem)}
             continue
-        theirs = accounted_by_papers(figure.accountants, played, logs[0], found["population"])
-        ends = {bound: points[-1][0] for bound, points in theirs.items()}
-        results[label], curves[label] = {**found, "papers_epsilon": ends}, logs
-        results[label]["_theirs"] = theirs
+        theirs[label] = accounted_by_papers(figure.accountants, played, logs[0], summary["population"])
+        ends = {bound: points[-1][0] for bound, points in theirs[label].items()}
+        results[label], curves[label] = {**summary, "papers_epsilon": ends}, logs
     if not curves:
         raise DatasetMissing("; ".join(left["left_out"] for left in results.values()))
     place.mkdir(parents=True, exist_ok=True)
-    theirs_of = {label: results[label].pop("_theirs") for label in curves}
     notes = caption(figure, quick)
-    _draw(place / f"{name}.png", figure, curves, theirs_of, notes, quick)
+    _draw(place / f"{name}.png", figure, curves, theirs, notes, quick)
     kept = {"title": figure.title, "caption": notes, "runs": results}
     (place / "summary.json").write_text(json.dumps(kept, indent=1) + "\n")
     return results
 
 
 def caption(figure: TrainingFigure, quick: bool) -> list[str]:
-    """What stands under the picture, a sentence each.
-
-    Args:
-        figure: which one.
-        quick: whether only a quick look was played.
-    """
+    """What stands under the picture of a figure, a sentence each; a `quick` look is called one."""
     return [QUICK, *figure.departures] if quick else list(figure.departures)
 
 
@@ -140,27 +116,18 @@ def _play(
     """All seeds of one curve: the last one's summary with the mean accuracy, and all logs."""
     played = [play_run(run, folder, watch=watch, machine=machine) for run in runs]
     accuracies = [facts["accuracy"] for facts, _ in played]
-    found = {**played[-1][0], "accuracy": statistics.fmean(accuracies), "accuracies": accuracies}
-    return found, [log for _, log in played]
+    summary = {**played[-1][0], "accuracy": statistics.fmean(accuracies), "accuracies": accuracies}
+    return summary, [log for _, log in played]
 
 
 def play_run(
-    run: PaperRun,
-    folder: Path,
-    *,
-    watch: Watch | None = None,
-    machine: Machine = THIS_PROCESS,
+    run: PaperRun, folder: Path, *, watch: Watch | None = None, machine: Machine = THIS_PROCESS
 ) -> tuple[dict[str, Any], Log]:
-    """One run with one seed, played or taken up where it was left: its report and its log.
+    """One run with one seed, played on a machine or taken up where it was left: its report and its log.
 
-    A run's folder is named by its options, so that figures that show the same run share it. Of a
-    finished one only `report.json` and `log.json` are read.
-
-    Args:
-        run: which one.
-        folder: where the figures are kept; runs go into `runs` below it.
-        watch: called with the run and the figures of its latest round.
-        machine: where and by whom it is played.
+    `watch` is called with the run and the figures of its latest round. A run's folder, below `runs` in that of the
+    figures, is named by its options, so that figures that show the same run share it. Of a finished one only
+    `report.json` and `log.json` are read.
     """
     out = run_folder(run.options, run.seed, folder)
     if is_finished(run, folder):
@@ -177,24 +144,13 @@ def play_run(
 
 
 def is_finished(run: PaperRun, folder: Path) -> bool:
-    """Whether a run needs not be played again.
-
-    Args:
-        run: which one.
-        folder: where the figures are kept.
-    """
+    """Whether a run, kept in the folder of the figures, needs not be played again."""
     out = run_folder(run.options, run.seed, folder)
     return all((out / name).is_file() for name in (REPORT, LOG))
 
 
 def run_folder(options: RunOptions, seed: int, folder: Path) -> Path:
-    """Where one run of the figures is kept.
-
-    Args:
-        options: of the run.
-        seed: that takes the place of the options' own.
-        folder: where the figures are kept.
-    """
+    """Where in the folder of the figures a run with these options is kept; the seed takes the place of their own."""
     plain, chosen = RunOptions(), []
     for made, default in ((options, plain), (options.settings, plain.settings)):
         # what was left as it is does not count: a new option gives no run another name
@@ -208,19 +164,13 @@ def run_folder(options: RunOptions, seed: int, folder: Path) -> Path:
 def accounted_by_papers(
     names: tuple[str, ...], options: RunOptions, log: Log, population: int
 ) -> dict[str, list[tuple[float, int]]]:
-    """What published accountants say after some of the rounds: (epsilon, row of the log).
+    """What bounds of these names say of a run with these options and this population: (epsilon, row of its log).
 
     A bound that does not apply to the run is left out.
-
-    Args:
-        names: of bounds in the catalogue.
-        options: of the run.
-        log: its rows.
-        population: its clients.
     """
     protocol = protocol_name(options.protocol)
     rows = sorted({round(i * (len(log) - 1) / (_POINTS - 1)) for i in range(_POINTS)})
-    found: dict[str, list[tuple[float, int]]] = {}
+    accounted: dict[str, list[tuple[float, int]]] = {}
     for bound in catalogue():
         if bound.name not in names or protocol not in bound.protocols:
             continue
@@ -231,13 +181,11 @@ def accounted_by_papers(
             if value is not None and math.isfinite(value):
                 points.append((value, row))
         if points:
-            found[f"{bound.name} ({bound.kind.value})"] = points
-    return found
+            accounted[f"{bound.name} ({bound.kind.value})"] = points
+    return accounted
 
 
-def _setting(
-    paper: str, options: RunOptions, protocol: str, population: int, rounds: int
-) -> Setting:
+def _setting(paper: str, options: RunOptions, protocol: str, population: int, rounds: int) -> Setting:
     """The run as the catalogue asks for it; P1 wants an (ε₀, δ₀) of Gaussian reports."""
     cohort = max(1, round(options.rate * population))
     sampled = {"cohort": cohort} if protocol == "subsampled-shuffle" else {"rate": options.rate}
@@ -257,7 +205,7 @@ def _draw(
     path: Path,
     figure: TrainingFigure,
     curves: dict[str, list[Log]],
-    theirs_of: dict[str, dict[str, list[tuple[float, int]]]],
+    theirs: dict[str, dict[str, list[tuple[float, int]]]],
     notes: list[str],
     quick: bool,
 ) -> None:
@@ -277,7 +225,7 @@ def _draw(
             low = [m - statistics.stdev(s) for m, s in zip(means, scores, strict=True)]
             high = [m + statistics.stdev(s) for m, s in zip(means, scores, strict=True)]
             axes.fill_between(spent, low, high, color=colour, alpha=0.15, linewidth=0)
-        for dashes, (bound, points) in zip(cycle(_DASHES), theirs_of[label].items()):
+        for dashes, (bound, points) in zip(cycle(_DASHES), theirs[label].items()):
             x, y = [p[0] for p in points], [means[p[1]] for p in points]
             name = f"{whose}{bound}, ends at {rounded_up(x[-1])}"
             axes.plot(x, y, dashes, color=colour, alpha=0.7, label=name)

@@ -1,11 +1,9 @@
 """A training figure of a paper: its runs, what is printed, and where we had to depart.
 
-The figures themselves stand with their papers, in `papers.pN.training`.
-
-P0 to P4 are named as in docs/errata.md. Learning rates are in units of the clip, as everywhere
-here, so a paper's rate is multiplied by its clip. What a paper prints is used as printed, seeds and
-delta included; what it leaves open, and where something else had to be used, is listed in
-`departures` and written under the picture. Playing and drawing is `papers.training`'s.
+The figures stand with their papers, in `papers.pN.figures`; `papers.training` plays and draws them. Learning rates are
+in units of the clip, as everywhere here, so a paper's rate is multiplied by its clip. What a paper prints is used as
+printed, seeds and delta included; what it leaves open, and where something else had to be used, is listed in
+`departures` and written under the picture.
 """
 
 from __future__ import annotations
@@ -13,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.options import RunOptions, Settings
 
 HEAD = {"data": "cifar10", "features": "efficientnet-lite0"}
 """Training of the last layer on CIFAR-10."""
@@ -33,13 +30,7 @@ OPEN_RATE = "learning rate and schedule are not printed: 0.1 clips, falling line
 
 @dataclass(frozen=True)
 class PaperRun:
-    """One run of a figure.
-
-    Args:
-        label: of its curve.
-        options: what is played.
-        seed: that takes the place of the options' own.
-    """
+    """One run of a figure, for the curve of this label; its seed takes the place of the options' own."""
 
     label: str
     options: RunOptions
@@ -61,14 +52,10 @@ class PaperRun:
 class TrainingFigure:
     """A figure: its runs by label, and how they relate to what is printed.
 
-    Args:
-        title: what the figure shows.
-        runs: the options of each curve.
-        departures: what the paper leaves open and what differs from it, one sentence each.
-        accountants: published bounds to be drawn beside ours, by name in the catalogue.
-        seeds: how often each run is played.
-        published: points (epsilon, accuracy in per cent) that the paper's text states, with
-            the accountant they are for; None where it states no epsilon.
+    `departures` are sentences about what the paper leaves open and what differs from it, `accountants` the published
+    bounds to be drawn beside ours, by name in the catalogue. Each run is played with so many `seeds`. `published` are
+    points (epsilon, accuracy in per cent) that the paper's text states, with the accountant they are for; None where it
+    states no epsilon.
     """
 
     title: str
@@ -79,11 +66,7 @@ class TrainingFigure:
     published: tuple[tuple[float | None, float, str], ...] = ()
 
     def all_runs(self, quick: bool = False) -> list[PaperRun]:
-        """Every curve with every seed, in the order in which they are played.
-
-        Args:
-            quick: 20 rounds on the embedded digits instead, with one seed.
-        """
+        """Every curve with every seed, in the order in which they are played; `shortened` and once if it is `quick`."""
         return [
             PaperRun(label, shortened(options) if quick else options, seed)
             for label, options in self.runs.items()
@@ -91,40 +74,22 @@ class TrainingFigure:
         ]
 
 
-def _settings(rounds: int, **changes: Any) -> Settings:
-    # an epsilon takes seconds to certify where noise is Gaussian: forty points are enough
-    usual: dict[str, Any] = {
-        "learning_rate": 0.1,
-        "averaging": 0.0,
-        "evaluate_every": max(20, rounds // 40),
-    }
-    return Settings(**{**usual, **changes})
-
-
 def paper_run(
-    *, rounds: int, data: str = "mnist", settings: Any = None, **changes: Any
+    *, rounds: int, data: str = "mnist", settings: dict[str, Any] | None = None, **changes: Any
 ) -> RunOptions:
-    """A run with delta 1/n unless it is given.
+    """A run of so many rounds on these data, with delta 1/n unless it is among the changes of the options.
 
-    Args:
-        rounds: how many.
-        data: its data set.
-        settings: of the simulation, where they are not the usual ones.
-        changes: other options.
+    The settings of the simulation are given where they are not the usual ones.
     """
+    # an epsilon takes seconds to certify where noise is Gaussian: forty points are enough
+    usual: dict[str, Any] = {"learning_rate": 0.1, "averaging": 0.0, "evaluate_every": max(20, rounds // 40)}
+    usual |= settings or {}
     delta = 1 / (changes.get("population") or CLIENTS[data])
-    looks = _settings(rounds, **(settings or {}))
-    return RunOptions(**{"data": data, "delta": delta, "rounds": rounds, "settings": looks,
-                         **changes})  # fmt: skip
+    return RunOptions(**{"data": data, "delta": delta, "rounds": rounds, "settings": Settings(**usual), **changes})
 
 
 def gaussian_run(noise_multiplier: float, **changes: Any) -> RunOptions:
-    """A run of Gaussian reports.
-
-    Args:
-        noise_multiplier: of one report.
-        changes: other options.
-    """
+    """A run of Gaussian reports with this noise_multiplier and other changes of the options."""
     return paper_run(randomizer="gaussian", noise_multiplier=noise_multiplier, **changes)
 
 
@@ -132,20 +97,10 @@ QUICK = "A quick look, not the figure itself: 20 rounds on the embedded digits, 
 
 
 def shortened(options: RunOptions) -> RunOptions:
-    """The same protocol and parameters for 20 rounds on the embedded digits.
-
-    Args:
-        options: of a figure's run.
-    """
+    """The same protocol and parameters for 20 rounds on the embedded digits."""
     settings = replace(options.settings, evaluate_every=10, checkpoint_every=10)
     population = None if options.population is None else 10**7
     rate = options.rate if population else max(options.rate, 0.05)
     return replace(
-        options,
-        data="digits",
-        features="none",
-        rounds=20,
-        rate=rate,
-        population=population,
-        settings=settings,
+        options, data="digits", features="none", rounds=20, rate=rate, population=population, settings=settings
     )

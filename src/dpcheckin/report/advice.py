@@ -1,8 +1,7 @@
 """Which randomizer of l2-bounded vectors loses least privacy at a given error per report.
 
-Each family is tuned until one report of a vector at the clipping norm has the wanted mean squared
-error (in units of the squared norm); then the same run of shuffled check-in is accounted for with
-its local pair.
+Each family is tuned until one report of a vector at the clipping norm has the wanted mean squared error (in units of
+the squared norm); then the same run of shuffled check-in is accounted for with its local pair.
 """
 
 from __future__ import annotations
@@ -38,16 +37,10 @@ def advise(
     delta: float,
     on_randomizer: Callable[[str], None] = lambda _: None,
 ) -> list[Advice]:
-    """Tuned randomizers, the least epsilon first.
+    """Randomizers of vectors tuned to the variance, with the epsilon of the run at `delta`, the least first.
 
-    Args:
-        variance: Mean squared error of one report, in units of the squared norm.
-        dimension: Of the vectors.
-        population: Number of clients.
-        rate: Probability that a client checks in.
-        rounds: How many.
-        delta: Of the statements.
-        on_randomizer: Told which one is next.
+    `variance` is the mean squared error of one report in units of the squared norm, `dimension` that of the vectors;
+    `population`, `rate` and `rounds` are those of shuffled check-in. `on_randomizer` is told which one is next.
 
     >>> best = advise(2_000.0, 1_000, 10_000, 0.05, 100, 1e-5)[0]
     >>> best.randomizer.split(",")[0]
@@ -78,9 +71,7 @@ def advise(
     return sorted(out, key=lambda a: (a.epsilon is None, a.epsilon or 0.0))
 
 
-def _tuned(
-    kind: type[VectorRandomizer], variance: float, dimension: int
-) -> VectorRandomizer | None:
+def _tuned(kind: type[VectorRandomizer], variance: float, dimension: int) -> VectorRandomizer | None:
     """The least local epsilon whose error is at most the wanted one, or so much normal noise."""
     if issubclass(kind, Gaussian):
         return kind(math.sqrt(variance / dimension))

@@ -17,8 +17,7 @@ from dpcheckin.numerals import written
 from dpcheckin.papers.catalogue import evaluate
 from dpcheckin.papers.entry import REMOVAL, Setting
 from dpcheckin.papers.panel import Column, Panel, Row
-from dpcheckin.protocols.names import PLANNED, PROTOCOLS, protocol_name
-from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.protocols.questions import PLANNED, PROTOCOLS, RunQuestion, protocol_name
 
 # bounds about the removal of a client are published, but no protocol of its own
 COMPARED = (*PLANNED, REMOVAL)
@@ -55,16 +54,11 @@ class Line:
 
 
 def compare(
-    setting: Setting,
-    kinds: frozenset[Kind] = frozenset(Kind),
-    on_bound: Callable[[str], None] = lambda _: None,
+    setting: Setting, kinds: frozenset[Kind] = frozenset(Kind), on_bound: Callable[[str], None] = lambda _: None
 ) -> list[Line]:
     """Every bound that speaks about the setting: applicable ones first, least epsilon first.
 
-    Args:
-        setting: The run.
-        kinds: Of published bounds.
-        on_bound: Told what is computed next.
+    Published bounds only of these kinds; `on_bound` is told what is computed next.
     """
     setting = replace(setting, protocol=protocol_name(setting.protocol, COMPARED))
     on_bound("published bounds")
@@ -80,19 +74,9 @@ def compare(
 
 
 def along(
-    setting: Setting,
-    parameter: str,
-    values: Sequence[float],
-    on_value: Callable[[str], None] = lambda _: None,
+    setting: Setting, parameter: str, values: Sequence[float], on_value: Callable[[str], None] = lambda _: None
 ) -> Panel:
-    """The comparison as a picture over one parameter.
-
-    Args:
-        setting: The run, but for the parameter.
-        parameter: What varies.
-        values: Of it.
-        on_value: Told which one is next.
-    """
+    """The comparison as a picture over the values of one parameter of the setting; `on_value` is told which is next."""
     if parameter not in ALONG:
         raise InvalidParameter("over", parameter, "one of " + ", ".join(ALONG))
     if not values:
@@ -111,13 +95,7 @@ def along(
 
     def column(line: Line) -> Column:
         name = line.name if names[line.name] == 1 else line.key
-        return Column(
-            name,
-            line.kind,
-            lambda p: cells[int(p["row"])].get(line.key),
-            source=line.source,
-            ours=line.ours,
-        )
+        return Column(name, line.kind, lambda p: cells[int(p["row"])].get(line.key), source=line.source, ours=line.ours)
 
     return Panel(
         name="comparison",
@@ -147,8 +125,7 @@ def question_of(s: Setting) -> RunQuestion | None:
         return None
     if "rounds" not in protocol.fields:
         s.need_one_round()
-    needs = {"rate": s.need_rate, "cohort": s.need_cohort, "slots": s.need_slots}
-    needed: dict[str, Any] = {n: get() for n, get in needs.items() if n in protocol.fields}
+    needed: dict[str, Any] = {name: s.need(name) for name in ("rate", "cohort", "slots") if name in protocol.fields}
     if s.noise_multiplier is None:
         needed |= {"local_delta": s.local_delta}
         if s.randomizer is None:

@@ -1,22 +1,144 @@
-"""Run panels: compute what is missing, then write CSV, PNG and one Markdown report.
+"""Panels computed and written: CSV with every digit, PNG to look at, one Markdown report to read.
 
 Interrupted runs resume: every computed cell is in the cache before the next begins.
 """
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dpcheckin import __version__
+from dpcheckin.accounting.figures import Kind
+from dpcheckin.display import COLOURS, legend_beside, needed
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.files import replacing
 from dpcheckin.papers.figures import panels
-from dpcheckin.papers.panel import Cell, Panel
-from dpcheckin.report.cache import CellCache
-from dpcheckin.report.writing import markdown, write_csv, write_png
+from dpcheckin.papers.panel import Cell, Cells, Column, Panel, Row
+
+_LINES = {Kind.GUARANTEE: "-", Kind.LOWER_BOUND: ":", Kind.CONJECTURE: "-.", Kind.REFUTED: "--"}
+_MARKERS = "osD^vPX*<>"
+FIGURES = ("epsilon", "epsilon_rounded_safely")
+
+
+def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
+    """Write one line to `path` for each figure of the panel's cells, with what it is in columns of their own.
+
+    The planner page exports the same columns. What a bound does not say is an empty figure.
+    """
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        out = csv.writer(stream)
+        out.writerow(["bound", "kind", "source", panel.row_title, *FIGURES])
+        for column in panel.columns:
+            for row in panel.rows:
+                value = cells[(row.label, column.label)]
+                place = row.label if row.x is None else f"{row.x:.12g}"
+                figures = ["", ""]
+                if value is not None:
+                    figures = [repr(value), column.kind.figure(value).replace(",", "")]
+                source = column.source or ("printed in the paper" if column.printed else "")
+                out.writerow([column.label, column.kind.value, source, place, *figures])
+
+
+def write_png(panel: Panel, cells: Cells, path: Path) -> None:
+    """Draw the panel's cells to `path`: curves for a figure, dots for a table; colour tells the kind."""
+    figure = needed("matplotlib.figure", "plot").Figure(figsize=(11.0, 4.8), layout="constrained")
+    axes = figure.subplots()
+    for number, column in enumerate(panel.columns):
+        shades = COLOURS[column.kind.value]
+        colour = shades[sum(c.kind is column.kind for c in panel.columns[:number]) % len(shades)]
+        xs, ys = [], []
+        for i, row in enumerate(panel.rows):
+            value = cells[(row.label, column.label)]
+            if value is not None and (value > 0.0 or not panel.log_y):
+                xs.append(float(i) if row.x is None else row.x)
+                ys.append(value)
+        axes.plot(
+            xs,
+            ys,
+            linestyle=_LINES[column.kind] if panel.is_figure else "none",
+            linewidth=2.6 if column.ours else 1.2,
+            color="black" if column.ours else colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=4,
+            fillstyle="none" if column.printed else "full",
+            label=f"{column.label} ({_kind(column)})",
+        )
+    if not panel.is_figure:
+        axes.set_xticks(range(len(panel.rows)), [row.label for row in panel.rows], fontsize=7)
+    if panel.log_y:
+        axes.set_yscale("log")
+    if panel.log_x and panel.is_figure:
+        axes.set_xscale("log")
+    axes.set_xlabel(panel.row_title)
+    axes.set_ylabel("epsilon")
+    axes.set_title(panel.title, fontsize=9)
+    legend_beside(axes)
+    figure.savefig(path, dpi=130)
+
+
+def markdown(panel: Panel, cells: Cells, picture: bool = True) -> str:
+    """Title of the panel, picture if there is one, table of its cells, and what is to be said about it."""
+    head = [panel.row_title, *(f"{c.label}<br>*{_kind(c)}*" for c in panel.columns)]
+    lines = [
+        f"## {panel.title}",
+        "",
+        panel.about,
+        "",
+        *([f"![{panel.title}]({panel.name}.png)", ""] if picture else []),
+        "| " + " | ".join(head) + " |",
+        "|" + "---|" * len(head),
+    ]
+    for row in panel.rows:
+        values = [c.kind.figure(cells[(row.label, c.label)], 5) for c in panel.columns]
+        lines.append("| " + " | ".join([row.label, *values]) + " |")
+    lines += ["", *(f"- {remark}" for remark in panel.remarks(cells)), ""]
+    lines.append(f"All digits: [{panel.name}.csv]({panel.name}.csv)")
+    return "\n".join(lines) + "\n"
+
+
+def _kind(column: Column) -> str:
+    return f"printed, {column.kind.value}" if column.printed else column.kind.value
+
 
 Progress = Callable[[str, int, int], None]
+
+
+class CellCache:
+    """Cells computed before, in one JSON file; every new cell is on disk before the next is begun.
+
+    A cell is keyed by panel, row parameters, column and the version of the package: change any of them and it is
+    computed anew.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._cells: dict[str, Cell] = {}
+        if path.exists():
+            try:
+                loaded = json.loads(path.read_text(encoding="utf-8"))
+            except json.JSONDecodeError:
+                loaded = {}  # torn by a crash of the disk: everything is computed again
+            if isinstance(loaded, dict):
+                self._cells = loaded
+
+    def compute(self, panel: Panel, row: Row, column: Column) -> Cell:
+        """The panel's cell in this row and column, from the file if it is there."""
+        content = [__version__, panel.name, sorted(row.parameters.items()), column.label]
+        key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
+        if key not in self._cells:
+            self._cells[key] = column.compute(row.parameters)
+            self._write()
+        return self._cells[key]
+
+    def _write(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self._path) as file:
+            json.dump(self._cells, file)
 
 
 @dataclass(frozen=True)
@@ -47,14 +169,12 @@ def choose(wanted: Sequence[str]) -> list[Panel]:
 
 
 def reproduce(
-    wanted: Sequence[str],
-    out: Path,
-    progress: Progress = lambda what, done, total: None,
-    pictures: bool = True,
+    wanted: Sequence[str], out: Path, progress: Progress = lambda what, done, total: None, pictures: bool = True
 ) -> list[Reproduced]:
     """Compute and write the wanted panels into ``out``; returns them with their cells.
 
-    Figures do not need pictures: without matplotlib there are none.
+    `progress` is called with what is computed next, how many cells are done, and of how many. Figures do not need
+    pictures: without matplotlib there are none.
     """
     chosen = choose(wanted)
     out.mkdir(parents=True, exist_ok=True)

@@ -1,27 +1,30 @@
 """Amplification by shuffling "among the clones": closed form, its condition, and the exact pair.
 
-Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.1 (closed form, pure local epsilon),
-Theorem 3.2 (the pair behind it, evaluated here exactly), Theorem 3.8 ((epsilon_0, delta_0)
-randomizers).  Sound, and superseded in this package by the empty-seat theorem; kept because four
-of the five papers build on it.  Sampling and composition on top are at the end of the file.
+Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.1 (closed form, pure local epsilon), Theorem 3.2 (the pair
+behind it, evaluated in `accounting.composition.clones`), Theorem 3.8 ((epsilon_0, delta_0) randomizers). Sound, and
+superseded in this package by the empty-seat theorem; kept because four of the five papers build on it. Sampling and
+composition on top are at the end of the file.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from dpcheckin.accounting.composition.clones import approximate_delta, check_local, numerical
-from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.pairs.gaussian import gaussian
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.numerals import count, probability
 from dpcheckin.papers.others import strong_composition
 from dpcheckin.special import binomial
+from dpcheckin.special.normal import gaussian_profile
+from dpcheckin.special.roots import switch
 
 
 def smallest_shuffle(local_epsilon: float, delta: float) -> float:
-    """The number of reports the closed form needs: n >= 16 e^eps0 log(2/delta).
+    """The number of reports of a local_epsilon that the closed form needs: n >= 16 e^eps0 log(2/delta).
 
     >>> round(smallest_shuffle(2.0, 1e-4))
     1171
@@ -31,7 +34,7 @@ def smallest_shuffle(local_epsilon: float, delta: float) -> float:
 
 
 def closed_form(local_epsilon: float, reports: int, delta: float) -> float:
-    """Theorem 3.1; raises :class:`OutsideTheorem` when there are too few reports.
+    """Theorem 3.1 for reports of this local_epsilon at delta; `OutsideTheorem` when there are too few of them.
 
     >>> round(closed_form(1.0, 10_000, 1e-6), 4)
     0.214
@@ -47,62 +50,62 @@ def closed_form(local_epsilon: float, reports: int, delta: float) -> float:
 
 
 def formula(local_epsilon: float, reports: float, delta: float) -> float:
-    """The closed form without its condition: what P1 Table 2 evaluated.  Not a guarantee."""
+    """The closed form for reports, local_epsilon and delta without its condition: what P1 Table 2 evaluated.
+
+    Not a guarantee.
+    """
     e0 = math.exp(local_epsilon)
     inside = 8.0 * math.sqrt(e0 * math.log(4.0 / delta) / reports) + 8.0 * e0 / reports
     return math.log1p(math.tanh(local_epsilon / 2.0) * inside)
 
 
 def subsampled(epsilon: float, delta: float, fraction: float) -> tuple[float, float]:
-    """A uniformly random cohort without replacement (Balle et al., arXiv 1807.01647v2, Thm 9)."""
-    if not 0.0 <= fraction <= 1.0:
-        raise InvalidParameter("fraction", fraction, "between 0 and 1")
+    """epsilon and delta on a fraction drawn without replacement (Balle et al., arXiv 1807.01647v2, Theorem 9)."""
+    probability("fraction", fraction)
     return math.log1p(fraction * math.expm1(epsilon)), fraction * delta
 
 
 def composed_subsample(
-    population: int,
-    cohort: int,
-    local_epsilon: float,
-    rounds: int,
-    delta: float,
-    *,
-    exact: bool = False,
-) -> float:
-    """Clones, then subsampling, then strong composition; half of delta for each of the last two.
+    population: int, cohort: int, local_epsilon: float, rounds: int, delta: float, *, exact: bool = False,
+    compose: Callable[[float, int, float], float] = strong_composition.closed_form,
+) -> float:  # fmt: skip
+    """Clones, then subsampling, then strong composition, by `compose`; half of delta for each of the last two.
 
-    With ``exact`` the pair of Theorem 3.2 replaces the closed form.  Where the closed form does not
-    apply there is no amplification by shuffling, only by subsampling (P3, Appendix G).
+    A cohort of the population with reports of this local_epsilon, over so many rounds. With `exact` the pair of Theorem
+    3.2 replaces the closed form. Where the closed form does not apply there is no amplification by shuffling, only by
+    subsampling (P3, Appendix G).
     """
-    if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
+    count("cohort", cohort, largest=population)
     fraction = cohort / population
     per_round = min(0.5, delta / (2.0 * rounds) / fraction)  # before subsampling shrinks it
     shuffled = _shuffled(local_epsilon, cohort, per_round, exact)
     one_round, _ = subsampled(shuffled, per_round, fraction)
-    return strong_composition.closed_form(one_round, rounds, delta / 2.0)
+    return compose(one_round, rounds, delta / 2.0)
 
 
-def composed_check_in(
-    population: int, rate: float, local_epsilon: float, rounds: int, delta: float
-) -> float:
-    """The same for shuffled check-in: P1 Theorem 1 with its slips repaired, strongly composed.
+def composed_check_in(population: int, rate: float, local_epsilon: float, rounds: int, delta: float) -> float:
+    """The same for shuffled check-in at a rate: P1 Theorem 1 with its slips repaired, strongly composed.
 
-    A quarter of delta, spread over the rounds, pays for rounds with more than l check-ins; the
-    bound must hold for every k up to l, and since it grows with k on either side of the point
-    where the closed form starts to apply, two values of k decide.
+    Of a population, with reports of this local_epsilon. A quarter of delta, spread over the rounds, pays for rounds
+    with more than l check-ins; the bound must hold for every k up to l, and since it grows with k on either side of the
+    point where the closed form starts to apply, two values of k decide.
     """
     if not 0.0 < rate <= 1.0:
         raise InvalidParameter("rate", rate, "above 0 and at most 1")
     tail = delta / (4.0 * rounds)
     most = min(population, binomial.upper_quantile(tail, population, rate) + 1)
     per_round = min(0.5, delta / (4.0 * rounds) / (most / population))
-    starts = math.ceil(smallest_shuffle(local_epsilon, per_round))
-    one_round = max(
-        subsampled(_shuffled(local_epsilon, k, per_round, False), 0.0, k / population)[0]
+    one_round = _at_most(most, population, local_epsilon, per_round)
+    return strong_composition.closed_form(one_round, rounds, delta / 2.0)
+
+
+def _at_most(most: int, population: int, local_epsilon: float, delta: float) -> float:
+    """Shuffled and sampled, whatever number of reports up to `most`."""
+    starts = math.ceil(smallest_shuffle(local_epsilon, delta))
+    return max(
+        subsampled(_shuffled(local_epsilon, k, delta, False), 0.0, k / population)[0]
         for k in {most, max(1, min(most, starts - 1))}
     )
-    return strong_composition.closed_form(one_round, rounds, delta / 2.0)
 
 
 def _shuffled(local_epsilon: float, reports: int, delta: float, exact: bool) -> float:
@@ -114,10 +117,11 @@ def _shuffled(local_epsilon: float, reports: int, delta: float, exact: bool) -> 
         return local_epsilon
 
 
-def gaussian_check_in(
-    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float
-) -> float:
-    """(eps_0, delta_0)-clones (Theorem 3.8), sampling, strong composition; best eps_0 of a grid."""
+def gaussian_check_in(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> float:
+    """(eps_0, delta_0)-clones (Theorem 3.8), sampling, strong composition; best eps_0 of a grid.
+
+    For a population at a rate with reports of this noise_multiplier, over so many rounds, at delta.
+    """
     distance = 2.0 / noise_multiplier
     budget = delta / (4.0 * rounds)
     most = min(population, binomial.upper_quantile(budget, population, rate) + 1)
@@ -130,12 +134,8 @@ def gaussian_check_in(
         spare = budget / fraction - widest
         if spare <= 0.0:
             continue
-        starts = math.ceil(smallest_shuffle(e0, spare))
-        one = 0.0
-        for k in {most, max(1, min(most, starts - 1))}:
-            shuffled = closed_form(e0, k, spare) if k >= starts else e0
-            one = max(one, subsampled(shuffled, 0.0, k / population)[0])
-        best = min(best, strong_composition.closed_form(one, rounds, delta / 2.0))
+        one_round = _at_most(most, population, e0, spare)
+        best = min(best, strong_composition.closed_form(one_round, rounds, delta / 2.0))
     if math.isinf(best):
         raise OutsideTheorem(
             "n delta_0 exceeds the delta of a round for every local epsilon up to 16; "
@@ -145,26 +145,14 @@ def gaussian_check_in(
 
 
 def gaussian_shuffles(
-    reports: int,
-    noise_multiplier: float,
-    rounds: int,
-    delta: float,
-    *,
-    distance: float = 2.0,
-    classical: bool = False,
+    reports: int, noise_multiplier: float, rounds: int, delta: float, *, distance: float = 2.0, classical: bool = False
 ) -> float:
     """Full shuffles of Gaussian reports: Theorem 3.8 at the best eps_0, epsilons added up.
 
-    How the clones row of P4 Table 1 is made, with ``classical`` (a report's eps_0 by
-    d sqrt(2 log(1.25/delta_0)) / sigma) and distance 2, though the table says sensitivity 1.
-
-    Args:
-        reports: Number of reports in a shuffle.
-        noise_multiplier: Noise of one report, in clipping norms.
-        rounds: Number of shuffles; each has delta / rounds.
-        delta: Of all shuffles.
-        distance: Of two values, in clipping norms.
-        classical: The textbook's eps_0 (which needs eps_0 <= 1) for the exact one; no guarantee.
+    There are so many rounds, each with delta / rounds. Two values are this distance apart, in clipping norms, as is the
+    noise_multiplier of the reports. How the clones row of P4 Table 1 is made, with `classical` (a report's eps_0 by d
+    sqrt(2 log(1.25/delta_0)) / sigma, which needs eps_0 <= 1; no guarantee) and distance 2, though the table says
+    sensitivity 1.
 
     >>> round(gaussian_shuffles(60_000, 9.48, 1, 1 / 60_000, classical=True), 4)
     0.1851
@@ -174,10 +162,7 @@ def gaussian_shuffles(
 
     def at(log_local_delta: float) -> tuple[float, float]:
         d0 = math.exp(log_local_delta)
-        if classical:
-            e0 = shift * math.sqrt(2.0 * math.log(1.25 / d0))
-        else:
-            e0 = report.epsilon_within(d0)
+        e0 = shift * math.sqrt(2.0 * math.log(1.25 / d0)) if classical else report.epsilon_within(d0)
         if e0 <= 0.0 or reports < smallest_shuffle(e0, d0):
             return e0, math.inf
         shuffled = closed_form(e0, reports, d0)
@@ -186,7 +171,6 @@ def gaussian_shuffles(
     low, high = math.log(1e-18), math.log(budget)
     if at(low)[1] > budget:
         raise OutsideTheorem("n delta_0 exceeds the delta of a shuffle for every eps_0")
-    for _ in range(50):  # the larger delta_0, the smaller epsilon
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if at(middle)[1] <= budget else (low, middle)
-    return rounds * at(low)[0]
+    # the larger delta_0, the smaller epsilon
+    best, _ = switch(lambda log: at(log)[1] <= budget, low, high, absolute=(high - low) / 2**50)
+    return rounds * at(best)[0]

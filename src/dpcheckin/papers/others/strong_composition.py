@@ -1,8 +1,8 @@
 """Composition of (epsilon, delta) statements: Kairouz, Oh and Viswanath, closed form and optimal.
 
-arXiv 1311.0776v4: Theorem 3.3 (optimal for equal rounds), Theorem 3.4 (closed form), Theorem 3.5
-(unequal rounds).  These compose *statements*; composing whole loss distributions is never worse
-and is what guarantees elsewhere in the package use.
+arXiv 1311.0776v4: Theorem 3.3 (optimal for equal rounds), Theorem 3.4 (closed form), Theorem 3.5 (unequal rounds).
+These compose *statements*; composing whole loss distributions is never worse and is what guarantees elsewhere in the
+package use.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import open_probability
 from dpcheckin.special.gamma import log_gamma
 
 
 def closed_form(epsilon: float, rounds: int, slack: float) -> float:
-    """Epsilon of ``rounds`` rounds of ``epsilon``-DP at extra delta ``slack`` (Theorem 3.4).
+    """Epsilon of so many rounds of epsilon-DP at the extra delta `slack` (Theorem 3.4).
 
     >>> round(closed_form(0.1, 100, 1e-5), 3)
     5.298
@@ -26,9 +27,8 @@ def closed_form(epsilon: float, rounds: int, slack: float) -> float:
 
 
 def unequal(epsilons: Sequence[float], slack: float, repeats: Sequence[int] | None = None) -> float:
-    """Theorem 3.5: the least of three closed forms for rounds of different epsilon."""
-    if not 0.0 < slack < 1.0:
-        raise InvalidParameter("slack", slack, "strictly between 0 and 1")
+    """Theorem 3.5: the least of three closed forms at `slack` for rounds of these epsilons, with their repeats."""
+    open_probability("slack", slack)
     e = np.asarray(epsilons, dtype=np.float64)
     t = np.ones(e.size) if repeats is None else np.asarray(repeats, dtype=np.float64)
     if np.any(~(e >= 0.0)) or np.any(~(t >= 0)):
@@ -44,14 +44,13 @@ def unequal(epsilons: Sequence[float], slack: float, repeats: Sequence[int] | No
 def optimal(epsilon: float, rounds: int, slack: float) -> float:
     """Optimal epsilon of equal rounds (Theorem 3.3): randomized response composed exactly.
 
-    The composed loss takes the values (rounds - 2 i) * epsilon; the returned value is the exact
-    solution of delta(eps) = slack between two of them, never above :func:`closed_form`.
+    The composed loss takes the values (rounds - 2 i) * epsilon; the returned value is the exact solution of delta(eps)
+    = slack between two of them, never above `closed_form`.
 
     >>> round(optimal(0.1, 100, 1e-5), 3)
     4.307
     """
-    if not 0.0 < slack < 1.0:
-        raise InvalidParameter("slack", slack, "strictly between 0 and 1")
+    open_probability("slack", slack)
     if rounds < 0:
         raise InvalidParameter("rounds", rounds, "at least 0")
     if rounds == 0 or epsilon == 0.0:
@@ -79,9 +78,9 @@ def optimal(epsilon: float, rounds: int, slack: float) -> float:
 def classical(epsilon: float, rounds: int, slack: float) -> float:
     """Dwork, Rothblum and Vadhan (2010), Theorem III.3: the older, looser closed form.
 
-    P3's "strong composition" curves have this size (its text cites Kairouz et al.).
+    Of so many rounds of epsilon-DP at `slack`. P3's "strong composition" curves have this size (its text cites Kairouz
+    et al.).
     """
-    if not 0.0 < slack < 1.0:
-        raise InvalidParameter("slack", slack, "strictly between 0 and 1")
+    open_probability("slack", slack)
     spread = epsilon * math.sqrt(2.0 * rounds * math.log(1.0 / slack))
     return min(rounds * epsilon, rounds * epsilon * math.expm1(epsilon) + spread)

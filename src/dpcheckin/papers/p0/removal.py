@@ -1,18 +1,16 @@
 """Distributed check-in under removal adjacency: the average of k reports, k hidden (P0 Theorem 5).
 
-One-dimensional reports.  With k others present the average is N(0, s^2/k); with the target too it
-is N(d/(k+1), s^2/(k+1)), d the distance between the target and the others.  The printed moment of
-P0 (arXiv 2206.03151v1, below Eq. 13) is wrong; :func:`moment` is right.  In the direction the
-theorem uses it is infinite from order k + 1 on, which is why the answer here is a loss
-distribution: the ratio itself is bounded, p/q <= 1/(1 - rate).
+One-dimensional reports. With k others present the average is N(0, s^2/k); with the target too it is N(d/(k+1),
+s^2/(k+1)), d the distance between the target and the others. The printed moment of P0 (arXiv 2206.03151v1, below Eq.
+13) is wrong; `moment` is right. In the direction the theorem uses it is infinite from order k + 1 on, which is why the
+answer here is a loss distribution: the ratio itself is bounded, p/q <= 1/(1 - rate).
 
-What it is worth: exact for the paper's pair of datasets once the number of the others is revealed.
-No data is worse given that number, in any dimension: with p = N(0, a I), q = N(v, b I) and b < a
-the set where p > alpha q is the outside of a ball whose centre is beyond v, seen from 0, so moving
-v away from 0 (the set held fixed) moves q towards the middle of the ball and p - alpha q grows; the
-same ball serves H(q || p).  But :func:`epsilon` integrates on a grid, groups the numbers by their
-middles and knows one dimension only: it is not certified, and no guarantee.  The guarantee, for
-any dimension, is `papers.p0.removal_sum`.  With nobody present nothing is released.
+What it is worth: exact for the paper's pair of datasets once the number of the others is revealed. No data is worse
+given that number, in any dimension: with p = N(0, a I), q = N(v, b I) and b < a the set where p > alpha q is the
+outside of a ball whose centre is beyond v, seen from 0, so moving v away from 0 (the set held fixed) moves q towards
+the middle of the ball and p - alpha q grows; the same ball serves H(q || p). But `epsilon` integrates on a grid, groups
+the numbers by their middles and knows one dimension only: it is not certified, and no guarantee. The guarantee, for any
+dimension, is `papers.p0.removal_sum`. With nobody present nothing is released.
 """
 
 from __future__ import annotations
@@ -23,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
-from dpcheckin.accounting.engine.sampling import refined, visible_counts
+from dpcheckin.accounting.engine.curves import CurveFunction
+from dpcheckin.accounting.engine.sampling import FunctionCurve, refined, visible_counts
 from dpcheckin.accounting.figures import Bracket
-from dpcheckin.accounting.parameters import positive
-from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.accounting.renyi import RenyiCurve
+from dpcheckin.errors import OutsideTheorem
+from dpcheckin.numerals import count, open_probability, positive
 from dpcheckin.special import binomial
 
 _POINTS = 4001
@@ -36,6 +34,8 @@ _POINTS = 4001
 
 def moment(others: int, order: float, noise: float, distance: float = 1.0) -> float:
     """E_q[(p/q)^order], p = N(0, s^2/k), q = N(d/(k+1), s^2/(k+1)); infinite for order >= k + 1.
+
+    k are the others, s is the noise, d the distance.
 
     >>> round(moment(5, 3, 1.3), 2), round(printed_moment(5, 3, 1.3), 2)
     (1.76, 0.7)
@@ -51,21 +51,24 @@ def moment(others: int, order: float, noise: float, distance: float = 1.0) -> fl
 
 
 def reverse_moment(others: int, order: float, noise: float, distance: float = 1.0) -> float:
-    """E_p[(q/p)^order], finite for every order: the direction P0's prefactor belongs to."""
+    """E_p[(q/p)^order], with others, noise and distance as in `moment`, the direction P0's prefactor belongs to.
+
+    It is finite for every order.
+    """
     k, a = others, order
     root = math.sqrt((k + 1) ** a / ((k + a) * k ** (a - 1)))
     return root * math.exp(a * (a - 1) * k * distance**2 / (2 * noise**2 * (k + 1) * (k + a)))
 
 
 def printed_moment(others: int, order: float, noise: float) -> float:
-    """The moment as P0 prints it.  Refuted."""
+    """The moment as P0 prints it, with others, order and noise as in `moment`. Refuted."""
     k, a = others, order
     root = math.sqrt((k + 1) ** a / ((k + a) * k ** (a - 1)))
     return root * math.exp(-(a + 1) / (noise**2 * (k + 1)))
 
 
 def printed_braces(population: int, rate: float, noise: float, order: int) -> float:
-    """The moment between the braces of Eq. 12 and 13, as printed.  Refuted.
+    """The moment of this order between the braces of Eq. 12 and 13, for a population, rate and noise. Refuted.
 
     >>> round(printed_braces(100, 0.5, 1.0, 2), 3)  # no moment is below 1
     0.985
@@ -87,7 +90,8 @@ def printed_braces(population: int, rate: float, noise: float, order: int) -> fl
 def printed_line_12(population: int, rate: float, noise: float, kept: int) -> tuple[float, float]:
     """E[printed moment of order 2; k >= 1] in Eq. 12, and what Eq. 14 puts in its place.
 
-    ``kept`` is (1 - Delta)(n - 1) rate.  Lemma 4 needs a function that never grows; this one does.
+    For a population n, a rate and noise; `kept` is (1 - Delta)(n - 1) rate. Lemma 4 needs a function that never grows;
+    this one does.
     """
     others = np.arange(1, population)
     mean = (population - 1) * rate
@@ -102,10 +106,13 @@ def _printed_mean(chance: FloatArray, others: NDArray[np.int64], order: int, noi
     return float(np.dot(chance, np.exp(logs - (order + 1.0) / (noise**2 * (k + 1.0)))))
 
 
-def printed_epsilon(population: int, rate: float, noise: float, rounds: int, delta: float) -> float:
-    """Epsilon by Eq. 12 and 13, 1/(order - 1) for the printed 1/(1 - order).  Refuted."""
+def printed_epsilon(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> float:
+    """Epsilon by Eq. 12 and 13, 1/(order - 1) for the printed 1/(1 - order). Refuted.
+
+    For a population, rate and noise_multiplier, over so many rounds, at delta.
+    """
     orders = np.arange(2, 33)
-    logs = np.array([math.log(printed_braces(population, rate, noise, int(a))) for a in orders])
+    logs = np.array([math.log(printed_braces(population, rate, noise_multiplier, int(a))) for a in orders])
     possible = logs >= 0.0
     if not possible.any():
         raise OutsideTheorem("prints moments below 1 for every order up to 32: no epsilon follows")
@@ -115,24 +122,19 @@ def printed_epsilon(population: int, rate: float, noise: float, rounds: int, del
 
 
 def epsilon(
-    population: int,
-    rate: float,
-    noise: float,
-    rounds: int,
-    delta: float,
-    *,
-    distance: float = 1.0,
+    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float, *, distance: float = 1.0
 ) -> Bracket:
-    """Epsilon of the pair over ``rounds`` rounds, larger of the two directions."""
-    positive("noise", noise)
+    """Epsilon of the pair at delta over so many rounds of a population at this rate, larger of the two directions.
+
+    The target is at this distance from the others, in units of which the noise_multiplier is meant.
+    """
+    positive("noise_multiplier", noise_multiplier)
     positive("distance", distance)
-    if not 0.0 < rate < 1.0:
-        raise InvalidParameter("rate", rate, "strictly between 0 and 1")
-    if population < 2:
-        raise InvalidParameter("population", population, "at least 2")
+    open_probability("rate", rate)
+    count("population", population, smallest=2)
     counts = visible_counts(population - 1, rate)
     parts = [
-        (float(w), *_laws(max(1, round((lo + hi) / 2)), rate, noise, distance))
+        (float(w), *_laws(max(1, round((lo + hi) / 2)), rate, noise_multiplier, distance))
         for lo, hi, w in zip(counts.low, counts.high, counts.probability, strict=True)
         if hi >= 1.0 and w > 0.0
     ]
@@ -151,8 +153,8 @@ def epsilon(
         return upper, lambda alpha: np.maximum(upper(alpha) - counts.tail - alone, 0.0)
 
     reach = max(float(np.max(np.abs(np.log(q) - np.log(p)))) for _, p, q in parts) + 1e-9
-    one = FunctionCurve(*curves(True), reach, curves(False))
-    return Bracket(*refined([(one, rounds)], delta))
+    one_round = FunctionCurve(*curves(True), reach, curves(False))
+    return Bracket(*refined([(one_round, rounds)], delta))
 
 
 def _laws(k: int, rate: float, noise: float, distance: float) -> tuple[FloatArray, FloatArray]:

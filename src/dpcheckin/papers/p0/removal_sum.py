@@ -1,26 +1,24 @@
 """Distributed check-in under removal of a client: sum and number of reports seen, any dimension.
 
-The setting of P0 Theorem 5 (arXiv 2206.03151v1), with one thing more given away: besides the
-average of the Gaussian reports, their number k is seen.  Then the sum is known too, and whatever
-is made of sum and number (the average with k hidden, noise of its own where nobody came) costs no
-more.
+The setting of P0 Theorem 5 (arXiv 2206.03151v1), with one thing more given away: besides the average of the Gaussian
+reports, their number k is seen. Then the sum is known too, and whatever is made of sum and number (the average with k
+hidden, noise of its own where nobody came) costs no more.
 
-Theorem.  n - 1 others and, on one side, the target; each checks in with probability g and adds
-N(0, s^2 I) to a vector; no two vectors are further apart than d.  With b_k = P(Bin(n-1, g) = k),
-h_k the profile of two normal laws d / (s sqrt k) deviations apart, c = 1 - a (1 - g), a >= 1:
+Theorem. n - 1 others and, on one side, the target; each checks in with probability g and adds N(0, s^2 I) to a vector;
+no two vectors are further apart than d. With b_k = P(Bin(n-1, g) = k), h_k the profile of two normal laws d / (s sqrt
+k) deviations apart, c = 1 - a (1 - g), a >= 1:
 
     H_a(with || without) <= sum_{k=1..n} g b_{k-1} h_k((a - 1 + g) b_k / (g b_{k-1})),
     H_a(without || with) <= c sum_{k=0..n-1} b_k h_k(a g b_{k-1} / (c b_k)),  0 if c <= 0,
 
 with equality if all others hold one value at distance d.
 
-Proof.  Let f_k be the law of the sum of k of the others drawn at random, g_k that of k - 1 of them
-and the target.  Without the target the law of (k, sum) is b_k f_k, with it (1-g) b_k f_k +
-g b_{k-1} g_k.  Draw k - 1 others first, then one more at random or the target: given the first
-k - 1, g_k is normal and f_k an average of normal laws of the same covariance k s^2 I, each at most
-d away.  H is jointly convex, so every g_k against f_k costs at most h_k; the two lines collect
-terms, and k = 0 (where g_0 does not occur) costs c b_0.  Covariances agree for equal k, so the
-dimension does not matter.
+Proof. Let f_k be the law of the sum of k of the others drawn at random, g_k that of k - 1 of them and the target.
+Without the target the law of (k, sum) is b_k f_k, with it (1-g) b_k f_k + g b_{k-1} g_k. Draw k - 1 others first, then
+one more at random or the target: given the first k - 1, g_k is normal and f_k an average of normal laws of the same
+covariance k s^2 I, each at most d away. H is jointly convex, so every g_k against f_k costs at most h_k; the two lines
+collect terms, and k = 0 (where g_0 does not occur) costs c b_0. Covariances agree for equal k, so the dimension does
+not matter.
 """
 
 from __future__ import annotations
@@ -30,36 +28,25 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.curves import CurveFunction, FunctionCurve
-from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.sampling import reach, refined
+from dpcheckin.accounting.engine.curves import CurveFunction
+from dpcheckin.accounting.engine.sampling import FunctionCurve, reach, refined
 from dpcheckin.accounting.figures import Bracket
-from dpcheckin.accounting.parameters import count, positive
-from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.errors import NumericalFailure
+from dpcheckin.numerals import count, open_probability, positive
 from dpcheckin.special import binomial
+from dpcheckin.special.normal import gaussian_profile
 
 _TAIL = 1e-20
 MOST_COUNTS = 20_000
 
 
 def epsilon(
-    population: int,
-    rate: float,
-    noise_multiplier: float,
-    rounds: int,
-    delta: float,
-    *,
-    distance: float = 2.0,
+    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float, *, distance: float = 2.0
 ) -> Bracket:
-    """Epsilon of ``rounds`` rounds, the larger of the two directions; ``upper`` is guaranteed.
+    """Epsilon at delta of so many rounds, the larger of the two directions; `upper` is guaranteed.
 
-    Args:
-        population: Number of clients, the target among them.
-        rate: Check-in rate, strictly between 0 and 1.
-        noise_multiplier: Noise of one report, in clipping norms.
-        rounds: Number of rounds.
-        delta: Of the whole run.
-        distance: Largest distance of two clients' vectors, in clipping norms (2 in a ball).
+    The target is one of the population, each of which checks in at this rate, below 1, with this noise_multiplier, in
+    clipping norms, as is the largest distance of two clients' vectors (2 in a ball).
 
     >>> epsilon(200, 0.3, 1.0, 1, 1e-4, distance=1.0).upper < 0.6
     True
@@ -72,19 +59,21 @@ def epsilon(
     def below(curve: CurveFunction) -> CurveFunction:
         return lambda alpha: np.maximum(curve(alpha) - tail, 0.0)
 
-    one = FunctionCurve(added, below(added), largest, (removed, below(removed)))
-    return Bracket(*refined([(one, rounds)], delta))
+    one_round = FunctionCurve(added, below(added), largest, (removed, below(removed)))
+    return Bracket(*refined([(one_round, rounds)], delta))
 
 
 def curves(
     population: int, rate: float, noise_multiplier: float, *, distance: float = 2.0
 ) -> tuple[CurveFunction, CurveFunction, float]:
-    """Both curves of one round on alpha >= 1 and what they add for numbers left out."""
+    """Both curves of one round on alpha >= 1 and what they add for numbers left out.
+
+    Of a population at this rate, with this noise_multiplier, vectors at most this distance apart.
+    """
     count("population", population)
     positive("noise_multiplier", noise_multiplier)
     positive("distance", distance)
-    if not 0.0 < rate < 1.0:
-        raise InvalidParameter("rate", rate, "strictly between 0 and 1")
+    open_probability("rate", rate)
     others = population - 1
     first, last, tail = _range(others, rate)
     if last - first > MOST_COUNTS:
@@ -97,8 +86,7 @@ def curves(
     before = binomial.pmf(k - 1, others, rate)  # b_{k-1}
     shift = distance / (noise_multiplier * np.sqrt(np.maximum(k, 1)))
     odds = (population - k) * rate / (np.maximum(k, 1) * (1.0 - rate))  # b_k / b_{k-1}
-    seats = [(float(s), float(b), float(p), float(o), int(i))
-             for s, b, p, o, i in zip(shift, here, before, odds, k, strict=True)]  # fmt: skip
+    seats = list(zip(*(column.tolist() for column in (shift, here, before, odds, k)), strict=True))
 
     def added(alpha: FloatArray) -> FloatArray:
         total = np.full_like(alpha, tail)

@@ -1,110 +1,99 @@
 """P1 (arXiv 2206.03151v2): Lemma 1 and Table 2, both REFUTED, and Theorem 4 with its missing term.
 
-Lemma 1, "every (epsilon, delta)-DP mechanism has this Rényi divergence", holds for no delta > 0: a
-mechanism that publishes its input with probability delta is (0, delta)-DP and has infinite Rényi
-divergence of every order. The formula (Asoodeh et al., arXiv 2008.06529v2) is the SMALLEST Rényi
-divergence an (epsilon, delta) pair that is tight can have, so it may be used to turn Rényi into
-(epsilon, delta), not the other way round. All three columns of Table 2 pass through it, so none of
-them is a guarantee; three entries lie below an exact lower bound. Where the text leaves a choice
-open the one that comes closest to the printed table is taken, and named.
+Lemma 1, "every (epsilon, delta)-DP mechanism has this Rényi divergence", holds for no delta > 0: a mechanism that
+publishes its input with probability delta is (0, delta)-DP and has infinite Rényi divergence of every order. The
+formula (Asoodeh et al., arXiv 2008.06529v2) is the SMALLEST Rényi divergence an (epsilon, delta) pair that is tight can
+have, so it may be used to turn Rényi into (epsilon, delta), not the other way round. All three columns of Table 2 pass
+through it, so none of them is a guarantee; three entries lie below an exact lower bound. Where the text leaves a choice
+open the one that comes closest to the printed table is taken, and named. A cell of the table has a population, a rate,
+a local_epsilon, rounds and a delta; its local_delta is delta^2 where none is given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.accounting import DistributedRound, lower_bound
 from dpcheckin.accounting.composition.clones import approximate_delta, numerical
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.sampling import visible_counts
-from dpcheckin.accounting.parameters import positive
-from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.renyi.sampling import wang_subsampled
-from dpcheckin.accounting.renyi.sums import MAX_ORDER, summed_rdp
+from dpcheckin.accounting.figures import Bracket, Kind
+from dpcheckin.accounting.renyi import MAX_ORDER, RenyiCurve, summed_rdp, wang_subsampled
+from dpcheckin.numerals import positive
+from dpcheckin.papers.entry import CHECK_IN, DISTRIBUTED, SUBSAMPLE, PublishedBound
 from dpcheckin.papers.others import clones
+from dpcheckin.papers.p1 import coupling, homogeneous_pair
 from dpcheckin.papers.p3 import bounds as p3
+from dpcheckin.papers.p4.bounds import subsampled_rdp
 from dpcheckin.special import binomial
 
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _WANG_ORDERS = np.arange(2.0, 257.0)
 _ORDERS = np.unique(np.concatenate([np.arange(2.0, 33.0), np.rint(np.geomspace(33.0, 1e4, 80))]))
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """The parameters of one cell of Table 2; `local_delta` is delta^2 if it is left out."""
+def baseline(
+    population: int, rate: float, local_epsilon: float, rounds: int, delta: float, local_delta: float = 0.0
+) -> float:
+    """Theorem 1 at l check-ins, Lemma 1, Rényi composition: population, rate, local_epsilon, local_delta as above.
 
-    population: int
-    rate: float
-    local_epsilon: float
-    rounds: int
-    delta: float
-    local_delta: float | None = None
-
-
-def _column(compute: Callable[[Cell], float]) -> Callable[..., float]:
-    """A column of the table as a function of the parameters of a cell."""
-
-    @wraps(compute)
-    def column(*parameters: float | None, **named: float | None) -> float:
-        return compute(Cell(*parameters, **named))  # type: ignore[arg-type]
-
-    return column
-
-
-@_column
-def baseline(cell: Cell) -> float:
-    """Theorem 1 at l check-ins, Lemma 1, Rényi composition.
-
-    P(more than l) is delta / rounds and is left out of delta, the clones formula is used without
-    its condition, and delta_0 is delta^2 (the table's "1/delta^2").
+    P(more than l) is delta / rounds and is left out of delta, the clones formula is used without its condition, and
+    delta_0 is delta^2 (the table's "1/delta^2").
 
     >>> 0.092 <= baseline(10_000, 1e-2, 2.0, 100, 1e-4) <= 0.096
     True
     """
-    d0 = cell.delta**2 if cell.local_delta is None else cell.local_delta
-    most = binomial.upper_quantile(cell.delta / cell.rounds, cell.population, cell.rate)
-    count = min(cell.population, most + 1)
-    fraction = count / cell.population
-    shuffled = min(cell.local_epsilon, clones.formula(cell.local_epsilon, count, cell.delta))
-    one, _ = clones.subsampled(shuffled, 0.0, fraction)
+    d0 = local_delta or delta**2
+    most = binomial.upper_quantile(delta / rounds, population, rate)
+    count = min(population, most + 1)
+    fraction = count / population
+    shuffled = min(local_epsilon, clones.formula(local_epsilon, count, delta))
+    one_round, _ = clones.subsampled(shuffled, 0.0, fraction)
     # Eq. 14 puts the subsampled epsilon where the shuffled one belongs; kept as printed.
-    one_delta = fraction * approximate_delta(cell.local_epsilon, d0, count, one, cell.delta)
-    curve = smallest_renyi(np.array([one]), np.array([min(one_delta, 0.999)]), _ORDERS)[0]
-    return RenyiCurve(_ORDERS, curve).times(cell.rounds).epsilon(cell.delta).epsilon
+    one_delta = fraction * approximate_delta(local_epsilon, d0, count, one_round, delta)
+    return _by_lemma_1(one_round, one_delta, rounds, delta)
 
 
-@_column
-def approach_1(cell: Cell) -> float:
-    """Shuffled (epsilon, delta) to Rényi by Lemma 1, then Wang et al., then the sum over k."""
-    k, weight = _counts(cell.population, cell.rate)
-    shuffled, shuffled_delta = _shuffled(k, cell.local_epsilon, cell.delta, cell.local_delta)
+def _by_lemma_1(one_round: float, one_delta: float, rounds: int, delta: float) -> float:
+    curve = smallest_renyi(np.array([one_round]), np.array([min(one_delta, 0.999)]), _ORDERS)[0]
+    return RenyiCurve(_ORDERS, curve).times(rounds).epsilon(delta).epsilon
+
+
+def approach_1(
+    population: int, rate: float, local_epsilon: float, rounds: int, delta: float, local_delta: float = 0.0
+) -> float:
+    """Shuffled (epsilon, delta) to Rényi by Lemma 1, then Wang et al., then the sum over k.
+
+    population, rate, local_epsilon, rounds, delta and local_delta as above.
+    """
+    k, weight = _counts(population, rate)
+    shuffled, shuffled_delta = _shuffled(k, local_epsilon, delta, local_delta)
     curves = smallest_renyi(shuffled, shuffled_delta, _WANG_ORDERS)
     log_moments = np.array(
         [
-            (_WANG_ORDERS - 1.0)
-            * wang_subsampled(
-                RenyiCurve(_WANG_ORDERS, row), count / cell.population, math.inf
-            ).epsilons
+            (_WANG_ORDERS - 1.0) * wang_subsampled(RenyiCurve(_WANG_ORDERS, row), count / population, math.inf).epsilons
             for count, row in zip(k, curves, strict=True)
         ]
     )
-    return _mixed(weight, log_moments, _WANG_ORDERS, cell.rounds, cell.delta)
+    return _mixed(weight, log_moments, _WANG_ORDERS, rounds, delta)
 
 
-@_column
-def approach_2(cell: Cell) -> float:
-    """Subsampled and shuffled (epsilon, delta) to Rényi by Lemma 1, then the sum over k."""
-    k, weight = _counts(cell.population, cell.rate)
-    shuffled, shuffled_delta = _shuffled(k, cell.local_epsilon, cell.delta, cell.local_delta)
-    fraction = k / cell.population
-    one = np.log1p(fraction * np.expm1(shuffled))
-    curves = smallest_renyi(one, fraction * shuffled_delta, _ORDERS)
-    return _mixed(weight, (_ORDERS - 1.0) * curves, _ORDERS, cell.rounds, cell.delta)
+def approach_2(
+    population: int, rate: float, local_epsilon: float, rounds: int, delta: float, local_delta: float = 0.0
+) -> float:
+    """Subsampled and shuffled (epsilon, delta) to Rényi by Lemma 1, then the sum over k.
+
+    population, rate, local_epsilon, rounds, delta and local_delta as above.
+    """
+    k, weight = _counts(population, rate)
+    shuffled, shuffled_delta = _shuffled(k, local_epsilon, delta, local_delta)
+    fraction = k / population
+    one_round = np.log1p(fraction * np.expm1(shuffled))
+    curves = smallest_renyi(one_round, fraction * shuffled_delta, _ORDERS)
+    return _mixed(weight, (_ORDERS - 1.0) * curves, _ORDERS, rounds, delta)
 
 
 def _counts(population: int, rate: float) -> tuple[NDArray[np.int64], FloatArray]:
@@ -120,10 +109,10 @@ def _counts(population: int, rate: float) -> tuple[NDArray[np.int64], FloatArray
 
 
 def _shuffled(
-    k: NDArray[np.int64], local_epsilon: float, delta: float, local_delta: float | None
+    k: NDArray[np.int64], local_epsilon: float, delta: float, local_delta: float
 ) -> tuple[FloatArray, FloatArray]:
     """Epsilon by the exact clones pair (its authors' numerical routine), delta by P1 Eq. 9."""
-    d0 = delta**2 if local_delta is None else local_delta
+    d0 = local_delta or delta**2
     # of many clients nearly the same number checks in: epsilon is as good as linear in between
     count = 12 if k[-1] > 1.2 * k[0] else 3
     nodes = np.unique(k[np.linspace(0, k.size - 1, count).astype(int)])
@@ -134,9 +123,7 @@ def _shuffled(
     return epsilons, np.minimum(deltas, 0.999)
 
 
-def _mixed(
-    weight: FloatArray, log_moments: FloatArray, orders: FloatArray, rounds: int, delta: float
-) -> float:
+def _mixed(weight: FloatArray, log_moments: FloatArray, orders: FloatArray, rounds: int, delta: float) -> float:
     top = log_moments.max(axis=0)
     rest = max(1.0 - float(weight.sum()), 0.0)  # no check-in at all: moment 1
     total = (weight[:, None] * np.exp(log_moments - top)).sum(axis=0) + rest * np.exp(-top)
@@ -145,15 +132,12 @@ def _mixed(
 
 
 def shuffle_only(reports: int, local_epsilon: float, rounds: int, delta: float) -> float:
-    """The upper curve of P1 Figure 3: full shuffling by clones, Lemma 1, Rényi composition."""
-    d0 = delta**2
-    one = min(local_epsilon, clones.formula(local_epsilon, reports, delta))
-    one_delta = approximate_delta(local_epsilon, d0, reports, one, delta)
-    curve = smallest_renyi(np.array([one]), np.array([min(one_delta, 0.999)]), _ORDERS)[0]
-    return RenyiCurve(_ORDERS, curve).times(rounds).epsilon(delta).epsilon
+    """The upper curve of P1 Figure 3: full shuffling by clones, Lemma 1, Rényi composition.
 
-
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+    For rounds of so many reports of this local_epsilon, at delta.
+    """
+    one_round = min(local_epsilon, clones.formula(local_epsilon, reports, delta))
+    return _by_lemma_1(one_round, approximate_delta(local_epsilon, delta**2, reports, one_round, delta), rounds, delta)
 
 
 def smallest_renyi(epsilon: FloatArray, delta: FloatArray, orders: FloatArray) -> FloatArray:
@@ -176,12 +160,9 @@ def smallest_renyi(epsilon: FloatArray, delta: FloatArray, orders: FloatArray) -
         log_p_rest = np.log1p(-d) + log_1_u
         log_q = np.log1p(-d) + log_u - e
         log_q_rest = np.log1p(-np.exp(log_q))
-        return np.asarray(
-            np.logaddexp(a * log_p + (1.0 - a) * log_q, a * log_p_rest + (1.0 - a) * log_q_rest)
-        )
+        return np.asarray(np.logaddexp(a * log_p + (1.0 - a) * log_q, a * log_p_rest + (1.0 - a) * log_q_rest))
 
-    low = np.full(shape, -40.0)
-    high = np.full(shape, 40.0)
+    low, high = np.full(shape, -40.0), np.full(shape, 40.0)
     left = high - _GOLDEN * (high - low)
     right = low + _GOLDEN * (high - low)
     f_left, f_right = log_moment(left), log_moment(right)
@@ -195,19 +176,12 @@ def smallest_renyi(epsilon: FloatArray, delta: FloatArray, orders: FloatArray) -
     return np.asarray(np.maximum(0.0, np.minimum(f_left, f_right)) / (a - 1.0))
 
 
-def mixed_theorem_1(
-    population: int, rate: float, local_epsilon: float, max_order: int = 300
-) -> RenyiCurve:
+def mixed_theorem_1(population: int, rate: float, local_epsilon: float, max_order: int = 300) -> RenyiCurve:
     """P1 Theorem 2 with P3 Theorem 1 inside: log E_k exp((order-1) eps_k(order)), k = 0 included.
 
-    Each group of k takes the larger of its two ends: the bound is not monotone in k, but its parts
-    are (k^2 grows, 1/kbar shrinks), so numerator and denominator are taken apart.
-
-    Args:
-        population: Number of clients.
-        rate: Check-in rate.
-        local_epsilon: Of one pure report.
-        max_order: Orders are 2 up to this.
+    For a population, rate and local_epsilon, orders 2 to max_order. Each group of k takes the larger of its two ends:
+    the bound is not monotone in k, but its parts are (k^2 grows, 1/kbar shrinks), so numerator and denominator are
+    taken apart.
     """
     counts = visible_counts(population, rate)
     orders = np.arange(2.0, max_order + 1.0)
@@ -226,10 +200,11 @@ def mixed_theorem_1(
     return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
 
 
-def theorem_4_rdp(
-    population: int, rate: float, noise_multiplier: float, *, sensitivity: float = 2.0
-) -> RenyiCurve:
-    """P1 Theorem 4 (arXiv 2206.03151v2) with the k = 0 term it omits: a guarantee."""
+def theorem_4_rdp(population: int, rate: float, noise_multiplier: float, *, sensitivity: float = 2.0) -> RenyiCurve:
+    """P1 Theorem 4 (arXiv 2206.03151v2) with the k = 0 term it omits: a guarantee.
+
+    For a population, rate and noise_multiplier of one report, values this sensitivity apart.
+    """
     positive("noise_multiplier", noise_multiplier)
 
     def gaussian(reports: float, orders: FloatArray) -> FloatArray:
@@ -238,16 +213,91 @@ def theorem_4_rdp(
     return summed_rdp(population, rate, gaussian)
 
 
-def theorem_4(
-    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float
-) -> float:
-    """Epsilon by P1 Theorem 4 (k = 0 included), composed and converted."""
+def theorem_4(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> float:
+    """Epsilon by P1 Theorem 4 (k = 0 included) for a population, rate and noise_multiplier, over rounds, at delta."""
     return theorem_4_rdp(population, rate, noise_multiplier).times(rounds).epsilon(delta).epsilon
 
 
 def fixed_cohort_rdp(population: int, cohort: int, noise_multiplier: float) -> RenyiCurve:
-    """The blue line of P1 Figure 5: a cohort of fixed size, sampled without replacement."""
+    """The blue line of P1 Figure 5: a cohort of fixed size, sampled without replacement from the population.
+
+    The noise_multiplier is that of one report.
+    """
     positive("noise_multiplier", noise_multiplier)
     orders = np.arange(2.0, MAX_ORDER + 1.0)
     base = RenyiCurve(orders, 2.0 * orders / (cohort * noise_multiplier**2))
     return wang_subsampled(base, cohort / population, math.inf)
+
+
+def _coupling(population: int, rate: float, local_epsilon: float, delta: float) -> float:
+    return coupling.epsilon_of_one_round(population, rate, local_epsilon, delta)
+
+
+def _theorem_5(population: int, cohort: int, noise_multiplier: float) -> RenyiCurve:
+    return subsampled_rdp(cohort / population, cohort, noise_multiplier)
+
+
+def _sampled_sum(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> Bracket:
+    return lower_bound([(DistributedRound(population, rate, noise_multiplier), rounds)], delta).epsilon
+
+
+_LEMMA_1 = (
+    "Lemma 1 turns (epsilon, delta) into Rényi; no such bound exists for delta > 0. The formula is the smallest Rényi "
+    "divergence compatible with delta, so the result can lie below the truth"
+)
+_ONE_VALUE = "everybody else on one value, the target moves across the ball"
+
+ENTRIES = (
+    PublishedBound(
+        "P1 baseline", "P1", "Thm 1 + Lemma 1", "clones at a high-probability number of check-ins, converted to Rényi",
+        Kind.REFUTED, (CHECK_IN,), baseline, _LEMMA_1,
+    ),
+    PublishedBound(
+        "P1 approach 1", "P1", "Thm 2 + Lemma 1 (shuffling conversion)",
+        "shuffle (epsilon, delta) to Rényi, then sampling, then the sum over check-ins",
+        Kind.REFUTED, (CHECK_IN,), approach_1, _LEMMA_1,
+    ),
+    PublishedBound(
+        "P1 approach 2", "P1", "Thm 2 + Lemma 1 (subsampled shuffling conversion)",
+        "subsampled shuffle (epsilon, delta) to Rényi, then the sum over check-ins",
+        Kind.REFUTED, (CHECK_IN,), approach_2, _LEMMA_1,
+    ),
+    PublishedBound(
+        "Rényi over the number of check-ins", "P1", "Thm 2 with P3 Thm 1",
+        "exact sum over visible k of the subsampled-shuffle Rényi bound, k = 0 included",
+        Kind.GUARANTEE, (CHECK_IN,), mixed_theorem_1,
+    ),
+    PublishedBound(
+        "check-in by coupling", "P1", "App. D.1, first term mended",
+        "one round from the profiles of full shuffles (exact clones pair)",
+        Kind.GUARANTEE, (CHECK_IN,), _coupling,
+        "the printed first term is the profile of a shuffle of nobody, which is 0; it must be the sum over k of the "
+        "profiles at the same parameter",
+    ),
+    PublishedBound(
+        "homogeneous Gaussian pair", "P1", "Thm 3, for check-in, as a loss distribution",
+        _ONE_VALUE, Kind.LOWER_BOUND, (CHECK_IN,), homogeneous_pair.check_in_epsilon,
+    ),
+    PublishedBound(
+        "subsampled shuffle Gaussian", "P1", "Thm 5 (P4 Thm 2)",
+        "Rényi amplification by sampling on top of the homogeneous pair at distance 1",
+        Kind.CONJECTURE, (SUBSAMPLE,), _theorem_5,
+        "unproved: the theorem on sampling needs an upper bound and is given the homogeneous pair, which is a lower "
+        "bound. Wrong for data of norm at most 1, where two values can be 2 apart; for data of diameter 1 no "
+        "counterexample is known",
+    ),
+    PublishedBound(
+        "homogeneous Gaussian pair", "P1", "Thm 3, fixed cohort, as a loss distribution",
+        _ONE_VALUE, Kind.LOWER_BOUND, (SUBSAMPLE,), homogeneous_pair.subsample_epsilon,
+    ),
+    PublishedBound(
+        "distributed check-in, Rényi", "P1", "Thm 4",
+        "sampling without replacement given k, summed over k (k = 0 added)",
+        Kind.GUARANTEE, (DISTRIBUTED,), theorem_4,
+        "the k = 0 term is missing inside the logarithm, and a parenthesis is misplaced",
+    ),
+    PublishedBound(
+        "sampled Gaussian sum", "P1", "section 5, everybody else on one value, as a loss distribution",
+        "the exact pair of datasets, both directions, composed", Kind.LOWER_BOUND, (DISTRIBUTED,), _sampled_sum,
+    ),
+)  # fmt: skip

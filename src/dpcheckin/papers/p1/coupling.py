@@ -6,11 +6,10 @@ With eps = log(1 + g (e^x - 1)), beta = e^{eps - x} and w_k = P(k - 1 of the n -
                   + g (1 - beta) (sum_{k=1..n-1} w_k d_k(x_k) + w_n),
     x_k = x + log(g / (1 - g) (n/k - 1)),
 
-d_k the profile of a full shuffle of k reports and x > 0 free.  The paper has g beta d_0(x) for the
-first sum, the profile of a shuffle of nobody, which is 0.  Why: given that the target checks in,
-its two values meet with the same others (first sum); the target against an absent target is matched
-with a check-in of as many reports, where another client stands in (second sum, a full shuffle of k
-again), and with all n present there is nobody to stand in.
+d_k the profile of a full shuffle of k reports and x > 0 free. The paper has g beta d_0(x) for the first sum, the
+profile of a shuffle of nobody, which is 0. Why: given that the target checks in, its two values meet with the same
+others (first sum); the target against an absent target is matched with a check-in of as many reports, where another
+client stands in (second sum, a full shuffle of k again), and with all n present there is nobody to stand in.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.composition.clones import numerical_delta
-from dpcheckin.accounting.parameters import count, open_probability, positive
-from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.errors import NumericalFailure
+from dpcheckin.numerals import count, open_probability, positive
 from dpcheckin.special import binomial
 
 _GROUPS = 72
@@ -29,9 +28,10 @@ _TAIL = 1e-16
 
 
 def delta(population: int, rate: float, local_epsilon: float, free: float) -> tuple[float, float]:
-    """(epsilon, delta) of one round at the free parameter ``free`` > 0: a guarantee.
+    """(epsilon, delta) of one round at the free parameter `free` > 0: a guarantee.
 
-    Full shuffles are priced by the exact clones pair (arXiv 2012.12803v3, Theorem 3.2).
+    Of a population at a rate, with pure reports of this local_epsilon; full shuffles are priced by the exact clones
+    pair (arXiv 2012.12803v3, Theorem 3.2).
 
     >>> e, d = delta(1000, 0.1, 1.0, 0.3)
     >>> print(f"{e:.4f} {d:.1e}")
@@ -40,8 +40,7 @@ def delta(population: int, rate: float, local_epsilon: float, free: float) -> tu
     count("population", population)
     positive("local_epsilon", local_epsilon)
     positive("free", free)
-    if not 0.0 < rate < 1.0:
-        raise InvalidParameter("rate", rate, "strictly between 0 and 1")
+    open_probability("rate", rate)
     n, g = population, rate
     epsilon = math.log1p(g * math.expm1(free))
     beta = math.exp(epsilon - free)
@@ -58,10 +57,11 @@ def delta(population: int, rate: float, local_epsilon: float, free: float) -> tu
     return epsilon, g * beta * same + g * (1.0 - beta) * other
 
 
-def epsilon_of_one_round(
-    population: int, rate: float, local_epsilon: float, delta_wanted: float
-) -> float:
-    """An epsilon of one round at this delta, within a thousandth of the least, never below."""
+def epsilon_of_one_round(population: int, rate: float, local_epsilon: float, delta_wanted: float) -> float:
+    """An epsilon of one round at delta_wanted, within a thousandth of the least, never below.
+
+    Of a population at a rate, with pure reports of this local_epsilon.
+    """
     open_probability("delta", delta_wanted)
 
     def excess(free: float) -> float:
@@ -85,7 +85,10 @@ def epsilon_of_one_round(
 
 
 def shuffle_profile(local_epsilon: float, reports: int, epsilon: float) -> float:
-    """delta(epsilon) of a full shuffle, also for negative epsilon (neighbours are symmetric)."""
+    """delta(epsilon) of a full shuffle of reports of this local_epsilon, also for negative epsilon.
+
+    Neighbours are symmetric.
+    """
     if epsilon >= 0.0:
         return numerical_delta(local_epsilon, reports, epsilon)
     there = numerical_delta(local_epsilon, reports, -epsilon)

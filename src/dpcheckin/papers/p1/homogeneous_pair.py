@@ -1,15 +1,14 @@
 """Loss distribution of shuffled Gaussian reports against one fixed background: a LOWER bound.
 
-Everybody else holds one value, the target moves by ``sensitivity``.  The likelihood ratio of the
-two outputs is L = (sum of n independent terms)/n, each 1 for a user who stays away and log-normal
-for one who reports, so the curves are E(L - alpha)+ and E(1 - alpha L)+.  It is one pair of
-datasets: whatever it gives, the mechanism is at least as bad (the guarantee is the empty-seat
-theorem).  Rényi divergences of the same pair: `papers.p4.bounds`.
+Everybody else holds one value, the target moves by `sensitivity`. The likelihood ratio of the two outputs is L = (sum
+of n independent terms)/n, each 1 for a user who stays away and log-normal for one who reports, so the curves are E(L -
+alpha)+ and E(1 - alpha L)+. It is one pair of datasets: whatever it gives, the mechanism is at least as bad (the
+guarantee is the empty-seat theorem). Rényi divergences of the same pair: `papers.p4.bounds`.
 
-One term is put on a lattice from its potential E(W - x)+.  Keeping the potential at the nodes makes
-the law larger in convex order (upper end of the bracket); lowering it until every chord lies below
-makes it smaller (lower end).  The sum is one FFT to the n-th power; its
-round-off is charged by an estimate, which a lower bound that is never charged to anybody can bear.
+One term is put on a lattice from its potential E(W - x)+. Keeping the potential at the nodes makes the law larger in
+convex order (upper end of the bracket); lowering it until every chord lies below makes it smaller (lower end). The sum
+is one FFT to the n-th power; its round-off is charged by an estimate, which a lower bound that is never charged to
+anybody can bear.
 """
 
 from __future__ import annotations
@@ -19,32 +18,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import UNIT, FloatArray
-from dpcheckin.accounting.engine.curves import FunctionCurve
+from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.loss import convex_minorant
-from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.sampling import refined
+from dpcheckin.accounting.engine.sampling import FunctionCurve, refined
 from dpcheckin.accounting.figures import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
-from dpcheckin.special import fourier
+from dpcheckin.numerals import count, positive
+from dpcheckin.special import UNIT, fourier
+from dpcheckin.special.normal import gaussian_profile
+from dpcheckin.special.roots import switch
 
 LARGEST_FFT = 1 << 21
 TAIL = 1e-22
 
 
 def check_in_epsilon(
-    population: int,
-    rate: float,
-    noise_multiplier: float,
-    rounds: int,
-    delta: float,
-    *,
-    sensitivity: float = 2.0,
+    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float, *, sensitivity: float = 2.0
 ) -> Bracket:
-    """Epsilon of this pair over ``rounds`` rounds of shuffled check-in (larger direction).
+    """Epsilon at delta of this pair over so many rounds of shuffled check-in of a population (larger direction).
 
-    ``lower`` is a lower bound on the mechanism's epsilon; ``upper`` only tells how exactly this
-    pair was computed (it is infinite where the lattice is too coarse for a handful of clients).
+    Clients check in at this rate, with noise_multiplier and sensitivity in clipping norms. `lower` is a lower bound on
+    the mechanism's epsilon; `upper` only tells how exactly this pair was computed (it is infinite where the lattice is
+    too coarse for a handful of clients).
     """
     if not 0.0 < rate <= 1.0:
         raise InvalidParameter("rate", rate, "above 0 and at most 1")
@@ -52,31 +47,21 @@ def check_in_epsilon(
 
 
 def subsample_epsilon(
-    population: int,
-    cohort: int,
-    noise_multiplier: float,
-    rounds: int,
-    delta: float,
-    *,
-    sensitivity: float = 2.0,
+    population: int, cohort: int, noise_multiplier: float, rounds: int, delta: float, *, sensitivity: float = 2.0
 ) -> Bracket:
-    """The same for a uniformly random cohort of fixed size."""
-    if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
+    """The same for a uniformly random cohort of fixed size.
+
+    Of a population, with this noise_multiplier and sensitivity, over so many rounds, at delta.
+    """
+    count("cohort", cohort, largest=population)
     return _epsilon(population, cohort, 1.0, noise_multiplier, sensitivity, rounds, delta)
 
 
 def _epsilon(
-    population: int,
-    terms: int,
-    take: float,
-    noise_multiplier: float,
-    sensitivity: float,
-    rounds: int,
-    delta: float,
+    population: int, terms: int, take: float, noise_multiplier: float, sensitivity: float, rounds: int, delta: float
 ) -> Bracket:
-    if not (noise_multiplier > 0.0 and sensitivity > 0.0):
-        raise InvalidParameter("noise_multiplier", noise_multiplier, "a positive number")
+    positive("noise_multiplier", noise_multiplier)
+    positive("sensitivity", sensitivity)
     shift = sensitivity / noise_multiplier
     above = _mean_law(population, terms, take, shift, lowered=False)
     below = _mean_law(population, terms, take, shift, lowered=True)
@@ -107,43 +92,37 @@ class _MeanLaw:
         """(L - alpha)+ is at most the largest L; (1 - alpha L)+ is at most 1."""
         return self.error * float(self.values[-1])
 
-    def forward(self, alpha: FloatArray) -> FloatArray:
+    def _ahead(self, alpha: FloatArray) -> FloatArray:
         i = np.searchsorted(self.values, alpha, side="right")
-        i = np.minimum(i, self.values.size)
-        value = self.above_mean[i] - alpha * self.above_mass[i]
+        return np.asarray(self.above_mean[i] - alpha * self.above_mass[i])
+
+    def _behind(self, alpha: FloatArray) -> FloatArray:
+        i = np.searchsorted(self.values, 1.0 / alpha, side="left")
+        return np.asarray(self.below_mass[i] - alpha * self.below_mean[i])
+
+    def forward(self, alpha: FloatArray) -> FloatArray:
         # beyond the largest value of L there is only what was cut off
-        return (
-            np.maximum(value, 0.0) + np.where(alpha < self.values[-1], self._slack, 0.0) + self.cut
-        )
+        return np.maximum(self._ahead(alpha), 0.0) + np.where(alpha < self.values[-1], self._slack, 0.0) + self.cut
 
     def backward(self, alpha: FloatArray) -> FloatArray:
-        i = np.searchsorted(self.values, 1.0 / alpha, side="left")
-        value = self.below_mass[i] - alpha * self.below_mean[i]
-        return np.maximum(value, 0.0) + self.error
+        return np.maximum(self._behind(alpha), 0.0) + self.error
 
     def forward_low(self, alpha: FloatArray) -> FloatArray:
-        i = np.searchsorted(self.values, alpha, side="right")
-        value = self.above_mean[i] - alpha * self.above_mass[i] - self._slack
-        return np.maximum(value, 0.0)
+        return np.maximum(self._ahead(alpha) - self._slack, 0.0)
 
     def backward_low(self, alpha: FloatArray) -> FloatArray:
-        i = np.searchsorted(self.values, 1.0 / alpha, side="left")
-        value = self.below_mass[i] - alpha * self.below_mean[i]
-        return np.maximum(value - self.error - alpha * self.cut, 0.0)
+        return np.maximum(self._behind(alpha) - self.error - alpha * self.cut, 0.0)
 
 
 def _mean_law(population: int, terms: int, take: float, shift: float, *, lowered: bool) -> _MeanLaw:
-    largest = math.exp(min(shift * math.sqrt(2.0 * math.log(terms / TAIL)) - shift**2 / 2.0, 200.0))
-    largest = max(largest, 4.0)
+    largest = max(math.exp(min(shift * math.sqrt(2.0 * math.log(terms / TAIL)) - shift**2 / 2.0, 200.0)), 4.0)
     variance = take * math.expm1(min(shift**2, 300.0))
     scatter = math.sqrt(terms * min(variance, take * largest**2))
     # 1 is a node, so the atom of those who stay away is kept exactly.
     wanted = min(0.03 * min(1.0, math.sqrt(math.expm1(min(shift**2, 300.0)))), 0.25)
     step = max(wanted, (largest + 24.0 * scatter) / LARGEST_FFT)
     if step > 0.5:
-        raise NumericalFailure(
-            "log-normal reports with this little noise do not fit a lattice; raise the noise"
-        )
+        raise NumericalFailure("log-normal reports with this little noise do not fit a lattice; raise the noise")
     per_one = math.ceil(1.0 / step)
     step = 1.0 / per_one
     top = math.ceil(largest / step)
@@ -180,24 +159,15 @@ def _mean_law(population: int, terms: int, take: float, shift: float, *, lowered
     carried = int(np.count_nonzero(law)) + 64
     error = 2.0 * per_bin * math.sqrt(carried) * 8.0 + 4.0 * TAIL
     spare = max(0.0, 1.0 - float(law.sum()))
-    return _MeanLaw(
-        values,
-        above,
-        above_mean,
-        below,
-        below_mean,
-        max(error, spare),
-        take * terms * cut / population,
-    )
+    return _MeanLaw(values, above, above_mean, below, below_mean, max(error, spare), take * terms * cut / population)
 
 
 def _lowered(fine: FloatArray, step: float) -> FloatArray:
     """Values at -step, 0, step, ... whose chords stay below the curve given at half steps.
 
-    Every law with mean 1 has a potential of at least 1 - x, so near zero, where hardly any mass
-    lies, the result runs along that line and leaves it in the first cell where a chord from the
-    line to the lowered value stays below the curve (d = chord - curve is concave: it is negative
-    throughout if its middle is below half of either end).
+    Every law with mean 1 has a potential of at least 1 - x, so near zero, where hardly any mass lies, the result runs
+    along that line and leaves it in the first cell where a chord from the line to the lowered value stays below the
+    curve (d = chord - curve is concave: it is negative throughout if its middle is below half of either end).
     """
     curve, middle = fine[::2], fine[1:-1:2]
     gap = np.maximum(0.5 * (curve[:-1] + curve[1:]) - middle, 0.0) * 2.0
@@ -216,12 +186,11 @@ def _lowered(fine: FloatArray, step: float) -> FloatArray:
 
 def _reach(law: _MeanLaw, smallest: float, swap: bool) -> float:
     curve = law.backward if swap else law.forward
-    low, high = 0.0, 30.0
-    target = max(1e-6 * smallest, 2.0 * float(curve(np.array([math.exp(high)]))[0]))
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        if float(curve(np.array([math.exp(middle)]))[0]) > target:
-            low = middle
-        else:
-            high = middle
-    return high
+
+    def left(loss: float) -> float:
+        return float(curve(np.array([math.exp(loss)]))[0])
+
+    furthest = 30.0
+    target = max(1e-6 * smallest, 2.0 * left(furthest))
+    beyond, _ = switch(lambda loss: left(loss) <= target, furthest, 0.0, absolute=furthest / 2**40)
+    return beyond

@@ -1,42 +1,32 @@
 """Random check-ins (P2): the closed forms of the paper, with their conditions as code.
 
-P2 is Balle, Kairouz, McMahan, Thakkar and Thakurta, arXiv 2007.06605v2.  A client picks one slot
-of a window at random and reports there.  Three protocols: fixed window (one accepted report per
-slot), averaged updates, sliding window; and plain shuffling, which the same proof improves.
-Adjacency is replacing one client's data.  The posteriors of the same proofs stand at the end;
-`accounting.windows.PosteriorRound` composes them numerically instead of by P2's Lemma A.2.  Dummy
-updates and utility are in `papers.p2.utility`.
+P2 is Balle, Kairouz, McMahan, Thakkar and Thakurta, arXiv 2007.06605v2. A client picks one slot of a window at random
+and reports there. Three protocols: fixed window (one accepted report per slot), averaged updates, sliding window; and
+plain shuffling, which the same proof improves. Adjacency is replacing one client's data. The posteriors of the same
+proofs stand below; `PosteriorRound` composes them numerically instead of by P2's Lemma A.2. Dummy updates and utility
+are in `papers.p2.utility`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.composition.account import compose
-from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.composition.clones import numerical
+from dpcheckin.accounting.figures import Bracket, Kind
 from dpcheckin.accounting.pairs.local import any_pure
-from dpcheckin.accounting.parameters import count, open_probability, positive, probability
-from dpcheckin.accounting.rounds.windows import PosteriorRound
+from dpcheckin.accounting.rounds.windows import PosteriorRound, typical_averaged_posteriors
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.numerals import written
+from dpcheckin.numerals import count, open_probability, positive, probability, written
+from dpcheckin.papers.entry import AVERAGED, FIXED, SHUFFLE, SLIDING, PublishedBound, Statement
+from dpcheckin.special.roots import switch
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One (epsilon, delta) statement of the paper."""
-
-    epsilon: float
-    delta: float
-
-
-def fixed_window(
-    slots: int, check_in_probability: float, local_epsilon: float, delta: float
-) -> Statement:
-    """Theorem 3.2, pure local randomizer.
+def fixed_window(slots: int, check_in_probability: float, local_epsilon: float, delta: float) -> Statement:
+    """Theorem 3.2 at delta: a window of slots, a check_in_probability, pure reports of this local_epsilon.
 
     >>> round(fixed_window(1000, 1.0, 1.0, 1e-6).epsilon, 3)
     0.475
@@ -50,16 +40,15 @@ def fixed_window(
 
 
 def sliding_window(slots: int, local_epsilon: float, delta: float) -> Statement:
-    """Theorem 4.3: a window of ``slots`` steps that moves by one step per client."""
+    """Theorem 4.3 at delta for reports of this local_epsilon: a window of slots that moves by one step per client."""
     return fixed_window(slots, 1.0, local_epsilon, delta)
 
 
-def averaged(
-    population: int, slots: int, local_epsilon: float, delta: float, load_delta: float
-) -> Statement:
+def averaged(population: int, slots: int, local_epsilon: float, delta: float, load_delta: float) -> Statement:
     """Theorem 4.1: every client of a slot is averaged; clients must not collude.
 
-    ``load_delta`` pays for unlucky loads and is part of the returned delta.
+    A population in so many slots, with reports of this local_epsilon; load_delta pays for unlucky loads and is part of
+    the returned delta.
     """
     count("population", population)
     count("slots", slots)
@@ -74,7 +63,7 @@ def averaged(
 
 
 def shuffling(reports: int, local_epsilon: float, delta: float) -> Statement:
-    """Theorem 5.1: amplification by shuffling (solid lines of P2 Figure 2)."""
+    """Theorem 5.1 for reports of this local_epsilon at delta: amplification by shuffling (solid in P2 Figure 2)."""
     count("reports", reports)
     _local(local_epsilon, delta)
     a = math.exp(1.5 * local_epsilon) * math.expm1(local_epsilon) / math.sqrt(reports)
@@ -82,7 +71,10 @@ def shuffling(reports: int, local_epsilon: float, delta: float) -> Statement:
 
 
 def shuffling_before(reports: int, local_epsilon: float, delta: float) -> Statement:
-    """Erlingsson et al. 2019, Theorem 7: what Theorem 5.1 improves (dotted lines of Figure 2)."""
+    """Erlingsson et al. 2019, Theorem 7 for reports of this local_epsilon at delta: what Theorem 5.1 improves.
+
+    Dotted lines of Figure 2.
+    """
     count("reports", reports)
     _local(local_epsilon, delta)
     a = 2.0 * math.exp(2.0 * local_epsilon) * math.expm1(local_epsilon)
@@ -94,20 +86,13 @@ def shuffling_before(reports: int, local_epsilon: float, delta: float) -> Statem
 def repeated_fixed_window(
     population: int, slots: int, local_epsilon: float, window_delta: float, delta: float
 ) -> Statement:
-    """Corollary 3.3 with its constants: n/m windows of m slots, check-in probability m/n.
+    """Corollary 3.3 with its constants: n/m windows of m slots, n the population, check-in probability m/n.
 
-    ``window_delta`` is the paper's beta.  Write x = (e^eps0 - 1) e^{eps0/2} sqrt(m) / n and
-    L = log(1/beta), so that one window has eps_1 = x sqrt(2 L) + x^2 / 2 (Theorem 3.2).  The first
-    condition, e^{1.5 eps0} <= n / (8 sqrt m), gives x <= (1 - e^-eps0) / 8; the second says
-    x^2 L <= sqrt(m) / n, which by the first is at most e^{-1.5 eps0} / 8.  Together
-    eps_1 <= e^{-0.75 eps0} / 2 + (1 - e^-eps0)^2 / 128 <= 1/2, which the proof uses.
-
-    Args:
-        population: Number of clients, n.
-        slots: Slots of one window, m.
-        local_epsilon: Of one report, in nats.
-        window_delta: Delta spent on each window.
-        delta: Delta spent on the composition; the statement's delta is the sum.
+    Reports have this local_epsilon. Each window spends window_delta, the paper's beta, and the composition delta; the
+    statement's is the sum. Write x = (e^eps0 - 1) e^{eps0/2} sqrt(m) / n and L = log(1/beta), so that one window has
+    eps_1 = x sqrt(2 L) + x^2 / 2 (Theorem 3.2). The first condition, e^{1.5 eps0} <= n / (8 sqrt m), gives x <= (1 -
+    e^-eps0) / 8; the second says x^2 L <= sqrt(m) / n, which by the first is at most e^{-1.5 eps0} / 8. Together eps_1
+    <= e^{-0.75 eps0} / 2 + (1 - e^-eps0)^2 / 128 <= 1/2, which the proof uses.
 
     >>> round(repeated_fixed_window(147, 100, 0.405, math.exp(-30), 1e-6).epsilon, 4)
     5.0217
@@ -127,9 +112,7 @@ def repeated_fixed_window(
         )
     need = math.expm1(local_epsilon) ** 2 * e0 * math.sqrt(m) * log_beta
     if n < need:
-        raise OutsideTheorem(
-            f"P2 Cor. 3.3 needs a population of at least {written(need, 4)}, got {n:,}"
-        )
+        raise OutsideTheorem(f"P2 Cor. 3.3 needs a population of at least {written(need, 4)}, got {n:,}")
     # Inequality 6 doubles the first term of eps_1 to be rid of the second.
     if math.expm1(local_epsilon) * math.sqrt(e0 * m) / n > 2.0 * math.sqrt(2.0 * log_beta):
         raise OutsideTheorem(f"P2 Cor. 3.3 needs a smaller window_delta than {window_delta:g}")
@@ -154,11 +137,11 @@ LARGEST_PURE_DELTA = 2.0 / math.e
 
 
 def largest_local_delta(local_epsilon: float, pure_delta: float) -> float:
-    """Lemma A.3: the largest delta_0 for which an 8 eps_0 pure randomizer is pure_delta away.
+    """Lemma A.3: the largest delta_0 for which an 8 local_epsilon pure randomizer is pure_delta away.
 
-    The number of rejections T = ln(2/delta_1) / ln(1/(1 - e^{-5 eps0})) need not be whole.  With
-    T + x, 0 <= x < 1, the distance is delta_1/2 (e^{-a x} + 1 + x/(T + 2)), a = ln(2/delta_1)/T:
-    convex in x, delta_1 at x = 0, and at most delta_1 at x = 1 if ln(2/delta_1) >= 1.
+    The number of rejections T = ln(2/delta_1) / ln(1/(1 - e^{-5 eps0})) need not be whole. With T + x, 0 <= x < 1, the
+    distance is delta_1/2 (e^{-a x} + 1 + x/(T + 2)), a = ln(2/delta_1)/T: convex in x, delta_1 at x = 0, and at most
+    delta_1 at x = 1 if ln(2/delta_1) >= 1.
     """
     _local(local_epsilon, pure_delta)
     if pure_delta > LARGEST_PURE_DELTA:
@@ -168,33 +151,25 @@ def largest_local_delta(local_epsilon: float, pure_delta: float) -> float:
         )
     # -log(1 - e^{-5 eps0}); the lemma's proof prints e^{5 eps0}, its statement has it right.
     rejections = math.log(2.0 / pure_delta) / -math.log1p(-math.exp(-5.0 * local_epsilon))
-    return (
-        -math.expm1(-local_epsilon)
-        * pure_delta
-        / (4.0 * math.exp(local_epsilon))
-        / (2.0 + rejections)
-    )
+    return -math.expm1(-local_epsilon) * pure_delta / (4.0 * math.exp(local_epsilon)) / (2.0 + rejections)
 
 
 def smallest_pure_delta(local_epsilon: float, local_delta: float) -> float:
-    """The least distance to a pure randomizer that Lemma A.3 gives for this local delta."""
+    """The least distance to a pure randomizer that Lemma A.3 gives for this local_epsilon and local_delta."""
     if largest_local_delta(local_epsilon, LARGEST_PURE_DELTA) < local_delta:
         raise OutsideTheorem(
             f"P2 Lemma A.3 does not cover local_delta = {local_delta:g} at local_epsilon = "
             f"{local_epsilon:g}; for Gaussian reports use random allocation"
         )
-    low, high = math.log(1e-300), math.log(LARGEST_PURE_DELTA)
-    for _ in range(200):
-        middle = (low + high) / 2.0
-        if largest_local_delta(local_epsilon, math.exp(middle)) >= local_delta:
-            high = middle
-        else:
-            low = middle
-    return math.exp(high)
+    enough, _ = switch(
+        lambda log: largest_local_delta(local_epsilon, math.exp(log)) >= local_delta,
+        math.log(LARGEST_PURE_DELTA), math.log(1e-300),
+    )  # fmt: skip
+    return math.exp(enough)
 
 
 def with_local_delta(pure: Statement, steps: int, pure_delta: float) -> Statement:
-    """The (eps_0, delta_0) versions: ``pure`` evaluated at 8 eps_0, plus the distance paid."""
+    """The (eps_0, delta_0) versions: `pure` evaluated at 8 eps_0, plus the distance pure_delta, paid in all steps."""
     if pure.epsilon > 700.0:
         return Statement(pure.epsilon, math.inf)
     return Statement(pure.epsilon, pure.delta + steps * (math.exp(pure.epsilon) + 1.0) * pure_delta)
@@ -205,10 +180,11 @@ def _local(local_epsilon: float, delta: float) -> None:
     open_probability("delta", delta)
 
 
-def fixed_window_posteriors(
-    slots: int, check_in_probability: float, local_epsilon: float
-) -> tuple[float, ...]:
-    """q_i = p / (m - (i-1)(1 - e^-eps0)): P2, Theorem A.4; also the sliding window with p = 1."""
+def fixed_window_posteriors(slots: int, check_in_probability: float, local_epsilon: float) -> tuple[float, ...]:
+    """q_i = p / (m - (i-1)(1 - e^-eps0)): P2, Theorem A.4; also the sliding window with p = 1.
+
+    m are the slots, p the check_in_probability, eps0 the local_epsilon.
+    """
     count("slots", slots)
     probability("check_in_probability", check_in_probability)
     positive("local_epsilon", local_epsilon)
@@ -217,7 +193,7 @@ def fixed_window_posteriors(
 
 
 def averaged_posteriors(loads: NDArray[np.int64], local_epsilon: float) -> tuple[float, ...]:
-    """P2, Theorem A.5, for realised loads: the middle expression of its proof, not the last."""
+    """P2, Theorem A.5, for a local_epsilon and realised loads: the middle expression of its proof, not the last."""
     positive("local_epsilon", local_epsilon)
     sizes = np.asarray(loads, dtype=np.float64)
     if sizes.ndim != 1 or sizes.size == 0 or np.any(sizes < 0.0) or sizes.sum() < 1.0:
@@ -229,7 +205,7 @@ def averaged_posteriors(loads: NDArray[np.int64], local_epsilon: float) -> tuple
 
 
 def shuffling_posteriors(reports: int, local_epsilon: float) -> tuple[float, ...]:
-    """P2, Theorem A.7: q_i = 1 / (1 + (i-1) e^-2eps0 + (n-i) e^-eps0)."""
+    """P2, Theorem A.7: q_i = 1 / (1 + (i-1) e^-2eps0 + (n-i) e^-eps0), n the reports, eps0 the local_epsilon."""
     count("reports", reports)
     positive("local_epsilon", local_epsilon)
     i = np.arange(1, reports + 1, dtype=np.float64)
@@ -237,10 +213,8 @@ def shuffling_posteriors(reports: int, local_epsilon: float) -> tuple[float, ...
     return tuple((1.0 / (1.0 + (i - 1.0) * e * e + (reports - i) * e)).tolist())
 
 
-def composed_epsilon(
-    posteriors: tuple[float, ...], local_epsilon: float, delta: float, *, repeats: int = 1
-) -> Bracket:
-    """Epsilon of all steps composed numerically, the whole run repeated ``repeats`` times.
+def composed_epsilon(posteriors: tuple[float, ...], local_epsilon: float, delta: float, *, repeats: int = 1) -> Bracket:
+    """Epsilon at delta of all steps with these posteriors and local_epsilon, the whole run repeated so often (repeats).
 
     >>> q = fixed_window_posteriors(1000, 1.0, 1.0)
     >>> 0.25 < composed_epsilon(q, 1.0, 1e-6).upper < 0.256
@@ -248,3 +222,111 @@ def composed_epsilon(
     """
     steps = PosteriorRound(posteriors, any_pure(local_epsilon))
     return compose([(steps, repeats)]).epsilon(delta)
+
+
+def _fixed(slots: int, local_epsilon: float, delta: float, check_in_probability: float = 1.0) -> Statement:
+    return fixed_window(slots, check_in_probability, local_epsilon, delta)
+
+
+def _fixed_composed(
+    slots: int, local_epsilon: float, rounds: int, delta: float, check_in_probability: float = 1.0
+) -> Bracket:
+    q = fixed_window_posteriors(slots, check_in_probability, local_epsilon)
+    return composed_epsilon(q, local_epsilon, delta, repeats=rounds)
+
+
+def _sliding_composed(slots: int, local_epsilon: float, delta: float) -> Bracket:
+    q = fixed_window_posteriors(slots, 1.0, local_epsilon)
+    return composed_epsilon(q, local_epsilon, delta)
+
+
+def _averaged(population: int, slots: int, local_epsilon: float, delta: float) -> Statement:
+    return averaged(population, slots, local_epsilon, delta / 2.0, delta / 2.0)
+
+
+def _averaged_composed(population: int, slots: int, local_epsilon: float, rounds: int, delta: float) -> Bracket:
+    q = typical_averaged_posteriors(population, slots, local_epsilon, delta / 2.0 / rounds)
+    return composed_epsilon(q, local_epsilon, delta / 2.0, repeats=rounds)
+
+
+def _repeated(population: int, slots: int, local_epsilon: float, delta: float) -> Statement:
+    half = delta / 2.0
+    return repeated_fixed_window(population, slots, local_epsilon, half * slots / population, half)
+
+
+def _shuffling_composed(reports: int, local_epsilon: float, delta: float) -> Bracket:
+    q = shuffling_posteriors(reports, local_epsilon)
+    return composed_epsilon(q, local_epsilon, delta)
+
+
+def _with_local_delta(
+    protocol: str, population: int, local_delta: float, delta: float, local_epsilon: float | None = None,
+    slots: int = 0, check_in_probability: float = 1.0,
+) -> Statement:  # fmt: skip
+    """The second halves: pure statements at 8 eps0, half of delta for the distance paid."""
+    if local_epsilon is None or not local_delta > 0.0:
+        raise OutsideTheorem("needs a local epsilon and a positive local delta")
+    pure_delta = smallest_pure_delta(local_epsilon, local_delta)
+    wide, half = 8.0 * local_epsilon, delta / 2.0
+    if protocol != SHUFFLE and not slots:
+        raise OutsideTheorem("needs a number of slots")
+    if protocol == SHUFFLE:
+        steps, pure = population, shuffling(population, wide, half)
+    elif protocol == AVERAGED:
+        # every client's randomizer is replaced, not one for each slot: n, not the printed m
+        steps, pure = population, averaged(population, slots, wide, half / 2.0, half / 2.0)
+    else:
+        steps, pure = slots, fixed_window(slots, check_in_probability, wide, half)
+    total = with_local_delta(pure, steps, pure_delta)
+    if total.delta > delta:
+        raise OutsideTheorem(
+            f"its delta is {total.delta:.3g}, above the {delta:g} asked for; local_delta must be far smaller"
+        )
+    return total
+
+
+_G = Kind.GUARANTEE
+_POSTERIORS = "posterior bounds of the proof, composed as loss distributions"
+
+ENTRIES = (
+    PublishedBound("fixed window", "P2", "Thm 3.2", "closed form, one window", _G, (FIXED,), _fixed),
+    PublishedBound(
+        "fixed window, composed", "P2", "Thm A.4 with whole curves", _POSTERIORS, _G, (FIXED,), _fixed_composed
+    ),
+    PublishedBound(
+        "repeated fixed window", "P2", "Cor. 3.3", "n/m windows of m slots with check-in probability m/n",
+        _G, (FIXED + "-repeated",), _repeated,
+    ),
+    PublishedBound("sliding window", "P2", "Thm 4.3", "closed form", _G, (SLIDING,), sliding_window),
+    PublishedBound(
+        "sliding window, composed", "P2", "Thm A.4 with whole curves", _POSTERIORS, _G, (SLIDING,), _sliding_composed
+    ),
+    PublishedBound(
+        "averaged updates", "P2", "Thm 4.1", "closed form; clients must not collude", _G, (AVERAGED,), _averaged
+    ),
+    PublishedBound(
+        "averaged updates as a shuffle", "FMT", "Thm 3.2 (adaptive sequences), given the loads",
+        "n reports in random order, each slot averaged afterwards; clients must not collude",
+        _G, (AVERAGED,), numerical,
+    ),
+    PublishedBound(
+        "averaged updates, composed", "P2", "Thm A.5 with whole curves",
+        "typical loads, posterior bounds of the proof; clients must not collude", _G, (AVERAGED,), _averaged_composed,
+    ),
+    PublishedBound("shuffling by swapping", "P2", "Thm 5.1", "closed form", _G, (SHUFFLE,), shuffling),
+    PublishedBound(
+        "shuffling by swapping, composed", "P2", "Thm A.7 with whole curves", _POSTERIORS,
+        _G, (SHUFFLE,), _shuffling_composed,
+    ),
+    PublishedBound(
+        "amplification by shuffling, 2019", "EFMRTT", "Thm 7 (as quoted by P2)", "the bound Theorem 5.1 improves on",
+        _G, (SHUFFLE,), shuffling_before,
+    ),
+    PublishedBound(
+        "(eps0, delta0) random check-ins", "P2", "Thms 3.2, 4.1, 4.3, 5.1, second halves",
+        "the pure statements at 8 eps0, plus (e^eps + 1) delta1 for every report that counts",
+        _G, (FIXED, AVERAGED, SLIDING, SHUFFLE), _with_local_delta,
+        "typos: Lemma A.3 has e^{5 eps0}, Thm A.4 e^{-2 eps0} for e^{-5 eps0}; Thms 4.1, A.5 and A.7 print m delta1 "
+        "where n reports are replaced (n here; m is unproved)",
+    ),
+)  # fmt: skip

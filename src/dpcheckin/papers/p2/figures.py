@@ -5,30 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from dpcheckin.accounting.composition.clones import numerical
-from dpcheckin.accounting.figures import Kind
+from dpcheckin.accounting.figures import Bracket, Kind
 from dpcheckin.papers import ours
 from dpcheckin.papers.p2 import bounds
-from dpcheckin.papers.panel import Cells, Column, Panel, Parameters, rows_over
+from dpcheckin.papers.panel import Cells, Column, Panel, column, rows_over
 
 _G = Kind.GUARANTEE
-_NO_AMPLIFICATION = Column("no amplification", _G, lambda p: p["e0"])
-
-
-def _shuffle(p: Parameters) -> tuple[int, float, float]:
-    return int(p["n"]), p["e0"], p["delta"]
+_NO_AMPLIFICATION = Column("no amplification", _G, lambda p: p["local_epsilon"])
 
 
 def figure_2() -> list[Panel]:
     """One shuffle, a panel for every number of clients."""
     local_epsilons = np.round(np.linspace(0.1, 2.0, 20), 2).tolist()
     columns = (
-        Column("P2 Theorem 5.1 (solid)", _G, lambda p: bounds.shuffling(*_shuffle(p)).epsilon),
-        Column(
-            "Erlingsson et al. (dotted)",
-            _G,
-            lambda p: bounds.shuffling_before(*_shuffle(p)).epsilon,
-        ),
-        Column("exact clones", _G, lambda p: numerical(p["e0"], int(p["n"]), p["delta"])),
+        column("P2 Theorem 5.1 (solid)", _G, bounds.shuffling),
+        column("Erlingsson et al. (dotted)", _G, bounds.shuffling_before),
+        column("exact clones", _G, numerical),
         _NO_AMPLIFICATION,
         *ours.FULL_SHUFFLE,
     )
@@ -36,7 +28,7 @@ def figure_2() -> list[Panel]:
         Panel(
             f"p2-figure2-n{n}",
             f"P2 Figure 2: one shuffle, n = {n:,}, δ = 1e-6",
-            rows_over("e0", local_epsilons, "{:.2f}", n=n, delta=1e-6),
+            rows_over("local_epsilon", local_epsilons, "{:.2f}", population=n, reports=n, delta=1e-6),
             columns,
             "local ε",
             "Closed forms as printed; without amplification ε = ε0.",
@@ -47,14 +39,12 @@ def figure_2() -> list[Panel]:
 
 def windows() -> Panel:
     """Theorem 3.2 against the number of slots; not a figure of the paper."""
-    rows = rows_over("m", (10, 30, 100, 300, 1_000, 3_000), "{:,}", e0=1.0, delta=1e-6)
+    run = {"check_in_probability": 1.0, "local_epsilon": 1.0, "delta": 1e-6}
+    rows = rows_over("slots", (10, 30, 100, 300, 1_000, 3_000), "{:,}", **run)
 
-    def closed(p: Parameters) -> float:
-        return bounds.fixed_window(int(p["m"]), 1.0, p["e0"], p["delta"]).epsilon
-
-    def composed(p: Parameters) -> float:
-        q = bounds.fixed_window_posteriors(int(p["m"]), 1.0, p["e0"])
-        return bounds.composed_epsilon(q, p["e0"], p["delta"]).upper
+    def composed(slots: int, check_in_probability: float, local_epsilon: float, delta: float) -> Bracket:
+        q = bounds.fixed_window_posteriors(slots, check_in_probability, local_epsilon)
+        return bounds.composed_epsilon(q, local_epsilon, delta)
 
     def remarks(cells: Cells) -> list[str]:
         last = rows[-1].label
@@ -69,8 +59,8 @@ def windows() -> Panel:
         "P2 Theorem 3.2: one window of random check-ins, ε0 = 1, p = 1, δ = 1e-6",
         rows,
         (
-            Column("P2 Theorem 3.2", _G, closed),
-            Column("its proof, composed numerically", _G, composed),
+            column("P2 Theorem 3.2", _G, bounds.fixed_window),
+            column("its proof, composed numerically", _G, composed),
             ours.WINDOW,
             _NO_AMPLIFICATION,
         ),

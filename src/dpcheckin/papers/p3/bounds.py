@@ -1,10 +1,10 @@
 """Rényi bounds of the subsampled shuffle model (P3): a fixed cohort, pure local randomizers.
 
-P3 is Girgis, Data and Diggavi, arXiv 2107.08763v1: Theorem 1 (upper), Theorem 2 (lower: binary
-response, every moment exact), Lemma 2 with Wang, Balle and Kasiviswanathan's subsampling bound
-(arXiv 1808.00087v2, Theorem 9) on top of the same authors' shuffle bound (arXiv 2105.05180v2,
-Theorem 1).  All upper bounds here are sound; the empty-seat theorem with a fixed cohort is tighter
-in every case computed.  Theorem 3 (convergence) is in `papers.p3.utility`.
+P3 is Girgis, Data and Diggavi, arXiv 2107.08763v1: Theorem 1 (upper), Theorem 2 (lower: binary response, every moment
+exact), Lemma 2 with Wang, Balle and Kasiviswanathan's subsampling bound (arXiv 1808.00087v2, Theorem 9) on top of the
+same authors' shuffle bound (arXiv 2105.05180v2, Theorem 1). All upper bounds here are sound; the empty-seat theorem
+with a fixed cohort is tighter in every case computed. Theorem 3 (convergence) is in `papers.p3.utility`. Orders go from
+2 to max_order.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from functools import lru_cache
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.parameters import positive
-from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.renyi.sampling import wang_subsampled
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.accounting.figures import Kind
+from dpcheckin.accounting.renyi import RenyiCurve, wang_subsampled
+from dpcheckin.numerals import count, positive
+from dpcheckin.papers.entry import CONVERTED, SUBSAMPLE, PublishedBound
 from dpcheckin.special import binomial
 from dpcheckin.special.gamma import log_gamma
 
 
-def upper_rdp(population: int, cohort: int, local_epsilon: float, max_order: int) -> RenyiCurve:
-    """Theorem 1: orders 2..``max_order``.
+def upper_rdp(population: int, cohort: int, local_epsilon: float, max_order: int = 300) -> RenyiCurve:
+    """Theorem 1: a cohort of the population, reports of this local_epsilon, orders 2..max_order.
 
     >>> mnist = upper_rdp(60_000, 2_000, 2.0, 300).times(6_000)
     >>> round(mnist.epsilon(1e-5).epsilon, 2)
@@ -38,24 +38,21 @@ def upper_rdp(population: int, cohort: int, local_epsilon: float, max_order: int
 def upper_log_moments_between(
     population: int, fewest: int, most: int, local_epsilon: float, max_order: int
 ) -> FloatArray:
-    """log of a bound on E[(P/Q)^order] for every cohort from ``fewest`` to ``most`` at once.
+    """log of a bound on E[(P/Q)^order] for every cohort from `fewest` to `most` of the population at once.
 
-    In Theorem 1 the rate k/n grows with the cohort and everything else shrinks with it.
+    For a local_epsilon, orders 2..max_order. In Theorem 1 the rate k/n grows with the cohort and everything else
+    shrinks with it.
     """
     return printed_log_moments(most / population, fewest, local_epsilon, max_order)
 
 
-def printed_log_moments(
-    rate: float, cohort: int, local_epsilon: float, max_order: int
-) -> FloatArray:
-    """The logarithm's argument in Theorem 1 with the rate left free, orders 2..``max_order``."""
+def printed_log_moments(rate: float, cohort: int, local_epsilon: float, max_order: int) -> FloatArray:
+    """The logarithm's argument in Theorem 1 for a cohort and local_epsilon, the rate left free, orders 2..max_order."""
     return np.logaddexp(0.0, printed_log_excess(rate, cohort, local_epsilon, max_order))
 
 
-def printed_log_excess(
-    rate: float, cohort: int, local_epsilon: float, max_order: int
-) -> FloatArray:
-    """Logarithm of what Theorem 1 adds to 1, the rate left free, orders 2..``max_order``."""
+def printed_log_excess(rate: float, cohort: int, local_epsilon: float, max_order: int) -> FloatArray:
+    """Logarithm of what Theorem 1 adds to 1 for a cohort and local_epsilon, the rate left free, orders 2..max_order."""
     e0 = math.exp(local_epsilon)
     stretch = e0 - 1.0 / e0  # (e^{2 eps0} - 1) / e^{eps0}
     effective = math.floor((cohort - 1) / (2.0 * e0)) + 1
@@ -93,11 +90,11 @@ def _log_tail_sums(max_order: int, per_term: float) -> FloatArray:
     return out
 
 
-def lower_rdp(population: int, cohort: int, local_epsilon: float, max_order: int) -> RenyiCurve:
-    """Theorem 2 with all moments exact: binary response, everybody else on one value.
+def lower_rdp(population: int, cohort: int, local_epsilon: float, max_order: int = 300) -> RenyiCurve:
+    """Theorem 2 with all moments exact: binary response of this local_epsilon, everybody else on one value.
 
-    A lower bound on the Rényi divergence.  (Appendix D swaps the rate and its complement in the
-    second law; the moments printed after it, and used here, have them the right way round.)
+    A cohort of the population, orders 2..max_order. A lower bound on the Rényi divergence. (Appendix D swaps the rate
+    and its complement in the second law; the moments printed after it, and used here, have them the right way round.)
     """
     _check(population, cohort, local_epsilon, max_order)
     e0 = math.exp(local_epsilon)
@@ -112,14 +109,16 @@ def lower_rdp(population: int, cohort: int, local_epsilon: float, max_order: int
     orders = np.arange(2, max_order + 1, dtype=np.float64)
     # (1 + x)^a - 1 - a x is never negative, so cutting tails (and powers) keeps a lower bound.
     excess = [
-        float(np.dot(weight, np.maximum(0.0, np.expm1(np.minimum(a * log_ratio, 600.0)) - a * x)))
-        for a in orders
+        float(np.dot(weight, np.maximum(0.0, np.expm1(np.minimum(a * log_ratio, 600.0)) - a * x))) for a in orders
     ]
     return _curve(np.log1p(np.asarray(excess)))
 
 
 def shuffle_rdp(reports: int, local_epsilon: float, max_order: int) -> RenyiCurve:
-    """Shuffling alone (arXiv 2105.05180v2, Theorem 1): the bound Lemma 2 improves on."""
+    """Shuffling alone of reports of this local_epsilon, orders 2..max_order: the bound Lemma 2 improves on.
+
+    arXiv 2105.05180v2, Theorem 1.
+    """
     _check(reports, reports, local_epsilon, max_order)
     e0 = math.exp(local_epsilon)
     effective = math.floor((reports - 1) / (2.0 * e0)) + 1
@@ -133,8 +132,11 @@ def shuffle_rdp(reports: int, local_epsilon: float, max_order: int) -> RenyiCurv
     return _curve(np.minimum(log_moment, local_epsilon * (orders - 1.0)))
 
 
-def lemma_2_rdp(population: int, cohort: int, local_epsilon: float, max_order: int) -> RenyiCurve:
-    """The curve P3 compares itself with: shuffle bound, then Wang et al. (black in Figure 5)."""
+def lemma_2_rdp(population: int, cohort: int, local_epsilon: float, max_order: int = 300) -> RenyiCurve:
+    """The curve P3 compares itself with: shuffle bound, then Wang et al. (black in Figure 5).
+
+    A cohort of the population, reports of this local_epsilon, orders 2..max_order.
+    """
     _check(population, cohort, local_epsilon, max_order)
     base = shuffle_rdp(cohort, local_epsilon, max_order)
     return wang_subsampled(base, cohort / population, local_epsilon)
@@ -146,8 +148,30 @@ def _curve(log_moment: FloatArray) -> RenyiCurve:
 
 
 def _check(population: int, cohort: int, local_epsilon: float, max_order: int) -> None:
-    if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
+    count("cohort", cohort, largest=population)
     positive("local_epsilon", local_epsilon)
-    if max_order < 2:
-        raise InvalidParameter("max_order", max_order, "at least 2")
+    count("max_order", max_order, smallest=2)
+
+
+ENTRIES = (
+    PublishedBound(
+        "P3 upper bound", "P3", "Thm 1", "Rényi bound of the subsampled shuffle, any discrete pure randomizer",
+        Kind.GUARANTEE, (SUBSAMPLE,), upper_rdp,
+    ),
+    PublishedBound(
+        "shuffle Rényi, then sampling", "P3",
+        "Lemma 2's comparator (arXiv 2105.05180v2 Thm 1 + arXiv 1808.00087v2 Thm 9)",
+        "Rényi bound of the shuffle followed by Rényi amplification by sampling",
+        Kind.GUARANTEE, (SUBSAMPLE,), lemma_2_rdp,
+    ),
+    PublishedBound(
+        "P3 binary response", "P3", "Thm 2, converted to epsilon",
+        "exact Rényi curve of one pair, converted to epsilon (red in Figure 5)",
+        Kind.CONJECTURE, (SUBSAMPLE,), lower_rdp,
+        CONVERTED + ". Typo: Appendix D swaps the rate and its complement in one display",
+    ),
+    PublishedBound(
+        "ternary |chi|^alpha-DP of the shuffle", "P3", "Thms 4-6", "the moment bounds behind Theorem 1",
+        Kind.GUARANTEE, (SUBSAMPLE,), None,
+    ),
+)  # fmt: skip

@@ -1,21 +1,19 @@
 """Rényi divergences of shuffled Gaussian reports against one fixed background, all orders at once.
 
-Everybody but one user holds the same value; the one user moves by ``sensitivity`` (1 in the
-papers, 2 for the two ends of the unit ball) under noise ``noise_multiplier``.  The likelihood
-ratio of the two shuffled outputs is then a mean of independent terms, log-normal for those who
-report and 1 for those who stay away, and its moments are power-series coefficients.  P4 Theorem 1
-(arXiv 2206.09569v1) and P1 Theorem 3 (arXiv 2206.03151v2) write the same moments as a sum over
-integer partitions.
+Everybody of the population but one user holds the same value; the one user moves by `sensitivity` (1 in the papers, 2
+for the two ends of the unit ball) under noise `noise_multiplier`. The likelihood ratio of the two shuffled outputs is
+then a mean of independent terms, log-normal for those who report and 1 for those who stay away, and its moments are
+power-series coefficients. P4 Theorem 1 (arXiv 2206.09569v1) and P1 Theorem 3 (arXiv 2206.03151v2) write the same
+moments as a sum over integer partitions.
 
-What it is worth: this is exact for ONE pair of datasets.  It is a lower bound on the mechanism's
-Rényi divergence, never a guarantee (P4 calls it an upper bound "w.l.o.g."; see docs/errata.md).
-The loss distribution of the same pair is in `papers.p1.homogeneous_pair`.
+What it is worth: this is exact for ONE pair of datasets. It is a lower bound on the mechanism's Rényi divergence, never
+a guarantee (P4 calls it an upper bound "w.l.o.g."; see docs/errata.md). The loss distribution of the same pair is in
+`papers.p1.homogeneous_pair`.
 
-How: let M_m be the m-th moment of a mean of n terms with moments g_k.  Raising a power series to
-the n-th power gives m M_m = sum_k (k(n+1) - m) C(m,k) n^-k g_k M_{m-k}, and for g = 1 all M are 1,
-so the weights sum to one and the excess D = M - 1 obeys the same recurrence with
-(g_k - 1) + g_k D_{m-k} in place of g_k M_{m-k}.  For m <= n + 1 every term is positive: nothing
-cancels, and the logarithm of D keeps full relative accuracy however close M is to 1.  For larger
+How: let M_m be the m-th moment of a mean of n terms with moments g_k. Raising a power series to the n-th power gives m
+M_m = sum_k (k(n+1) - m) C(m,k) n^-k g_k M_{m-k}, and for g = 1 all M are 1, so the weights sum to one and the excess D
+= M - 1 obeys the same recurrence with (g_k - 1) + g_k D_{m-k} in place of g_k M_{m-k}. For m <= n + 1 every term is
+positive: nothing cancels, and the logarithm of D keeps full relative accuracy however close M is to 1. For larger
 orders two means are merged by binomial weights, again all positive.
 """
 
@@ -26,10 +24,10 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.parameters import count, positive
-from dpcheckin.accounting.renyi.conversion import RenyiCurve
-from dpcheckin.accounting.renyi.sampling import wang_subsampled
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.accounting.figures import Kind
+from dpcheckin.accounting.renyi import RenyiCurve, wang_subsampled
+from dpcheckin.numerals import count, positive, probability
+from dpcheckin.papers.entry import CHECK_IN, SHUFFLE, PublishedBound
 from dpcheckin.special import binomial
 from dpcheckin.special.gamma import log_gamma
 
@@ -39,9 +37,9 @@ SUBSAMPLED_ORDERS = 60
 def full_shuffle_rdp(
     population: int, noise_multiplier: float, max_order: int, *, sensitivity: float = 2.0
 ) -> RenyiCurve:
-    """Every user reports: orders 2..``max_order`` of the homogeneous pair (P4 Theorem 1).
+    """Everybody in the population reports: orders 2..max_order of the homogeneous pair (P4 Theorem 1).
 
-    P4 Table 1 has sensitivity 1 and orders up to 30; the best order lies far above:
+    With this noise_multiplier. P4 Table 1 has sensitivity 1 and orders up to 30; the best order lies far above:
 
     >>> short = full_shuffle_rdp(60_000, 9.48, 30, sensitivity=1.0)
     >>> long = full_shuffle_rdp(60_000, 9.48, 400, sensitivity=1.0)
@@ -52,33 +50,21 @@ def full_shuffle_rdp(
 
 
 def check_in_rdp(
-    population: int,
-    rate: float,
-    noise_multiplier: float,
-    max_order: int,
-    *,
-    sensitivity: float = 2.0,
+    population: int, rate: float, noise_multiplier: float, max_order: int, *, sensitivity: float = 2.0
 ) -> RenyiCurve:
-    """Every user reports with probability ``rate``: orders 2..``max_order``."""
+    """Everybody in the population reports at this rate: orders 2..max_order for a noise_multiplier and sensitivity."""
     _check(population, noise_multiplier, max_order, sensitivity)
-    if not 0.0 <= rate <= 1.0:
-        raise InvalidParameter("rate", rate, "between 0 and 1")
+    probability("rate", rate)
     term = _term_log_excess(max_order, sensitivity / noise_multiplier, rate)
     return _curve(_mean_log_excess(term, population))
 
 
 def subsample_rdp(
-    population: int,
-    cohort: int,
-    noise_multiplier: float,
-    max_order: int,
-    *,
-    sensitivity: float = 2.0,
+    population: int, cohort: int, noise_multiplier: float, max_order: int, *, sensitivity: float = 2.0
 ) -> RenyiCurve:
-    """A uniformly random cohort of fixed size reports: orders 2..``max_order``."""
+    """A random cohort of the population reports: orders 2..max_order for a noise_multiplier and sensitivity."""
     _check(population, noise_multiplier, max_order, sensitivity)
-    if not 1 <= cohort <= population:
-        raise InvalidParameter("cohort", cohort, f"between 1 and the population {population:,}")
+    count("cohort", cohort, largest=population)
     term = _term_log_excess(max_order, sensitivity / noise_multiplier, 1.0)
     reporting = _mean_log_excess(term, cohort)
     absent = np.full(max_order + 1, -np.inf)
@@ -89,8 +75,7 @@ def _check(population: int, noise_multiplier: float, max_order: int, sensitivity
     count("population", population)
     positive("noise_multiplier", noise_multiplier)
     positive("sensitivity", sensitivity)
-    if not max_order >= 2:
-        raise InvalidParameter("max_order", max_order, "at least 2")
+    count("max_order", max_order, smallest=2)
 
 
 def _term_log_excess(max_order: int, shift: float, rate: float) -> FloatArray:
@@ -186,15 +171,17 @@ def _curve(log_excess: FloatArray) -> RenyiCurve:
 def subsampled_rdp(rate: float, reports: int, noise_multiplier: float) -> RenyiCurve:
     """P4 Theorem 2 / P1 Theorem 5: Wang et al. on the homogeneous pair at distance 1.
 
-    Unproved (the pair is a lower bound); wrong for data of norm at most 1, where two values can be
-    2 apart; no counterexample is known for data of diameter 1.
+    For reports with a noise_multiplier, drawn at a rate. Unproved (the pair is a lower bound); wrong for data of norm
+    at most 1, where two values can be 2 apart; no counterexample is known for data of diameter 1.
     """
     base = full_shuffle_rdp(reports, noise_multiplier, SUBSAMPLED_ORDERS, sensitivity=1.0)
     return wang_subsampled(base, rate, math.inf)
 
 
 def equation_17_moment(population: int, rate: float, noise_multiplier: float, order: int) -> float:
-    """The sum of P4 Equation 17 as printed: k from 1, the rate in the place of k/n.  Refuted.
+    """The sum of P4 Equation 17 as printed: k from 1, the rate in the place of k/n. Refuted.
+
+    For a population, a noise_multiplier and one order.
 
     >>> equation_17_moment(10, 0.01, 1.0, 2) < 0.1  # no moment is below 1
     True
@@ -208,7 +195,7 @@ def equation_17_moment(population: int, rate: float, noise_multiplier: float, or
 
 
 def theorem_3_rdp(population: int, rate: float, noise_multiplier: float, kept: int) -> RenyiCurve:
-    """P4 Theorem 3 (Eq. 18) with (1 - Delta) n rate = ``kept``.  Refuted."""
+    """P4 Theorem 3 (Eq. 18) for a population n and noise_multiplier with (1 - Delta) n rate = kept. Refuted."""
     mean = population * rate
     one = subsampled_rdp(rate, 1, noise_multiplier)
     many = subsampled_rdp(rate, kept + 1, noise_multiplier)
@@ -217,16 +204,43 @@ def theorem_3_rdp(population: int, rate: float, noise_multiplier: float, kept: i
     return RenyiCurve(many.orders, np.maximum(log_moment, 0.0) / (many.orders - 1.0))
 
 
-def theorem_3(
-    population: int, rate: float, noise_multiplier: float, rounds: int, delta: float
-) -> float:
-    """Epsilon by P4 Theorem 3 at the best of 20 splitting points.  Refuted."""
+def theorem_3(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> float:
+    """Epsilon by P4 Theorem 3 at the best of 20 splitting points. Refuted.
+
+    For a population, rate and noise_multiplier, over so many rounds, at delta.
+    """
     whole = math.floor(population * rate)
     points = np.unique(np.rint(np.linspace(0.0, whole, 20)).astype(int))
     return min(
-        theorem_3_rdp(population, rate, noise_multiplier, int(kept))
-        .times(rounds)
-        .epsilon(delta)
-        .epsilon
+        theorem_3_rdp(population, rate, noise_multiplier, int(kept)).times(rounds).epsilon(delta).epsilon
         for kept in points
     )
+
+
+def _theorem_1(population: int, noise_multiplier: float) -> RenyiCurve:
+    return full_shuffle_rdp(population, noise_multiplier, 400, sensitivity=1.0)
+
+
+_HOMOGENEOUS = (
+    "exact for one pair of datasets (everybody else at 0, the target at 0 or 1), not the worst case: 1.303 at order 2 "
+    "for n = 20, noise 1 in the ball, 0.0961 at distance 1 with the target at two unit vectors 60 degrees apart, "
+    "printed 0.0824; P1 (later, same authors) calls it a lower bound"
+)
+
+ENTRIES = (
+    PublishedBound(
+        "P4 shuffled check-in Gaussian", "P4", "Thm 3 (Eq. 18)", "Chernoff splitting of Equation 17",
+        Kind.REFUTED, (CHECK_IN,), theorem_3,
+        "keeps the rate where k/n belongs (Eq. 17, which also drops k = 0), so it fails for its own pair: n = 5, rate "
+        "0.1, noise 0.5, order 4: 5.36, truly 5.62; Thm 1 beneath it is " + _HOMOGENEOUS,
+    ),
+    PublishedBound(
+        "P4 shuffle Gaussian", "P4", "Thm 1", "Rényi curve of the homogeneous pair",
+        Kind.REFUTED, (SHUFFLE,), _theorem_1, _HOMOGENEOUS,
+    ),
+    PublishedBound(
+        "shuffle Gaussian is monotone in n", "P4", "Conjecture 1",
+        "true: the mean of n terms is the average of its leave-one-out means, then Jensen",
+        Kind.GUARANTEE, (SHUFFLE,), None,
+    ),
+)  # fmt: skip

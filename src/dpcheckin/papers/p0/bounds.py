@@ -1,0 +1,223 @@
+"""Shuffled check-in in P0 (appendix of arXiv 2206.03151v1): Lemmas 4 and 5, Eq. 8 and 18, baseline.
+
+Lemmas 4 and 5 hold with the binomial weights that their displays omit, for f >= 0. Equation 18, the upper bound, is
+refuted: it keeps the check-in rate where k/n belongs. Equation 8, the lower bound on moments, holds; a shorter argument
+gives more. The baseline's single round holds; here it is composed by Kairouz et al., since P0's own composition goes
+through a conversion that does not exist (P1 Lemma 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.figures import Kind
+from dpcheckin.accounting.renyi import RenyiCurve
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.numerals import count, open_probability, positive, probability
+from dpcheckin.papers.entry import CHECK_IN, CONVERTED, REMOVAL, PublishedBound
+from dpcheckin.papers.others import strong_composition
+from dpcheckin.papers.p0 import removal, removal_sum
+from dpcheckin.papers.p3 import bounds as p3
+from dpcheckin.special import binomial
+
+
+def lemma_4(values: FloatArray, rate: float, kept: int) -> float:
+    """A bound on E[f(k); k >= 1], k ~ Bin(n, rate), for values f(1), ..., f(n) >= 0 that never grow.
+
+    P0 prints the sum without the probabilities of k, which its proof has. Its (1 - Delta) n rate is `kept`, a whole
+    number between 0 and the mean.
+
+    >>> round(lemma_4(1.0 / np.arange(1.0, 101.0), 0.5, 30), 4)
+    0.0506
+    """
+    n, mean = _decreasing(values), values.size * rate
+    probability("rate", rate)
+    if not 0 <= kept <= mean:
+        raise InvalidParameter("kept", kept, f"between 0 and the mean {mean:g}")
+    # exp(-Delta^2 mean / 2) for (1 - Delta) mean = kept
+    few = math.exp(-((mean - kept) ** 2) / (2.0 * mean)) if mean > 0.0 else 1.0
+    return float(values[0]) * few + float(values[min(kept, n - 1)])
+
+
+def lemma_5(values: FloatArray, rate: float, summed: int) -> float:
+    """The same bound for these values and rate with the first `summed` terms exact, at least the mean.
+
+    >>> round(lemma_5(1.0 / np.arange(1.0, 101.0), 0.5, 80), 4)
+    0.0202
+    """
+    n, mean = _decreasing(values), values.size * rate
+    probability("rate", rate)
+    if not mean <= summed:
+        raise InvalidParameter("summed", summed, f"at least the mean {mean:g}")
+    upto = min(summed, n)
+    exact = float(np.dot(binomial.pmf(np.arange(1, upto + 1), n, rate), values[:upto]))
+    if summed >= n or mean == 0.0:
+        return exact
+    split = summed / mean - 1.0
+    return exact + float(values[summed]) * math.exp(-(split**2) * mean / (2.0 + split))
+
+
+def _decreasing(values: FloatArray) -> int:
+    if values.size == 0 or not np.all(values >= 0.0) or np.any(np.diff(values) > 0.0):
+        raise OutsideTheorem("P0 Lemmas 4 and 5 need non-negative values that never grow with k")
+    return int(values.size)
+
+
+def equation_18(population: int, rate: float, local_epsilon: float, kept: int, max_order: int) -> RenyiCurve:
+    """P0 Equation 18 (its Theorem 2) as printed for a population and local_epsilon, orders 2..max_order. Refuted.
+
+    One 1, and Theorem 1's other terms at k = 1 (times the Chernoff tail) and at k = kept + 1, the check-in rate in the
+    place of k/n.
+
+    >>> curve = equation_18(1000, 1e-5, 1.0, 0, 2)
+    >>> f"{math.expm1(curve.epsilons[0]):.2e} {equation_8_sharp(1000, 1e-5, 1.0, 2):.2e}"
+    '1.97e-09 1.09e-08'
+    """
+    count("population", population)
+    mean = population * rate
+    if not 0 <= kept <= mean:
+        raise InvalidParameter("kept", kept, f"between 0 and the mean {mean:g}")
+    first = p3.printed_log_excess(rate, 1, local_epsilon, max_order)
+    second = p3.printed_log_excess(rate, kept + 1, local_epsilon, max_order)
+    log_excess = np.logaddexp(first - (mean - kept) ** 2 / (2.0 * mean), second)
+    orders = np.arange(2.0, max_order + 1.0)
+    log_moment = np.where(
+        log_excess < 0.0, np.log1p(np.exp(np.minimum(log_excess, 0.0))), np.logaddexp(0.0, log_excess)
+    )
+    return RenyiCurve(orders, log_moment / (orders - 1.0))
+
+
+def equation_18_epsilon(population: int, rate: float, local_epsilon: float, rounds: int, delta: float) -> float:
+    """Epsilon by Equation 18 at the best splitting point, searched twice. Refuted.
+
+    For a population, check-in rate and local_epsilon of pure reports, over so many rounds, at delta.
+    """
+
+    def at(kept: int) -> float:
+        curve = equation_18(population, rate, local_epsilon, kept, 300)
+        return curve.times(rounds).epsilon(delta).epsilon
+
+    whole = math.floor(population * rate)
+    low, high = 0, whole
+    for _ in range(2):
+        points = np.unique(np.rint(np.linspace(low, high, 101)).astype(int))
+        best = min((int(point) for point in points), key=at)
+        width = max(1, (high - low) // 100)
+        low, high = max(0, best - width), min(whole, best + width)
+    return at(best)
+
+
+def equation_8(population: int, rate: float, local_epsilon: float, order: int, split: float) -> float:
+    """P0 Equation 8 (its Theorem 3): a lower bound on the moment of this order minus 1; `split` is Delta.
+
+    For a population, rate and local_epsilon.
+    """
+    if not split > 0.0:
+        raise InvalidParameter("split", split, "positive")
+    mean = population * rate
+    share = -math.expm1(-(split**2) * mean / (2.0 + split)) / (1.0 + split)
+    return share * equation_8_sharp(population, rate, local_epsilon, order)
+
+
+def equation_8_sharp(population: int, rate: float, local_epsilon: float, order: int) -> float:
+    """Moment minus 1 of binary response with this local_epsilon, everybody else on one value: at least this.
+
+    Given k check-ins of a population n the rate is k/n, so Lemma 8 gives C(order, 2) (k/n)^2 (e^eps0 - 1)^2 / (k
+    e^eps0), whose mean over k is exact: E[k] = n rate. Equality at order 2.
+    """
+    probability("rate", rate)
+    positive("local_epsilon", local_epsilon)
+    pairs = order * (order - 1) / 2.0
+    spread = 4.0 * math.sinh(local_epsilon / 2.0) ** 2  # (e^eps0 - 1)^2 / e^eps0
+    return pairs * rate / population * spread
+
+
+def equation_8_epsilon(population: int, rate: float, local_epsilon: float, rounds: int, delta: float) -> float:
+    """The sharpened Equation 8 converted to epsilon: neither a guarantee nor a lower bound on it.
+
+    It is what the Rényi route cannot undercut, for a population, rate and local_epsilon, over the rounds, at delta.
+    """
+    orders = np.arange(2, 301)
+    excess = [equation_8_sharp(population, rate, local_epsilon, int(a)) for a in orders]
+    curve = RenyiCurve(orders.astype(float), np.log1p(excess) / (orders - 1.0))
+    return curve.times(rounds).epsilon(delta).epsilon
+
+
+def baseline(
+    population: int, rate: float, local_epsilon: float, rounds: int, delta: float, local_delta: float = 0.0
+) -> float:
+    """P0 Appendix D's baseline: no gain from the shuffler, l check-ins at most, composed over the rounds.
+
+    One round is (log(1 + (l/n)(e^eps0 - 1)), (l/n) delta_0 + delta')-DP when more than l of the population, at this
+    rate, check in with probability at most delta'; local_epsilon and local_delta are of one report. Half of delta pays
+    for the rounds' deltas, half for the composition theorem.
+
+    >>> round(baseline(60_000, 0.1, 2.0, 6800, 1 / 60_000), 1)
+    1117.8
+    """
+    count("population", population)
+    probability("rate", rate)
+    positive("local_epsilon", local_epsilon)
+    open_probability("delta", delta)
+    budget = delta / (2.0 * rounds)
+    most = min(population, binomial.upper_quantile(budget / 2.0, population, rate) + 1)
+    fraction = most / population
+    spent = fraction * local_delta + float(binomial.sf(most, population, rate))
+    if spent > budget:
+        raise OutsideTheorem(
+            f"P0's baseline spends {spent:.3g} a round, above the {budget:.3g} there is; local_delta must be smaller"
+        )
+    one_round = math.log1p(fraction * math.expm1(local_epsilon))
+    return strong_composition.closed_form(one_round, rounds, delta / 2.0)
+
+
+ENTRIES = (
+    PublishedBound(
+        "P0 upper bound", "P0", "Eq. 18 (Thm 2)", "Chernoff splitting of the sum over k",
+        Kind.REFUTED, (CHECK_IN,), equation_18_epsilon,
+        "keeps the rate where k/n belongs; with k/n the term grows with k, so Lemma 7 fails. Below the truth for small "
+        "n rate (n = 1000, rate = 1e-5, local epsilon 1, order 2: 1.97e-9, truly at least 1.08e-8); where n rate is "
+        "large it is unproved",
+    ),
+    PublishedBound(
+        "P0 lower bound, converted", "P0", "Eq. 8 (Thm 3), sharpened",
+        "moments of binary response, everybody else on one value, converted to epsilon",
+        Kind.CONJECTURE, (CHECK_IN,), equation_8_epsilon,
+        CONVERTED + ". As a bound on moments Eq. 8 holds; its printed derivation does not",
+    ),
+    PublishedBound(
+        "P0 baseline", "P0", "App. D, composed by KOV Thm 3.4",
+        "no gain from the shuffler; at most l check-ins but for probability delta'",
+        Kind.GUARANTEE, (CHECK_IN,), baseline,
+        "one round holds as printed; the paper composes it by a conversion to Rényi that does not exist (P1 Lemma 1), "
+        "here strong composition does it",
+    ),
+    PublishedBound(
+        "tail lemmas", "P0", "Lemmas 4 and 5",
+        "E[f(k)] of a check-in's k by Chernoff, for f >= 0 that never grows (`p0.bounds.lemma_4`, `lemma_5`)",
+        Kind.GUARANTEE, (CHECK_IN,), None, "typo: the probabilities of k are missing in both displays",
+    ),
+    PublishedBound(
+        "sum and number, removal", "P0", "Thm 5's setting, the number of reports seen too",
+        "any dimension, data of norm at most 1; the average with the number hidden costs no more",
+        Kind.GUARANTEE, (REMOVAL,), removal_sum.epsilon,
+        "replaces the theorem, which is wrong as printed; proof in docs/errata.md",
+    ),
+    PublishedBound(
+        "average of hidden size, removal", "P0", "Thm 5's pair, by loss distribution",
+        "one dimension, distance 1, number of reports hidden; computed on a grid that is not certified",
+        Kind.CONJECTURE, (REMOVAL,), removal.epsilon,
+        "the printed moment is wrong (prefactor of the reverse direction, wrong exponent, 1/(1 - order) for "
+        "1/(order - 1)); the right one is infinite from order k + 1 on",
+    ),
+    PublishedBound(
+        "removal average, Rényi", "P0", "Thm 5 as printed",
+        "Equations 12 and 13, the sign of the logarithm's factor mended",
+        Kind.REFUTED, (REMOVAL,), removal.printed_epsilon,
+        "moments below 1 (n = 100, rate 0.5, noise 1, order 2: 0.985), which no moment is; see the guarantee beside "
+        "it. Eq. 14 and 15 apply Lemma 4 to a function that grows",
+    ),
+)  # fmt: skip
