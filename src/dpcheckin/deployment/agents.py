@@ -1,8 +1,8 @@
 """Many client agents in one process, for demonstrations and tests: `python -m …agents SPEC`.
 
-Each agent is the one that `dpcheckin client run` runs, with its own token, data, coin and ledger;
-only the connection pool, the model's architecture and the price of the plan are shared. The
-specification is a JSON file; see `Specification`.
+Each agent is the one that `dpcheckin client run` runs, with its own token, data, coin and ledger; only the connection
+pool, the model's architecture and the price of the plan are shared. The specification is a JSON file; see
+`Specification`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ import httpx
 from dpcheckin.deployment.answers import Answer, read_answer
 from dpcheckin.deployment.tasks import OwnerTask
 from dpcheckin.service import tls
-from dpcheckin.service.client.acceptance import Refused
-from dpcheckin.service.client.config import ClientConfig, Limits
+from dpcheckin.service.client.config import ClientConfig, Limits, Refused
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.settings_file import IssuerAccess
+from dpcheckin.service.settings import IssuerAccess
 from dpcheckin.service.tasks import ClientTask
 from dpcheckin.service.wire.documents import PlanDocument
 
@@ -80,12 +79,7 @@ def shared_price(plan: PlanDocument) -> Price:
 
 
 def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
-    """The agents; agent i of n holds the training records i, i + n, i + 2n, …
-
-    Args:
-        spec: which agents, and of how many.
-        http: the connection they share.
-    """
+    """The agents of `spec` on the connection `http`; agent i of n holds the training records i, i + n, i + 2n, …"""
     numbers = range(spec.first, spec.first + len(spec.tokens))
     training = _training_tasks(spec, numbers)
     answers = {topic: read_answer(table, Path()) for topic, table in spec.answers.items()}
@@ -99,15 +93,11 @@ def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
             state=Path(spec.state) / f"client-{number:06d}",
             authority=None if spec.authority is None else Path(spec.authority),
             arrival=number,
-            shuffler_identity=None
-            if spec.shuffler_identity is None
-            else bytes.fromhex(spec.shuffler_identity),
+            shuffler_identity=None if spec.shuffler_identity is None else bytes.fromhex(spec.shuffler_identity),
             poll_seconds=spec.poll_seconds,
             issuer=_issuer_of(spec, number - spec.first),
         )
-        own: dict[str, Answer] = {
-            topic: replace(one, row=number + 1) for topic, one in answers.items()
-        }
+        own: dict[str, Answer] = {topic: replace(one, row=number + 1) for topic, one in answers.items()}
         task = OwnerTask(own, training.get(number))
         made.append(Daemon(config, task, http, price=shared_price))
     return made
@@ -168,14 +158,8 @@ async def run(spec: Specification) -> dict[str, Any]:
         await asyncio.gather(*tasks, return_exceptions=True)
         for agent in agents:
             agent.close()
-    counts = [agent.counts for agent in agents]
-    return {
-        "agents": len(agents),
-        "reports": sum(c.reports for c in counts),
-        "covers": sum(c.covers for c in counts),
-        "undelivered": sum(c.undelivered for c in counts),
-        "failures": sum(c.failures for c in counts),
-    }
+    counted = ("reports", "covers", "undelivered", "failures")
+    return {"agents": len(agents), **{name: sum(getattr(a.counts, name) for a in agents) for name in counted}}
 
 
 async def _run_until_refused(agent: Daemon) -> None:

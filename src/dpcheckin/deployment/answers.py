@@ -1,7 +1,7 @@
-"""Where an owner's answer comes from: one value, or a few columns, of a CSV, JSON or SQLite file.
+"""An owner's answers, by topic; each is one value, or a few columns, of a CSV, JSON or SQLite file.
 
-The owner's own configuration names file, column and row; a plan never does. The file is read anew
-for every answer, so that an answer is about today.
+The owner's own configuration names file, column and row; a plan never does. The file is read anew for every answer, so
+that an answer is about today.
 
     [data.answers.colour]              # answers questions about "colour"
     file = "me.csv"                    # .csv, .csv.gz, .json, .sqlite or .db
@@ -24,26 +24,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from dpcheckin.errors import InvalidParameter
-from dpcheckin.survey.names import KINDS
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcheckin.deployment.questions import Question, asked_index, read_question
+from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.service.wire.documents import PlanDocument
+from dpcheckin.survey.questions import KINDS
+from dpcheckin.survey.questions.query import Query
 
 _KNOWN = {"file", "column", "row", "where", "table", "kinds"}
 _SQLITE = (".sqlite", ".sqlite3", ".db")
 Row = Mapping[str, Any]
 
 
+class NotAnswered(ServiceError):
+    """The owner has no answer to this question."""
+
+
 @dataclass(frozen=True)
 class Answer:
-    """One owner's answer to one topic.
-
-    Args:
-        file: with the owner's values.
-        columns: one, or several for vectors.
-        row: which one, from 1; None: by `where`, or the only one.
-        where: values of the columns that tell the owner's row.
-        table: of an SQLite file.
-        kinds: questions that are answered.
-    """
+    """One owner's answer to one topic: one value, or several for vectors, of the row that `row` (from 1) or `where`
+    tells."""
 
     file: Path
     columns: tuple[str, ...]
@@ -141,12 +143,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def read_answer(table: Mapping[str, Any], folder: Path) -> Answer:
-    """An answer's table of the owner's settings.
-
-    Args:
-        table: `[data.answers.TOPIC]`.
-        folder: to which `file` is relative.
-    """
+    """An answer's `table` of the owner's settings; its file is relative to the `folder`."""
     if not {"file", "column"} <= table.keys() <= _KNOWN:
         raise InvalidParameter("answers", sorted(table), "file, column and perhaps row, where, …")
     column = table["column"]
@@ -168,3 +165,42 @@ def read_answer(table: Mapping[str, Any], folder: Path) -> Answer:
     )
     made.check()
     return made
+
+
+class AnsweringTask:
+    """One owner's answers, by topic; the topic "" answers questions about anything."""
+
+    def __init__(self, answers: Mapping[str, Answer]) -> None:
+        self._answers = dict(answers)
+        self._asked: tuple[Query, Answer] | None = None
+
+    def join(self, plan: PlanDocument) -> int | None:
+        """The most rounds it takes part in; raises `NotAnswered` when it has no answer at all. Nothing here depends on
+        the owner's value: that a client stays away is seen."""
+        try:
+            question = read_question(plan.task, plan.rounds)
+        except InvalidParameter as problem:
+            raise NotAnswered(f"the plan asks nothing that can be answered: {problem}") from None
+        answer = self._answer_to(question)
+        self._asked = (question.query, answer)
+        return question.answers
+
+    def _answer_to(self, question: Question) -> Answer:
+        found = self._answers.get(question.about) or self._answers.get("")
+        if found is None:
+            raise NotAnswered(f"this client answers nothing about {question.about!r}")
+        if question.query.kind not in found.kinds:
+            raise NotAnswered(f"this client answers no {question.query.kind} here")
+        return found
+
+    def value(self, model: bytes) -> NDArray[Any]:
+        """The owner's value as this round asks for it, not yet randomized."""
+        if self._asked is None:
+            raise NotAnswered("no question has been accepted yet")
+        query, answer = self._asked
+        try:
+            found = answer.value()
+        except InvalidParameter:  # no file, row or value: nothing is an answer too
+            found = None
+        encoded = query.encode_any(found)
+        return np.asarray(query.asked(encoded, asked_index(model)))

@@ -1,23 +1,22 @@
 """The whole system on one machine: shuffler, analyzer and a few hundred agents, as processes.
 
-`Deployment` makes the folders, enrolls the clients, starts the parties and stops them; `progress`
-follows the analyzer's own page until the plan is over. Nothing here is simulated: the parties
-talk HTTP on the loopback interface and know only their own configuration.
+`Deployment` makes the folders, enrolls the clients, starts the parties and stops them; `progress` follows the
+analyzer's own page until the plan is over. Nothing here is simulated: the parties talk HTTP on the loopback interface
+and know only their own configuration.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from dpcheckin.deployment.agents import Specification
-from dpcheckin.deployment.demo_people import answers_table, write_people
-from dpcheckin.deployment.options import TRAINING, DemoOptions
+from dpcheckin.deployment.options import QUESTIONS, TRAINING, DemoOptions, write_people
 from dpcheckin.deployment.processes import (
     Party,
     await_ready,
@@ -26,14 +25,13 @@ from dpcheckin.deployment.processes import (
     start_issuer,
     start_shuffler,
 )
-from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 from dpcheckin.service.analyzer.settings import FILE
-from dpcheckin.service.files import make_folder
-from dpcheckin.service.identity import IDENTITY, load_identity
-from dpcheckin.service.issuer.core import DEFAULT_AHEAD
-from dpcheckin.service.issuer.settings import STORE
+from dpcheckin.service.issuer.settings import DEFAULT_AHEAD, STORE
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.storage.files import make_folder
+from dpcheckin.service.storage.identity import TOKEN_FILE, analyzer_token, load_identity
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.signing import public_identity
 
@@ -41,12 +39,7 @@ BUDGET = "budget.ledger"
 
 
 class Deployment:
-    """The parties of one run, in one folder; a context manager that stops what it started.
-
-    Args:
-        folder: of all parties; made when it is not there.
-        options: what was chosen.
-    """
+    """The parties of one run, in one folder, which is made; a context manager that stops what it started."""
 
     def __init__(self, folder: Path, options: DemoOptions) -> None:
         self.folder, self.options = folder, options
@@ -57,7 +50,6 @@ class Deployment:
         self.analyzer: Party | None = None
         self.agents: list[Party] = []
         self._address = ""
-        self._plans = 1
 
     def __enter__(self) -> Deployment:
         return self
@@ -66,22 +58,20 @@ class Deployment:
         self.stop()
 
     def start(self, say: Callable[[str], None] = lambda line: None) -> None:
-        """Make everything and start all kinds of party.
-
-        Args:
-            say: is told what is done next.
-        """
+        """Make everything and start all kinds of party. `say`: is told what is done next."""
         for place in (self.shuffler_folder, self.analyzer_folder, self.folder / "clients"):
             place.mkdir(parents=True, exist_ok=True)
         analyzer_token(self.shuffler_folder)
         say("enrolling the clients, starting the shuffler")
-        tokens = self._enroll()
+        tokens = self._enroll(open_store(self.options.store or f"sqlite:{self.shuffler_folder / 'shuffler.db'}"))
         self.start_shuffler()
         issuer_tokens: list[str] = []
         if self.options.has_issuer:
-            issuer_tokens = self._enroll_at_issuer()
+            make_folder(self.issuer_folder)
+            analyzer_token(self.issuer_folder)
+            issuer_tokens = self._enroll(IssuerStore(self.issuer_folder / STORE))  # under names of their own there
             self.start_issuer()
-        self._configure_analyzer()
+        self.configure_analyzer()
         self._specify_agents(tokens, issuer_tokens)
         say("starting the clients, then the analyzer")
         self.start_agents()
@@ -101,26 +91,9 @@ class Deployment:
         """Start (or start again) the analyzer."""
         self.analyzer = start_analyzer(self.analyzer_folder)
 
-    def next_plan(self, options: DemoOptions) -> None:
-        """Another plan for the same shuffler and agents, by an analyzer of the same identity.
-
-        Args:
-            options: of the new plan; the agents keep their limits.
-        """
-        assert self.analyzer is not None
-        self.analyzer.stop()
-        self._plans += 1
-        last, self.analyzer_folder = self.analyzer_folder, self.folder / f"analyzer-{self._plans}"
-        self.analyzer_folder.mkdir()
-        shutil.copy(last / IDENTITY, self.analyzer_folder)
-        self.options = options
-        self._configure_analyzer()
-        self.start_analyzer()
-
     def start_agents(self) -> None:
         """Start (or start again) all agents."""
-        for i in range(self.options.processes):
-            self.agents.append(self.start_agent_process(i))
+        self.agents += [self.start_agent_process(index) for index in range(self.options.processes)]
         for party in self.agents:
             await_ready(party)
 
@@ -155,34 +128,18 @@ class Deployment:
             if party is not None:
                 party.stop()
 
-    def _enroll(self) -> list[str]:
+    def _enroll(self, store: Store | IssuerStore) -> list[str]:
+        """Fresh tokens for all clients at a party, which is not running yet."""
         tokens = [new_token() for _ in range(self.options.clients)]
-        store = open_store(self.options.store or f"sqlite:{self.shuffler_folder / 'shuffler.db'}")
-        try:
+        with closing(store):
             store.enroll([token_digest(token) for token in tokens])
-        finally:
-            store.close()
         return tokens
 
-    def _enroll_at_issuer(self) -> list[str]:
-        """The organisation enrolls its clients at its own issuer, under names of its own."""
-        make_folder(self.issuer_folder)
-        analyzer_token(self.issuer_folder)
-        tokens = [new_token() for _ in range(self.options.clients)]
-        store = IssuerStore(self.issuer_folder / STORE)
-        try:
-            store.enroll([token_digest(token) for token in tokens])
-        finally:
-            store.close()
-        return tokens
-
-    def _configure_analyzer(self) -> None:
+    def configure_analyzer(self) -> None:
+        """Write `analyzer.toml`."""
         options = self.options
         tables = {
-            "shuffler": {
-                "address": self._address,
-                "token_file": str((self.shuffler_folder / TOKEN_FILE).resolve()),
-            },
+            "shuffler": {"address": self._address, "token_file": str((self.shuffler_folder / TOKEN_FILE).resolve())},
             "plan": options.plan_table(),
             "randomizer": {**options.randomizer_table(), "clip": 1.0},
             "task": options.task_table(),
@@ -190,8 +147,7 @@ class Deployment:
         }
         if options.total_epsilon is not None:
             file = str((self.folder / BUDGET).resolve())
-            total = {"file": file, "epsilon": options.total_epsilon, "delta": 2 * options.delta}
-            tables["budget"] = total
+            tables["budget"] = {"file": file, "epsilon": options.total_epsilon, "delta": 2 * options.delta}
         if self.issuer is not None:
             tables["issuer"] = {
                 "address": str(self.issuer.listening["address"]),
@@ -207,10 +163,8 @@ class Deployment:
             return {}
         path = self.folder / "people.csv"
         write_people(path, self.options.clients)
-        found: dict[str, dict[str, Any]] = {}
-        for kind in sorted(kinds):
-            found |= answers_table(kind, path)
-        return found
+        asked = [QUESTIONS[kind] for kind in sorted(kinds)]
+        return {one.about: {"file": str(path.resolve()), "column": one.column, "row": 1} for one in asked}
 
     def _specification(self, index: int) -> Path:
         return self.folder / f"agents-{index}.json"
@@ -230,7 +184,7 @@ class Deployment:
             "minimum_batch": options.plan_table().get("minimum_batch", 0),
             "require_cover": True,
         }
-        issuer = {} if self.issuer is None else self.issuer.listening
+        issuer, answers = {} if self.issuer is None else self.issuer.listening, self._answers()
         share = -(-len(tokens) // options.processes)
         for index in range(options.processes):
             first = index * share
@@ -245,7 +199,7 @@ class Deployment:
                 model=options.model,
                 limits=limits,
                 shuffler_identity=public_identity(load_identity(self.shuffler_folder)).hex(),
-                answers=self._answers(),
+                answers=answers,
                 poll_seconds=min(1.0, options.round_seconds / 5),
                 issuer=issuer.get("address"),
                 issuer_identity=issuer.get("identity"),
@@ -254,14 +208,8 @@ class Deployment:
 
 
 def toml(tables: dict[str, dict[str, Any]]) -> str:
-    """Flat tables of numbers, truth values and texts as TOML.
-
-    Args:
-        tables: by name.
-    """
+    """Flat tables of numbers, truth values and texts as TOML. `tables`: by name."""
     lines: list[str] = []
     for name, table in tables.items():
-        lines.append(f"[{name}]")
-        lines += [f"{key} = {json.dumps(value)}" for key, value in table.items()]
-        lines.append("")
+        lines += [f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items()), ""]
     return "\n".join(lines)

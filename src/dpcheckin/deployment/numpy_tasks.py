@@ -1,7 +1,7 @@
 """Linear and small models with NumPy alone: what a client computes where torch is not installed.
 
-The models are the built-in `linear` and `small` of `dpcheckin.learning`, with their parameters in
-the same order, so a client without torch and an analyzer with it agree about every byte.
+The models are the built-in `linear` and `small` of `dpcheckin.learning`, with their parameters in the same order, so a
+client without torch and an analyzer with it agree about every byte.
 """
 
 from __future__ import annotations
@@ -18,29 +18,26 @@ HIDDEN = 32
 """Units of the hidden layer of `small`."""
 
 
-def is_small(model: str, shape: tuple[int, ...]) -> bool:
-    """Whether a model can be trained here; all others need torch.
+def parameters_of(model: bytes, size: int) -> NDArray[np.float32]:
+    """The parameters of a `model` as they arrive; one of another `size` or with NaN is refused."""
+    if len(model) != 4 * size:
+        raise InvalidParameter("model", f"{len(model):,} bytes", f"{size:,} parameters")
+    values = np.frombuffer(model, dtype="<f4")
+    if not np.isfinite(values).all():
+        raise NumericalFailure("the model holds parameters that are not finite")
+    return values
 
-    Args:
-        model: name of a built-in model.
-        shape: of one record.
-    """
+
+def is_small(model: str, shape: tuple[int, ...]) -> bool:
+    """Whether a built-in `model`, for records of this `shape`, can be trained here; all others need torch."""
     return model in ("linear", "small") or (model == "auto" and bool(shape) and shape[-1] < 28)
 
 
 class NumpyClientTask:
-    """One owner's records: the mean gradient of the cross-entropy at the model it is sent.
+    """One owner's records: the mean gradient of the cross-entropy at the model it is sent. The `model` is 'linear', or
+    'small' (also as 'auto'): one hidden layer of 32 tanh units."""
 
-    Args:
-        model: 'linear', or 'small' (also as 'auto'): one hidden layer of 32 tanh units.
-        inputs: one record a row, of any shape.
-        targets: the class of each, from 0.
-        classes: how many there are.
-    """
-
-    def __init__(
-        self, model: str, inputs: NDArray[np.floating], targets: NDArray[np.integer], classes: int
-    ) -> None:
+    def __init__(self, model: str, inputs: NDArray[np.floating], targets: NDArray[np.integer], classes: int) -> None:
         if not len(targets) or len(inputs) != len(targets):
             raise InvalidParameter("records", len(targets), "at least one, with its target")
         if not is_small(model, inputs.shape[1:]):
@@ -50,9 +47,7 @@ class NumpyClientTask:
         if self._targets.min() < 0 or self._targets.max() >= classes:
             raise InvalidParameter("targets", int(self._targets.max()), f"from 0 to {classes - 1}")
         wide = self._inputs.shape[1]
-        self._shapes = (
-            [(classes, wide)] if model == "linear" else [(HIDDEN, wide), (classes, HIDDEN)]
-        )
+        self._shapes = [(classes, wide)] if model == "linear" else [(HIDDEN, wide), (classes, HIDDEN)]
 
     @property
     def dimension(self) -> int:
@@ -60,11 +55,7 @@ class NumpyClientTask:
         return sum(math.prod(shape) + shape[0] for shape in self._shapes)
 
     def value(self, model: bytes) -> Floats:
-        """The gradient, not yet clipped.
-
-        Args:
-            model: float32 parameters in little-endian order.
-        """
+        """The gradient, not yet clipped. `model`: float32 parameters in little-endian order."""
         layers = self._layers(model)
         above = [self._inputs]
         for weight, bias in layers[:-1]:
@@ -81,13 +72,7 @@ class NumpyClientTask:
         return np.concatenate(gradients)
 
     def _layers(self, model: bytes) -> list[tuple[Floats, Floats]]:
-        if len(model) != 4 * self.dimension:
-            raise InvalidParameter(
-                "model", f"{len(model):,} bytes", f"{self.dimension:,} parameters"
-            )
-        values = np.frombuffer(model, dtype="<f4").astype(np.float64)
-        if not np.isfinite(values).all():
-            raise NumericalFailure("the model holds parameters that are not finite")
+        values = parameters_of(model, self.dimension).astype(np.float64)
         layers, start = [], 0
         for shape in self._shapes:
             middle, end = start + math.prod(shape), start + math.prod(shape) + shape[0]

@@ -1,16 +1,113 @@
-"""What can be chosen for the demonstration, and the tables of settings that follow from it."""
+"""What can be chosen for the demonstration, who is asked in it, and the tables of settings that follow.
+
+The people are made up, one for every client, and drawn from a seed, so that the truth can be shown beside the estimate.
+"""
 
 from __future__ import annotations
 
+import csv
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from dpcheckin.deployment.demo_people import QUESTIONS
+import numpy as np
+
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.service.wire.documents import KEEP_ONE
+from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.questions.distribution import Distribution
+from dpcheckin.survey.questions.histogram import Histogram
+from dpcheckin.survey.questions.query import Query
+
+COLOURS = ("blue", "green", "red", "yellow", "violet", "orange")
+WORDS = ("tea", "cola", "milk", "mate", "soda", "wine", "beer", "rum")
+_SEED = 7
+
+
+@dataclass(frozen=True)
+class DemoQuestion:
+    """What the demonstration asks for a kind of question: about a column of the made-up people, or several for vectors,
+    by a mechanism that suits some hundred people."""
+
+    column: str | list[str]
+    mechanism: str
+    task: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def about(self) -> str:
+        """The topic."""
+        return self.column if isinstance(self.column, str) else "home"
+
+
+_AGES = {"low": 18.0, "high": 90.0}
+QUESTIONS: Mapping[str, DemoQuestion] = {
+    "count": DemoQuestion("cycles", "dary"),
+    "histogram": DemoQuestion("colour", "dary", {"categories": list(COLOURS)}),
+    "mean": DemoQuestion("age", "levels:4", _AGES),
+    "sum": DemoQuestion("age", "levels:4", _AGES),
+    "vector-mean": DemoQuestion(["east", "north"], "privunit", {"dimension": 2, "clip": 2.0}),
+    "quantiles": DemoQuestion("age", "flat", {**_AGES, "bins": 24}),
+    "distribution": DemoQuestion("age", "flat", {**_AGES, "bins": 24}),
+    "heavy-hitters": DemoQuestion("drink", "hash:6", {"bits": 20, "top": 8, "alphabet": "abcdefghijklmnopqrstuvwxyz"}),
+}
+"""Every kind of question, about the made-up people."""
+
+
+def people(clients: int) -> list[dict[str, Any]]:
+    """As many made-up people. `clients`: how many."""
+    draw = np.random.default_rng(_SEED)
+    colours = draw.choice(COLOURS, size=clients, p=(0.35, 0.25, 0.2, 0.1, 0.06, 0.04))
+    words = draw.choice(WORDS, size=clients, p=(0.4, 0.3, 0.1, 0.08, 0.05, 0.04, 0.02, 0.01))
+    ages = np.clip(draw.normal(45.0, 16.0, size=clients), 18, 90).astype(int)
+    homes = draw.normal((0.5, -0.3), 0.4, size=(clients, 2)).round(3)
+    cycles = draw.random(clients) < 0.4
+    return [
+        {
+            "colour": str(colours[i]),
+            "age": int(ages[i]),
+            "cycles": "yes" if cycles[i] else "no",
+            "drink": str(words[i]),
+            "east": float(homes[i, 0]),
+            "north": float(homes[i, 1]),
+        }
+        for i in range(clients)
+    ]
+
+
+def write_people(path: Path, clients: int) -> None:
+    """The people as a CSV file, a client a line. `path`: of the file; `clients`: how many."""
+    rows = people(clients)
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        out = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        out.writeheader()
+        out.writerows(rows)
+
+
+def truth_of(kind: str, clients: int, survey: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a `kind` of question about so many `clients` without noise, by the names that the shown `survey`
+    has."""
+    asked, everybody = QUESTIONS[kind], people(clients)
+    column = asked.column
+    values: list[Any] = [
+        row[column] if isinstance(column, str) else [row[name] for name in column] for row in everybody
+    ]
+    query = Query.from_document({"kind": kind, **asked.task})
+    names = tuple(row["name"] for row in survey.get("rows", ()))
+    none = np.zeros(len(names))
+    wanted = Estimate(names, none, none, none, none, 0.95, False, clients, clients)
+    figures = query.truth(values, wanted)
+    if isinstance(query, Histogram) and kind == "histogram":
+        known = query.names
+    elif isinstance(query, Distribution) and kind == "distribution":
+        known = tuple(f"{edge:.6g}" for edge in query.edges[1:])
+    else:
+        known = names
+    return {name: float(value) for name, value in zip(known, figures, strict=True)}
+
 
 TRAINING = "training"
 _MOST_CLIENTS = 100_000  # agents on one machine
@@ -40,9 +137,7 @@ class DemoOptions:
     rotate_every: int = 10
     data: str = "digits"
     model: str = "linear"
-    learning: dict[str, Any] = field(
-        default_factory=lambda: {"learning_rate": 1.0, "averaging": 0.9}
-    )
+    learning: dict[str, Any] = field(default_factory=lambda: {"learning_rate": 1.0, "averaging": 0.9})
     store: str | None = None
     task: str = TRAINING
     """`training`, or the kind of question that is asked."""
@@ -78,28 +173,19 @@ class DemoOptions:
         if self.task == TRAINING:
             return
         if self.task not in QUESTIONS:
-            allowed = ", ".join((TRAINING, *QUESTIONS))
-            raise InvalidParameter("task", self.task, f"one of {allowed}")
+            raise InvalidParameter("task", self.task, "one of " + ", ".join((TRAINING, *QUESTIONS)))
         if self.protocol != "shuffled-check-in":
             raise InvalidParameter("protocol", self.protocol, "shuffled-check-in for a question")
 
     @property
     def has_issuer(self) -> bool:
         """Whether there is an issuer: slots that the shuffler may have to fill have no tokens."""
-        filled = ("random-check-in-fixed", "random-check-in-sliding")
-        return self.issuer and self.protocol not in filled
+        return self.issuer and self.protocol not in KEEP_ONE
 
     @property
     def population(self) -> int:
         """The number the guarantee is stated for."""
         return max(2, int(self.clients * (1 - self.absent)))
-
-    @property
-    def smallest_batch(self) -> int:
-        """The plan's minimum batch."""
-        if self.minimum_batch is not None:
-            return self.minimum_batch
-        return int(self.rate * self.population / 3)
 
     def task_table(self) -> dict[str, Any]:
         """`[task]` of the analyzer's settings."""
@@ -111,8 +197,7 @@ class DemoOptions:
     def randomizer_table(self) -> dict[str, Any]:
         """`[randomizer]` of the analyzer's settings, without the clip."""
         if self.task != TRAINING:
-            mechanism = QUESTIONS[self.task].mechanism
-            return {"name": mechanism, "local_epsilon": self.local_epsilon}
+            return {"name": QUESTIONS[self.task].mechanism, "local_epsilon": self.local_epsilon}
         if self.randomizer == "skellam":
             return {"name": "skellam", "noise_multiplier": self.noise_multiplier, "steps": 1024}
         if self.randomizer == "gaussian":
@@ -121,10 +206,11 @@ class DemoOptions:
 
     def plan_table(self) -> dict[str, Any]:
         """`[plan]` of the analyzer's settings."""
+        third = int(self.rate * self.population / 3)
         table: dict[str, Any] = {
             "protocol": self.protocol,
             "population": self.population,
-            "minimum_batch": self.smallest_batch,
+            "minimum_batch": third if self.minimum_batch is None else self.minimum_batch,
             "rounds": self.rounds,
             "delta": self.delta,
             "epsilon_budget": self.epsilon_budget,
@@ -141,26 +227,15 @@ class DemoOptions:
 
 
 def contention(seconds: float = 0.5) -> float:
-    """How many times longer than its own CPU time a busy process takes on this machine now.
-
-    Args:
-        seconds: of CPU time that are measured.
-    """
+    """How many times longer than its own CPU time, of so many seconds, a busy process takes on this machine now."""
     wall, own = time.perf_counter(), time.process_time()
     while time.process_time() - own < seconds:
         pass
     return max(1.0, (time.perf_counter() - wall) / seconds)
 
 
-def with_time_enough(
-    options: DemoOptions, say: Callable[[str], None] = lambda line: None
-) -> DemoOptions:
-    """The same with longer rounds when the machine is busy: late clients would make them void.
-
-    Args:
-        options: what was chosen.
-        say: is told what was changed, and why.
-    """
+def with_time_enough(options: DemoOptions, say: Callable[[str], None] = lambda line: None) -> DemoOptions:
+    """The `options` with longer rounds when the machine is busy: late clients make them void. `say` is told why."""
     factor = contention()
     if factor < 1.3:
         return options

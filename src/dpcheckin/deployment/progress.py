@@ -8,11 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dpcheckin.deployment.demo import Deployment
-from dpcheckin.deployment.demo_people import truth_of
-from dpcheckin.deployment.options import DemoOptions
+from dpcheckin.deployment.options import DemoOptions, truth_of
 from dpcheckin.errors import ServiceError
-
-Watch = Callable[[dict[str, Any]], None]
 
 
 class RoundsLost(ServiceError):
@@ -20,14 +17,8 @@ class RoundsLost(ServiceError):
 
 
 def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
-    """Raise `RoundsLost` when many more rounds are void by population than are not.
-
-    The analyzer has made them longer by then, as long as it may, and it was not enough.
-
-    Args:
-        options: the run's.
-        rows: of the analyzer's log.
-    """
+    """Raise `RoundsLost` when of the `rows` of the analyzer's log many more rounds are void by population than are not.
+    The analyzer has made them longer than `options` say by then, as long as it may, and it was not enough."""
     there = [row["present"] for row in rows if row["state"] == "void by population"]
     if 2 * len(there) > len(rows) + 5:
         raise RoundsLost(
@@ -42,11 +33,7 @@ class PartyDied(ServiceError):
 
 
 def check_parties(deployment: Deployment) -> None:
-    """Raise `PartyDied` for the first party whose process has ended; agents may end by themselves.
-
-    Args:
-        deployment: a started one, whose analyzer is not done.
-    """
+    """Raise `PartyDied` for the first party whose process has ended; agents may end by themselves."""
     for party in (deployment.analyzer, deployment.shuffler, deployment.issuer, *deployment.agents):
         code = None if party is None else party.process.poll()
         if party is None or code is None or (code == 0 and party in deployment.agents):
@@ -56,12 +43,7 @@ def check_parties(deployment: Deployment) -> None:
 
 
 class Told:
-    """Tells of rounds in words: of void ones always, of the others where no bar is drawn.
-
-    Args:
-        say: is given one line for each.
-        every: tell of the rounds that went well too.
-    """
+    """Tells of rounds in words: of void ones always, with `every` also of those that went well."""
 
     def __init__(self, say: Callable[[str], None], *, every: bool) -> None:
         self._say, self._every, self._rounds = say, every, 0
@@ -81,16 +63,9 @@ class Told:
         self._rounds = len(shot["rounds"])
 
 
-def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dict[str, Any]:
-    """Watch until the analyzer is done; its last snapshot.
-
-    Args:
-        deployment: a started one.
-        watch: is given every snapshot.
-        patience: seconds without a settled round after which it is given up.
-
-    A party that dies meanwhile raises `PartyDied`: what the page showed last is not the truth.
-    """
+def follow(deployment: Deployment, watch: Callable[[dict[str, Any]], None], patience: float = 120.0) -> dict[str, Any]:
+    """Let `watch` see a `deployment` until its analyzer is done, or settles no round for `patience` seconds; the last
+    snapshot. A party that dies meanwhile raises `PartyDied`: what the page showed last is not the truth."""
     assert deployment.analyzer is not None
     last: dict[str, Any] = {}
     settled, moved = -1, time.monotonic()
@@ -111,13 +86,8 @@ def follow(deployment: Deployment, watch: Watch, patience: float = 120.0) -> dic
 
 
 def summary(options: DemoOptions, last: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """The end of a run in figures, for `--json`.
-
-    Args:
-        options: the run's.
-        last: the last snapshot.
-        seconds: the run took.
-    """
+    """The end of a run with these `options`, whose `last` snapshot this is, in figures for `--json`; it took so many
+    `seconds`."""
     rows, asked = last["rounds"], last.get("survey")
     released = [row for row in rows if row["state"] == "released"]
     return {

@@ -1,8 +1,8 @@
 """A survey as the three parties see it: settings, the plan's task, the question of each round.
 
-`[task]` of the analyzer's settings names the kind of question and its parameters; the plan carries
-the question, its randomizer and how often a client answers at most. What a round asks is the
-round's "model": a document whose digest stands in the signed round. No path is in any of them.
+`[task]` of the analyzer's settings names the kind of question and its parameters; the plan carries the question, its
+randomizer and how often a client answers at most. What a round asks is the round's "model": a document whose digest
+stands in the signed round. No path is in any of them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle
@@ -21,9 +19,8 @@ from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.documents import OCTETS
 from dpcheckin.service.wire.problems import Malformed
-from dpcheckin.survey.names import KINDS
 from dpcheckin.survey.planning import Wish, plan_survey
-from dpcheckin.survey.questions.heavy_hitters import HeavyHitters
+from dpcheckin.survey.questions import KINDS
 from dpcheckin.survey.questions.query import Query
 from dpcheckin.survey.surveys import Survey
 
@@ -40,23 +37,14 @@ _SPARE_ANSWERS = 2
 
 
 def is_survey(task: Mapping[str, Any]) -> bool:
-    """Whether a plan's or the settings' task is a question.
-
-    Args:
-        task: the table.
-    """
+    """Whether a plan's or the settings' task is a question. `task`: the table."""
     return task.get("kind") in KINDS
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, about what, and how often of one client.
-
-    Args:
-        query: what is asked.
-        about: the topic, by which an owner's configuration finds the answer.
-        answers: the most that one client answers.
-    """
+    """What is asked, about what topic (by which an owner's configuration finds the answer), and how often of one
+    client."""
 
     query: Query
     about: str
@@ -74,23 +62,14 @@ class Question:
 
 
 def read_question(task: Mapping[str, Any], rounds: int) -> Question:
-    """The question of a task.
-
-    Args:
-        task: of a plan, or the settings.
-        rounds: of the plan.
-    """
+    """The question of a task. `task`: of a plan, or the settings; `rounds`: of the plan."""
     own = {k: v for k, v in task.items() if k not in _OF_CLIENTS + _OF_ANALYZER}
     about, answers = task.get("about", ""), task.get("answers", rounds + _SPARE_ANSWERS)
     return Question(Query.from_document(own), about, answers)
 
 
 def survey_of(settings: AnalyzerSettings) -> Survey:
-    """The survey of the settings; what `[randomizer]` leaves open is chosen for the budget.
-
-    Args:
-        settings: whose `[task]` is a question.
-    """
+    """The survey that `[task]` of the settings asks; what `[randomizer]` leaves open is chosen for the budget."""
     plan, randomizer = settings.plan, dict(settings.randomizer)
     for name, kinds in _NEEDED.items():
         if type(plan.get(name)) not in kinds:
@@ -111,12 +90,7 @@ def survey_of(settings: AnalyzerSettings) -> Survey:
 
 
 def with_survey(settings: AnalyzerSettings, survey: Survey) -> tuple[AnalyzerSettings, int]:
-    """The settings with plan, randomizer and task spelled out, and the bytes of a report.
-
-    Args:
-        settings: as they were read.
-        survey: that `survey_of` made of them.
-    """
+    """The `settings` with plan, randomizer and task of their `survey` spelled out, and the bytes of a report."""
     everybody = isinstance(survey.plan, FullShuffle)
     plan = {
         "protocol": "shuffled-check-in",
@@ -130,32 +104,13 @@ def with_survey(settings: AnalyzerSettings, survey: Survey) -> tuple[AnalyzerSet
 
 
 def round_question(survey: Survey, finished: Sequence[Reports]) -> bytes:
-    """What the next round asks: the document that the signed round names by its digest.
-
-    Args:
-        survey: under way.
-        finished: reports of the rounds before.
-    """
-    document: dict[str, Any] = {"type": "question", "index": len(finished)}
-    query = survey.query
-    if isinstance(query, HeavyHitters):
-        stage = len(finished) % query.stages
-        document["bits"] = query.prefixes[stage]
-        document["prefixes"] = []
-        if stage:
-            tried = query.candidates(list(finished[:stage]), survey.plan, finished)
-            more = np.uint64(query.prefixes[stage] - query.prefixes[stage - 1])
-            document["prefixes"] = [f"{int(one):x}" for one in np.unique(tried >> more)]
-            document["prefix_bits"] = query.prefixes[stage - 1]
-    return canonical(document)
+    """What a `survey` asks after the `finished` rounds: the document that the signed round names by its digest."""
+    details = survey.query.round_details(finished, survey.plan)
+    return canonical({"type": "question", "index": len(finished), **details})
 
 
 def asked_index(model: bytes) -> int:
-    """Which round of the survey a question belongs to.
-
-    Args:
-        model: as `round_question` made it.
-    """
+    """Which round of the survey a question belongs to. `model`: as `round_question` made it."""
     try:
         found = parse(model)
     except Malformed as problem:

@@ -1,15 +1,15 @@
-"""A survey through the services: the analyzer's counting, and the owner's answers. No torch.
+"""A survey at the analyzer: reports are counted and estimated, and shown on the page and in files. No torch.
 
-The estimate is the library's, from the reports of all rounds: the same as a simulation's from the
-same reports. Reports are kept in the analyzer's folder, a file a round, so that an estimate can be
-made again; a crash between file and checkpoint writes the same file again.
+The estimate is the library's, from the reports of all rounds: the same as a simulation's from the same reports. Reports
+are kept in the analyzer's folder, a file a round, so that an estimate can be made again; a crash between file and
+checkpoint writes the same file again. `estimate.json` and `estimate.csv` are written after every round, picture and
+page at the end.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,25 +17,110 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.deployment.answers import Answer
-from dpcheckin.deployment.questions import Question, asked_index, read_question, round_question
-from dpcheckin.deployment.survey_results import shown, write_pictures, write_results
-from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.deployment.questions import round_question
+from dpcheckin.document import Document
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.service.analyzer import state
-from dpcheckin.service.journal import replace_file
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.storage.files import replace_file
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.documents import PlanDocument
-from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.questions.query import Query
+from dpcheckin.survey.estimates import Estimate, Figures
+from dpcheckin.survey.report import MOST_BARS, answer_table, influence, run_rows, tables, write_csv, write_picture
 from dpcheckin.survey.surveys import Survey
 
+MOST_POINTS, MOST_ROWS = 256, 12
+JSON, CSV, PICTURE, PAGE = "estimate.json", "estimate.csv", "estimate.png", "report.html"
+
+
+def shown(survey: Survey, estimate: Estimate) -> dict[str, Any]:
+    """What the live page draws of an `estimate` of a `survey`, however many figures there are."""
+    facts: dict[str, Any] = {
+        "confidence": estimate.confidence,
+        "simultaneous": estimate.simultaneous,
+        "population": estimate.population,
+        "counted": estimate.reports,
+        "influence": influence(survey, estimate),
+        "figures": len(estimate.names),
+    }
+    if "edges" in estimate.more:
+        facts |= {"form": "curve", "curve": _curve(estimate)}
+        last = len(estimate.names) - 1
+        some = np.unique(np.linspace(0, last, min(last + 1, MOST_ROWS)).round().astype(int))
+        return facts | {"rows": _rows(estimate, some)}
+    largest = np.argsort(-estimate.values, kind="stable")[:MOST_BARS]
+    if "false_positives" not in estimate.more:
+        largest = np.sort(largest)  # categories stay in their order
+        return facts | {"form": "bars", "rows": _rows(estimate, largest)}
+    more = {name: estimate.more[name] for name in ("false_positives", "smallest_listed")}
+    return facts | {"form": "table", "rows": _rows(estimate, largest), **more}
+
+
+def _rows(estimate: Estimate, which: NDArray[np.int64]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": estimate.names[i],
+            "value": float(estimate.values[i]),
+            "lower": float(estimate.lower[i]),
+            "upper": float(estimate.upper[i]),
+        }
+        for i in which.tolist()
+    ]
+
+
+def _curve(estimate: Estimate) -> dict[str, list[float]]:
+    """The distribution function with its band, at some hundred edges at most."""
+    more, edges = estimate.more, np.asarray(estimate.more["edges"])
+    last = len(edges) - 1
+    thin = np.unique(np.linspace(0, last, min(len(edges), MOST_POINTS)).round().astype(int))
+
+    def some(figures: Figures) -> list[float]:
+        return [float(value) for value in np.asarray(figures)[thin]]
+
+    return {
+        "edges": some(edges),
+        "shares": some(more.get("shares", estimate.values)),
+        "lower": some(more.get("shares_lower", estimate.lower)),
+        "upper": some(more.get("shares_upper", estimate.upper)),
+    }
+
+
+def write_results(folder: Path, survey: Survey, estimate: Estimate, facts: dict[str, Any]) -> None:
+    """All figures of the `estimate` of a `survey`, and `facts` such as the topic, as JSON and CSV in a `folder`; each
+    file is replaced as a whole."""
+    found = {
+        "survey": survey.as_document(),
+        "about": facts["about"],
+        "rounds": facts["rounds"],
+        "estimate": estimate.as_document(),
+        "influence": facts["influence"],
+        "influence_of_each": {clients: survey.moves(int(clients), estimate).tolist() for clients in facts["influence"]},
+    }
+    replace_file(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
+    fresh = folder / (CSV + ".new")
+    write_csv(fresh, estimate)
+    fresh.replace(folder / CSV)
+
+
+def write_pictures(folder: Path, survey: Survey, found: Estimate, about: str, statement: str) -> None:
+    """Picture and page, in a `folder`, of a `survey` `about` a topic that is over: what was `found`, and the
+    `statement` of what is guaranteed for the rounds that were charged."""
+    write_picture(folder / PICTURE, survey, found)
+    rows = {**run_rows(survey, found), "about": about}
+    figures = {
+        "clients present": f"{survey.population:,}",
+        "reports counted": f"{found.reports:,}",
+        "confidence": f"{100 * found.confidence:g}%",
+    }
+    title = f"{survey.query.kind.capitalize()}: {about}"
+    tabled = tables(answer_table(found), rows, influence(survey, found))
+    pictures = {folder / PICTURE: "Estimate with intervals"}
+    page = Document("Survey report", title, "charged", statement, figures, pictures, tabled)
+    page.write(folder / PAGE)
+
+
 ROUNDS = "rounds"
-
-
-class NotAnswered(ServiceError):
-    """The owner has no answer to this question."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +141,7 @@ class _Counted:
 
 @dataclass(frozen=True)
 class SurveyAnalyzerTask:
-    """Counts reports, estimates after every round, asks the next question.
-
-    Args:
-        survey: as it was planned.
-        folder: for reports and results.
-        about: the topic, for the page.
-        confidence: of the intervals.
-        simultaneous: whether all intervals are to hold at once.
-    """
+    """Counts reports, keeps them in a folder, estimates after every round, asks the next question."""
 
     survey: Survey
     folder: Path
@@ -81,9 +158,7 @@ class SurveyAnalyzerTask:
         first = round_question(self.survey, [])
         return TaskState(first, _Counted().to_bytes(), {}, self._shown(None, [], _Counted()))
 
-    def count(
-        self, state: TaskState, rows: NDArray[Any], index: int, present: int, dropped: int
-    ) -> TaskState:
+    def count(self, state: TaskState, rows: NDArray[Any], index: int, present: int, dropped: int) -> TaskState:
         before = _Counted.from_bytes(state.private)
         after = _Counted(before.present, before.dropped + dropped)
         rounds = [self.reports(i) for i in range(len(before.present))]
@@ -99,11 +174,7 @@ class SurveyAnalyzerTask:
         return TaskState(model, after.to_bytes(), _metrics(rounds, estimate), seen)
 
     def reports(self, index: int) -> Reports:
-        """The reports of a counted round.
-
-        Args:
-            index: from 0; void rounds do not count.
-        """
+        """The reports of a counted round. `index`: from 0; void rounds do not count."""
         found: Reports = np.load(self._file(index), allow_pickle=False)
         return found
 
@@ -173,48 +244,3 @@ def _metrics(rounds: list[Reports], estimate: Estimate | None) -> dict[str, floa
         found["estimate"] = float(estimate.values[0])
         found["lower"], found["upper"] = float(estimate.lower[0]), float(estimate.upper[0])
     return found
-
-
-class AnsweringTask:
-    """One owner's answers, by topic; the owner's table says which.
-
-    Args:
-        answers: by topic; the topic "" answers questions about anything.
-    """
-
-    def __init__(self, answers: Mapping[str, Answer]) -> None:
-        self._answers = dict(answers)
-        self._asked: tuple[Query, Answer] | None = None
-
-    def join(self, plan: PlanDocument) -> int | None:
-        """The most rounds it takes part in; raises `NotAnswered` when it has no answer at all.
-
-        Nothing here depends on the owner's value: that a client stays away is seen.
-        """
-        try:
-            question = read_question(plan.task, plan.rounds)
-        except InvalidParameter as problem:
-            raise NotAnswered(f"the plan asks nothing that can be answered: {problem}") from None
-        answer = self._answer_to(question)
-        self._asked = (question.query, answer)
-        return question.answers
-
-    def _answer_to(self, question: Question) -> Answer:
-        found = self._answers.get(question.about) or self._answers.get("")
-        if found is None:
-            raise NotAnswered(f"this client answers nothing about {question.about!r}")
-        if question.query.kind not in found.kinds:
-            raise NotAnswered(f"this client answers no {question.query.kind} here")
-        return found
-
-    def value(self, model: bytes) -> NDArray[Any]:
-        """The owner's value as this round asks for it, not yet randomized."""
-        if self._asked is None:
-            raise NotAnswered("no question has been accepted yet")
-        query, answer = self._asked
-        try:
-            found = answer.value()
-        except InvalidParameter:  # no file, row or value: nothing is an answer too
-            found = None
-        encoded = query.encode_any(found)
-        return np.asarray(query.asked(encoded, asked_index(model)))

@@ -1,37 +1,38 @@
 """From the tables of settings files to tasks: a question or a model, whichever is named.
 
-Analyzer: `[task] kind = "histogram"` (or another kind of `dpcheckin.survey`) is a question,
-anything else is training. Client: `[data.answers.TOPIC]` are answers, `[data]` itself records to
-train on; an owner may have both. Libraries for training are loaded only where models are trained.
+Analyzer: `[task] kind = "histogram"` (or another kind of `dpcheckin.survey`) is a question, anything else is training
+with `data` (a dataset's name or an .npz file, of which only the test part is used), `model`, and settings of learning.
+Client: `[data.answers.TOPIC]` are answers, `[data]` itself records to train on (`file`, an .npz with the owner's
+`inputs` and `targets`, `model` and `classes`); an owner may have both. Linear and small models need NumPy only; torch
+is loaded for the others, and by analyzers that train.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.deployment.answers import Answer, read_answer
+from dpcheckin.deployment.answers import Answer, AnsweringTask, NotAnswered, read_answer
+from dpcheckin.deployment.numpy_tasks import NumpyClientTask, is_small
 from dpcheckin.deployment.questions import is_survey, read_question, survey_of, with_survey
-from dpcheckin.deployment.survey_tasks import AnsweringTask, NotAnswered, SurveyAnalyzerTask
+from dpcheckin.deployment.survey_tasks import SurveyAnalyzerTask
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.tasks import ClientTask, Task
 from dpcheckin.service.wire.documents import PlanDocument
 
+if TYPE_CHECKING:
+    from dpcheckin.deployment.torch_tasks import TorchAnalyzerTask
+
 
 def analyzer_task(settings: AnalyzerSettings) -> tuple[AnalyzerSettings, Task, int]:
-    """The settings with everything spelled out, the task, and the dimension of a report.
-
-    Args:
-        settings: of the analyzer's folder.
-    """
+    """The settings with everything spelled out, the task, and the dimension of a report."""
     if is_survey(settings.task):
         return _survey_task(settings)
-    from dpcheckin.deployment.tasks_by_name import analyzer_task as training
-
-    made = training(settings.task, float(settings.randomizer.get("clip", 1.0)))
+    made = _training_task(settings.task, float(settings.randomizer.get("clip", 1.0)))
     return settings, made, made.dimension
 
 
@@ -49,13 +50,24 @@ def _survey_task(settings: AnalyzerSettings) -> tuple[AnalyzerSettings, Task, in
     return found, task, size
 
 
-class OwnerTask:
-    """What one owner gives: answers, gradients or both; each plan says which it wants.
+def _training_task(table: dict[str, Any], clip: float) -> TorchAnalyzerTask:
+    """Training by the table `[task]`, for clients that clip to the norm `clip`."""
+    import torch
 
-    Args:
-        answers: by topic.
-        training: the owner's records, None: this owner does not train.
-    """
+    from dpcheckin.deployment.torch_tasks import TorchAnalyzerTask, learning_settings, make_module
+    from dpcheckin.learning import load_dataset
+
+    torch.set_num_threads(1)
+    rest = dict(table)
+    data = load_dataset(str(rest.pop("data", "digits")))
+    model = str(rest.pop("model", "auto"))
+    settings = learning_settings(rest)
+    module = make_module(model, data, settings.seed)
+    return TorchAnalyzerTask(module, settings, clip, data.test_inputs, data.test_targets)
+
+
+class OwnerTask:
+    """What one owner gives: answers, gradients or both; each plan says which it wants."""
 
     def __init__(self, answers: dict[str, Answer], training: ClientTask | None) -> None:
         self._answering, self._training = AnsweringTask(answers), training
@@ -76,12 +88,7 @@ class OwnerTask:
 
 
 def client_task(table: dict[str, Any], folder: Path) -> ClientTask:
-    """The client's task, with the owner's data.
-
-    Args:
-        table: `[data]` of the client's settings.
-        folder: to which files are relative.
-    """
+    """The client's task by the `table` `[data]` of its settings, whose files are relative to the `folder`."""
     rest = dict(table)
     named = rest.pop("answers", {})
     if not isinstance(named, dict) or not all(isinstance(one, dict) for one in named.values()):
@@ -91,6 +98,28 @@ def client_task(table: dict[str, Any], folder: Path) -> ClientTask:
         return OwnerTask({**answers, "": read_answer(rest, folder)}, None)
     if not rest and answers:
         return OwnerTask(answers, None)
-    from dpcheckin.deployment.tasks_by_name import client_task as training
+    return OwnerTask(answers, training_client(rest, folder))
 
-    return OwnerTask(answers, training(rest, folder))
+
+def training_client(table: dict[str, Any], folder: Path) -> ClientTask:
+    """The task of an owner with records in a file, which the `table` `[data]` names relative to the `folder`."""
+    known = {"file", "model", "classes"}
+    if not {"file", "classes"} <= table.keys() <= known:
+        raise InvalidParameter("data", sorted(table), "file, classes and perhaps model")
+    path = folder / str(table["file"])
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            inputs, targets = held["inputs"], held["targets"]
+    except (OSError, KeyError, ValueError) as problem:
+        raise InvalidParameter("data.file", str(path), f"inputs and targets ({problem})") from None
+    shape, model = tuple(inputs.shape[1:]), str(table.get("model", "auto"))
+    if is_small(model, shape):
+        return NumpyClientTask(model, inputs, targets, int(table["classes"]))
+    import torch
+
+    from dpcheckin.deployment.torch_tasks import TorchClientTask
+    from dpcheckin.learning import build_model
+
+    torch.set_num_threads(1)
+    module = build_model(model, shape, int(table["classes"]))
+    return TorchClientTask(module, torch.from_numpy(inputs).float(), torch.from_numpy(targets).long())

@@ -1,8 +1,8 @@
 """Training a torch model through the services: the client's and the analyzer's task.
 
-A model travels as its parameters, float32 in little-endian order; its architecture is named in both
-parties' configurations, so no code ever crosses the wire. The analyzer's step is the simulator's,
-so the same plan learns the same way in both.
+A model travels as its parameters, float32 in little-endian order; its architecture is named in both parties'
+configurations, so no code ever crosses the wire. The analyzer's step is the simulator's, so the same plan learns the
+same way in both.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.deployment.numpy_tasks import parameters_of
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import Dataset, Settings, accuracy, build_model, count_parameters
-from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.simulation.checkpoint import State
+from dpcheckin.learning.models import cross_entropy
 from dpcheckin.learning.simulation.client_work import get_parameters, set_parameters
-from dpcheckin.learning.simulation.training import optimiser_step
+from dpcheckin.learning.simulation.training import State, optimiser_step
 from dpcheckin.service.tasks import TaskState
 
 
@@ -31,29 +31,9 @@ def to_bytes(parameters: Tensor) -> bytes:
     return parameters.detach().numpy().astype("<f4").tobytes()
 
 
-def from_bytes(model: bytes, size: int) -> Tensor:
-    """Parameters as they arrive; a model of another size or with NaN is refused.
-
-    Args:
-        model: float32 in little-endian order.
-        size: parameters of the model.
-    """
-    if len(model) != 4 * size:
-        raise InvalidParameter("model", f"{len(model):,} bytes", f"{size:,} parameters")
-    values = np.frombuffer(model, dtype="<f4").astype(np.float32)
-    if not np.isfinite(values).all():
-        raise NumericalFailure("the model holds parameters that are not finite")
-    return torch.from_numpy(values)
-
-
 class TorchClientTask:
-    """One owner's records: the mean gradient of the cross-entropy at the model it is sent.
-
-    Args:
-        module: whose architecture the analyzer's model has.
-        inputs: one record a row.
-        targets: the class of each.
-    """
+    """One owner's records: the mean gradient of the cross-entropy at the model it is sent, of the module's
+    architecture."""
 
     def __init__(self, module: nn.Module, inputs: Tensor, targets: Tensor) -> None:
         if not len(targets) or len(inputs) != len(targets):
@@ -62,7 +42,8 @@ class TorchClientTask:
         self._lock = threading.Lock()  # clients of one process may share a module
 
     def sharing(self, inputs: Tensor, targets: Tensor) -> TorchClientTask:
-        """Another owner's task on the same module, for many clients in one process."""
+        """The task of another owner, with these `inputs` and `targets`, on the same module, for many clients in one
+        process."""
         other = TorchClientTask(self._module, inputs, targets)
         other._lock = self._lock
         return other
@@ -70,7 +51,8 @@ class TorchClientTask:
     def value(self, model: bytes) -> NDArray[np.float64]:
         with self._lock:
             parameters = list(self._module.parameters())
-            set_parameters(self._module, from_bytes(model, sum(p.numel() for p in parameters)))
+            arrived = parameters_of(model, sum(p.numel() for p in parameters)).astype(np.float32)
+            set_parameters(self._module, torch.from_numpy(arrived))
             loss = cross_entropy(self._module(self._inputs), self._targets).mean()
             gradients = torch.autograd.grad(loss, parameters)
         return torch.cat([g.flatten() for g in gradients]).double().numpy()
@@ -95,9 +77,7 @@ class TorchAnalyzerTask:
         first = get_parameters(self.module)
         return self._packed(State(parameters=first, average=first.clone()))
 
-    def step(
-        self, state: TaskState, total: NDArray[np.float64], reports: int, index: int, steps: int
-    ) -> TaskState:
+    def step(self, state: TaskState, total: NDArray[np.float64], reports: int, index: int, steps: int) -> TaskState:
         found = self._unpacked(state.private)
         optimizer = self.settings.make_optimizer(self.module)
         if found.optimizer:
@@ -119,13 +99,7 @@ class TorchAnalyzerTask:
 
 
 def make_module(model: str, data: Dataset, seed: int) -> nn.Module:
-    """A built-in model for this data, with its first parameters drawn from the seed.
-
-    Args:
-        model: name of a built-in model.
-        data: fixes the shapes.
-        seed: of the first parameters.
-    """
+    """A built-in `model` of the shapes that `data` have, with its first parameters drawn from the `seed`."""
     torch.manual_seed(seed)
     return build_model(model, data.shape, data.classes)
 

@@ -1,11 +1,10 @@
 """Flower's `PrivacyAccountant` protocol, with rounds that Flower's own accountant does not know.
 
-Flower describes every release as a `GaussianPrivacyEvent`: so many clients of a population, and
-noise. `CheckInAccountant` says what that means here. In `check-in` and `cohort` rounds every report
-carries the noise and a shuffler permutes them; in `central` rounds a trusted server adds it to the
-sum. Rounds in plain names (`RunQuestion`) are taken as well, so that pure randomizers, dropouts or
-colluding clients can be told. Whatever was composed, its cost is composed as loss distributions and
-certified; the state is the list of rounds, as plain JSON.
+Flower describes every release as a `GaussianPrivacyEvent`: so many clients of a population, and noise.
+`CheckInAccountant` says what that means here. In `check-in` and `cohort` rounds every report carries the noise and a
+shuffler permutes them; in `central` rounds a trusted server adds it to the sum. Rounds in plain names (`RunQuestion`)
+are taken as well, so that pure randomizers, dropouts or colluding clients can be told. Whatever was composed, its cost
+is composed as loss distributions and certified; the state is the list of rounds, as plain JSON.
 """
 
 from __future__ import annotations
@@ -13,18 +12,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from flwr.serverapp import (
-    GaussianPrivacyEvent,
-    NeighboringRelation,
-    PrivacyConfig,
-    PrivacySpent,
-    SamplingMethod,
-)
+from flwr.serverapp import GaussianPrivacyEvent, NeighboringRelation, PrivacyConfig, PrivacySpent, SamplingMethod
 
 from dpcheckin.accounting import Adjacency, Guarantee, Round, compose, guarantee
-from dpcheckin.accounting.parameters import count as whole
-from dpcheckin.accounting.parameters import open_probability, positive
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import count as whole
+from dpcheckin.numerals import open_probability, positive
 from dpcheckin.protocols.questions import RunQuestion
 
 METHOD = "dpcheckin, loss distributions"
@@ -37,12 +30,10 @@ _RELATIONS = {
 
 
 class CheckInAccountant:
-    """A privacy accountant for Flower whose figures are certified.
+    """A privacy accountant for Flower, by Flower's `config`, whose figures are certified.
 
-    Args:
-        config: Flower's: population, delta, relation, limit. Check-in and cohort rounds speak
-            about replacing one client, central ones about adding or removing one.
-        rounds: What a Gaussian event stands for: check-in, cohort or central.
+    `rounds` is what a Gaussian event stands for: check-in or cohort rounds speak about replacing one client, central
+    ones about adding or removing one.
 
     >>> from flwr.serverapp import NeighboringRelation, PrivacyConfig, SamplingMethod
     >>> config = PrivacyConfig(
@@ -71,14 +62,12 @@ class CheckInAccountant:
         return sum(number for _, number in self._composed)
 
     def compose(self, event: GaussianPrivacyEvent | RunQuestion, count: int = 1) -> None:
-        """Add so many rounds to what was spent: Flower's, or one round in plain names."""
+        """Add `count` rounds like `event`, Flower's or one round in plain names, to what was spent."""
         self._composed.append((self._question(event), whole("count", count)))
 
     def guarantee(self, delta: float | None = None) -> Guarantee:
-        """The certified statement about everything composed, with its reasons.
-
-        Without `delta` it has that of the configuration.
-        """
+        """The certified statement about everything composed, with its reasons. Without `delta` it has that of the
+        configuration."""
         if not self._composed:
             raise InvalidParameter("releases", 0, "at least one round composed")
         return guarantee(self._run(), self._delta(delta))
@@ -98,15 +87,10 @@ class CheckInAccountant:
         return PrivacySpent(self.get_epsilon(delta), delta, self.num_releases, METHOD)
 
     def would_exceed(
-        self,
-        event: GaussianPrivacyEvent | RunQuestion,
-        max_epsilon: float | None = None,
-        count: int = 1,
+        self, event: GaussianPrivacyEvent | RunQuestion, max_epsilon: float | None = None, count: int = 1
     ) -> bool:
-        """Would these rounds spend more than `max_epsilon`, or the configuration's limit?
-
-        Nothing is added.
-        """
+        """Would `count` rounds like `event` spend more than `max_epsilon`, or the configuration's limit? Nothing is
+        added."""
         limit = self._config.max_epsilon if max_epsilon is None else max_epsilon
         if limit is None:
             raise InvalidParameter("max_epsilon", None, "a limit, here or in PrivacyConfig")
@@ -122,8 +106,7 @@ class CheckInAccountant:
             "rounds": self._rounds,
             "config": _plain(self._config),
             "compositions": [
-                {"event": dataclasses.asdict(question), "count": number}
-                for question, number in self._composed
+                {"event": dataclasses.asdict(question), "count": number} for question, number in self._composed
             ],
         }
 
@@ -149,9 +132,7 @@ class CheckInAccountant:
         """The event as one round, if it speaks of the population and relation configured."""
         question = event if isinstance(event, RunQuestion) else self._of_gaussian(event)
         if question.population != self._config.population_size:
-            raise InvalidParameter(
-                "population_size", question.population, f"{self._config.population_size:,}"
-            )
+            raise InvalidParameter("population_size", question.population, f"{self._config.population_size:,}")
         if question.rounds != 1:
             raise InvalidParameter("rounds", question.rounds, "1: say how many with count")
         relation = _RELATIONS.get(self._round(question).adjacency)
@@ -167,9 +148,7 @@ class CheckInAccountant:
     def _of_gaussian(self, event: GaussianPrivacyEvent) -> RunQuestion:
         n, noise = event.population_size, event.noise_multiplier
         if self._rounds == "cohort":
-            return RunQuestion(
-                "subsampled-shuffle", n, cohort=event.sample_size, noise_multiplier=noise
-            )
+            return RunQuestion("subsampled-shuffle", n, cohort=event.sample_size, noise_multiplier=noise)
         protocol = "shuffled-check-in" if self._rounds == "check-in" else "central"
         plain = self._config.sampling_method is SamplingMethod.NO_AMPLIFICATION
         rate = 1.0 if protocol == "central" and plain else event.sample_size / n
@@ -178,9 +157,7 @@ class CheckInAccountant:
     def _round(self, question: RunQuestion) -> Round:
         return question.round(self._config.target_delta)
 
-    def _run(
-        self, composed: list[tuple[RunQuestion, int]] | None = None
-    ) -> list[tuple[Round, int]]:
+    def _run(self, composed: list[tuple[RunQuestion, int]] | None = None) -> list[tuple[Round, int]]:
         return [(self._round(q), n) for q, n in (self._composed if composed is None else composed)]
 
 

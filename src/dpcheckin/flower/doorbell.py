@@ -1,9 +1,9 @@
 """The ClientApp: it rings the agents of its node and says so, always in the same words.
 
-Flower tells the server how long a ClientApp ran, how large its reply was and whether it failed, and
-the server ships the ClientApp's code. So nothing of the protocol may be in it: no coin, no data, no
-noise. The doorbell drops the message into the node's mailbox and answers the same bytes at once,
-whether or not the client behind it will check in, and does not wait for anybody.
+Flower tells the server how long a ClientApp ran, how large its reply was and whether it failed, and the server ships
+the ClientApp's code. So nothing of the protocol may be in it: no coin, no data, no noise. The doorbell drops the
+message into the node's mailbox and answers the same bytes at once, whether or not the client behind it will check in,
+and does not wait for anybody.
 
 Where the mailbox is comes from the node's own configuration, never from a message:
 `flower-supernode --node-config 'doorbell="/path/to/box"'`, or DPCHECKIN_DOORBELL in its environment
@@ -35,10 +35,8 @@ class NotARing(ServiceError):
 
 
 def box_of(context: Context) -> Path:
-    """The mailbox in the node's own configuration; a node without one refuses.
-
-    This refusal is the same in every round, so it says nothing about participation.
-    """
+    """The mailbox in the node's own configuration; a node without one refuses. This refusal is the same in every round,
+    so it says nothing about participation."""
     named = context.node_config.get("doorbell") or os.environ.get(ENVIRONMENT)
     if not named:
         raise NoAgent(
@@ -69,7 +67,7 @@ def make_doorbell() -> ClientApp:
 
 
 def ring(message: Message, context: Context) -> Message:
-    """Drop the ring into the box; the answer is always the same."""
+    """Drop the ring of the `message` into the box that the `context` names; the answer is always the same."""
     Mailbox(box_of(context)).drop(ring_in(message))
     reply = RecordDict({ACKNOWLEDGED: ConfigRecord({"rung": True})})
     return Message(reply, reply_to=message)

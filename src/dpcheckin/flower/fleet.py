@@ -1,8 +1,8 @@
 """A whole Flower fleet on one machine: shuffler, SuperLink, SuperNodes and their agents.
 
-For trying things out and for tests. It is the deployment of `dpcheckin.deployment`, in which the
-analyzer runs inside a ServerApp and agents wait for their node's bell. Everything listens on the
-loopback interface, telemetry and update checks are off, and only what was started here is stopped.
+For trying things out and for tests. It is the deployment of `dpcheckin.deployment`, in which the analyzer runs inside a
+ServerApp and agents wait for their node's bell. Everything listens on the loopback interface, telemetry and update
+checks are off, and only what was started here is stopped.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dpcheckin.deployment.demo import Deployment
 from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.deployment.processes import NotStarted, Party, await_ready, start
 from dpcheckin.errors import ServiceError
+from dpcheckin.flower import environment
 from dpcheckin.flower.host import QUIET_SECONDS
 from dpcheckin.flower.server import FOLDER, RESULT
-from dpcheckin.flower.telemetry import environment
 from dpcheckin.service.analyzer import state
 
 CONNECTION = "fleet"
@@ -53,11 +53,8 @@ def starting_seconds() -> float:
 
 
 def round_seconds(quiet: float) -> float:
-    """How long a round must be here: Flower starts a process for every message.
-
-    Enough for a ring to arrive (nodes look every three seconds) and for agents to act after the
-    `quiet` seconds.
-    """
+    """How long a round must be here: Flower starts a process for every message. Enough for a ring to arrive (nodes look
+    every three seconds) and for agents to act after the `quiet` seconds."""
     return 6.0 + quiet + 3.0 * starting_seconds()
 
 
@@ -68,9 +65,7 @@ def _loopback(port: int) -> list[str]:
 class FlowerFleet(Deployment):
     """The parties of one Flower run; `options.processes` is the number of SuperNodes."""
 
-    def __init__(
-        self, folder: Path, options: DemoOptions, *, quiet_seconds: float = QUIET_SECONDS
-    ) -> None:
+    def __init__(self, folder: Path, options: DemoOptions, *, quiet_seconds: float = QUIET_SECONDS) -> None:
         super().__init__(folder.absolute(), options)
         self._quiet = quiet_seconds
         self.superlink: Party | None = None
@@ -141,7 +136,7 @@ class FlowerFleet(Deployment):
         return start(name, command, self.folder / f"{name}.log", ready=None, variables=own)
 
     def submit(self, app: Path, run_config: Mapping[str, Any] | None = None) -> str:
-        """`flwr run APP`; the run's number."""
+        """`flwr run` of an `app` with a `run_config` (None: it names the analyzer's folder); the run's number."""
         given = {FOLDER: str(self.analyzer_folder)} if run_config is None else run_config
         overrides = " ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
         more = ["--run-config", overrides] if overrides else []
@@ -160,13 +155,9 @@ class FlowerFleet(Deployment):
         saved = state.load(self.analyzer_folder)
         return [] if saved is None else list(saved.log)
 
-    def wait(
-        self, run: str, patience: float, watch: Callable[[int], None] | None = None
-    ) -> dict[str, Any]:
-        """Wait for the end of a run; the analyzer's last snapshot.
-
-        `watch` is given the number of rounds settled so far.
-        """
+    def wait(self, run: str, patience: float, watch: Callable[[int], None] | None = None) -> dict[str, Any]:
+        """Wait at most `patience` seconds for the end of a `run`; the analyzer's last snapshot. `watch` is given the
+        number of rounds settled so far."""
         limit, asked = time.monotonic() + patience, 0.0
         while time.monotonic() < limit:
             if watch is not None:
@@ -196,8 +187,8 @@ class FlowerFleet(Deployment):
 class SimulatedFleet(FlowerFleet):
     """The same with virtual nodes: Flower's simulation engine instead of SuperLink and SuperNodes.
 
-    Shuffler and agents are as real as ever; `options.processes` is the number of virtual nodes, and
-    one process holds the agents of all of them.
+    Shuffler and agents are as real as ever; `options.processes` is the number of virtual nodes, and one process holds
+    the agents of all of them.
     """
 
     def start_analyzer(self) -> None:

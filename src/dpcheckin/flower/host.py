@@ -1,10 +1,9 @@
 """The agents of a node, waiting for the bell: `python -m dpcheckin.flower.host SPEC BOX …`.
 
-An agent is the one of `dpcheckin.service`: coin, clipping, noise, sealing and ledger are its own.
-It differs in two ways only. It looks for a round (and for tokens, in a plan with an issuer) when
-the bell has rung, after a quiet time, so that no work of its own falls into the moment in which
-Flower measures the doorbell; and it takes the model from the ring if that is the model its round
-names, instead of fetching it. Both are the same whatever the coin will say.
+An agent is the one of `dpcheckin.service`: coin, clipping, noise, sealing and ledger are its own. It differs in two
+ways only. It looks for a round (and for tokens, in a plan with an issuer) when the bell has rung, after a quiet time,
+so that no work of its own falls into the moment in which Flower measures the doorbell; and it takes the model from the
+ring if that is the model its round names, instead of fetching it. Both are the same whatever the coin will say.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
-from dpcheckin.service.client.acceptance import NotBelieved, Refused
+from dpcheckin.service.client.config import NotBelieved, Refused
 from dpcheckin.service.client.connection import ShufflerUnreachable
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.client.timekeeping import Clock
@@ -68,13 +67,9 @@ class DeliveredModels(httpx.AsyncBaseTransport):
         await self._network.aclose()
 
 
-def delivering_client(
-    shuffler: str, authority: Path | None
-) -> tuple[httpx.AsyncClient, DeliveredModels]:
-    """A connection for all agents of a node, and where models are put for it.
-
-    Only certificates of `authority` are believed; None: those of the system.
-    """
+def delivering_client(shuffler: str, authority: Path | None) -> tuple[httpx.AsyncClient, DeliveredModels]:
+    """A connection to the `shuffler` for all agents of a node, and where models are put for it. Only certificates of
+    `authority` are believed; None: those of the system."""
     verify = tls.verification(shuffler, authority)
     limits = httpx.Limits(max_connections=64, max_keepalive_connections=64)
     network = httpx.AsyncHTTPTransport(verify=verify, limits=limits, trust_env=False)

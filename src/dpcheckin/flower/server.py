@@ -1,16 +1,16 @@
 """The ServerApp's work: an analyzer whose rounds are announced through Flower as well.
 
-The analyzer is the one of `dpcheckin.service`: it charges before it claims, and gets its reports,
-permuted, from the shuffler. Flower adds two things: nodes are rung when a round opens, and the
-model travels with the ring. Without a shuffler there is nothing to run: Flower's server sees which
-node sends what, so a strategy that collects reports itself has local privacy at best, and this
-module refuses rather than pretend.
+The analyzer is the one of `dpcheckin.service`: it charges before it claims, and gets its reports, permuted, from the
+shuffler. Flower adds two things: nodes are rung when a round opens, and the model travels with the ring. Without a
+shuffler there is nothing to run: Flower's server sees which node sends what, so a strategy that collects reports itself
+has local privacy at best, and this module refuses rather than pretend.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -28,11 +28,9 @@ from dpcheckin.flower.doorbell import RECORD
 from dpcheckin.flower.mailbox import Ring
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
-from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
-from dpcheckin.service.analyzer.issuer_client import issuer_client
+from dpcheckin.service.analyzer.parties import ShufflerClient
+from dpcheckin.service.analyzer.server import open_analyzer
 from dpcheckin.service.analyzer.settings import FILE, AnalyzerSettings, read_settings
-from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
-from dpcheckin.service.identity import load_identity
 from dpcheckin.service.tasks import Task
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.credentials import bearer_header
@@ -56,11 +54,7 @@ Little, because a ring whose time is over is not delivered any more: a node that
 the ring of the present round next, and not the backlog.
 """
 
-_NO_REPLY = (
-    ErrorCode.NODE_UNAVAILABLE,
-    ErrorCode.MESSAGE_UNAVAILABLE,
-    ErrorCode.REPLY_MESSAGE_UNAVAILABLE,
-)
+_NO_REPLY = (ErrorCode.NODE_UNAVAILABLE, ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE)
 """Made by the SuperLink in the place of a reply that did not come, or came too late."""
 
 
@@ -81,34 +75,24 @@ class RingOutcome:
 class Messenger:
     """Rings all nodes of a grid: every round, the same message to every node that is there.
 
-    Rounds close by the clock. Replies are looked at when they happen to be there and decide
-    nothing: neither who is asked next, nor when a round ends.
+    Rounds close by the clock. Replies are looked at when they happen to be there and decide nothing: neither who is
+    asked next, nor when a round ends.
     """
 
-    def __init__(
-        self,
-        grid: Grid,
-        now: Callable[[], float] = time.time,
-        late_seconds: float = LATE_SECONDS,
-    ) -> None:
+    def __init__(self, grid: Grid, now: Callable[[], float] = time.time, late_seconds: float = LATE_SECONDS) -> None:
         self._grid, self._now, self._late = grid, now, late_seconds
         self._waiting: dict[str, RingOutcome] = {}
         self.outcomes: list[RingOutcome] = []
 
     def ring(self, group: str, ring: Ring, closes: float) -> RingOutcome:
-        """Tell every node that is connected now; does not wait for anything.
-
-        `group` is the round's name in Flower's log; it `closes` at these seconds since the epoch.
-        """
+        """Send the `ring` to every node that is connected now; does not wait for anything. `group` is the round's name
+        in Flower's log; it `closes` at these seconds since the epoch."""
         self.collect()
         nodes = list(self._grid.get_node_ids())
         left = max(1.0, closes - self._now()) + self._late
         content = RecordDict({RECORD: ConfigRecord({"round": ring.round, "model": ring.model})})
         kind = MessageType.TRAIN
-        messages = [
-            Message(content, dst_node_id=node, message_type=kind, group_id=group, ttl=left)
-            for node in nodes
-        ]
+        messages = [Message(content, dst_node_id=node, message_type=kind, group_id=group, ttl=left) for node in nodes]
         outcome = RingOutcome(group, len(nodes))
         self.outcomes.append(outcome)
         sent = self._grid.push_messages(messages) if messages else ()
@@ -128,9 +112,7 @@ class Messenger:
             if reply.has_error():
                 outcome.errors += 1
                 if outcome.errors == 1:
-                    log.warning(
-                        "round %s: a node cannot ring: %s", outcome.group, reply.error.reason
-                    )
+                    log.warning("round %s: a node cannot ring: %s", outcome.group, reply.error.reason)
 
 
 class RingingClient(ShufflerClient):
@@ -146,7 +128,8 @@ class RingingClient(ShufflerClient):
         self._model = model
 
     def put_round(self, number: int, signed: bytes) -> None:
-        """First the shuffler, then the nodes: a ring never comes before its round."""
+        """First the shuffler gets the `signed` round of this `number`, then the nodes: a ring never comes before its
+        round."""
         super().put_round(number, signed)
         closes = RoundDocument.from_object(parse(signed)["document"]).closes
         self._messenger.ring(str(number), Ring(signed, self._model), closes)
@@ -181,9 +164,7 @@ def check_shuffler(settings: AnalyzerSettings) -> None:
             # a round that cannot exist: only a shuffler answers in this form
             answer = http.get(f"{settings.shuffler}/v1/rounds/{2**32 - 1}", headers=headers)
     except httpx.TransportError as problem:
-        raise NoShuffler(
-            f"no shuffler answers at {settings.shuffler} ({type(problem).__name__}). {_WHY}"
-        ) from None
+        raise NoShuffler(f"no shuffler answers at {settings.shuffler} ({type(problem).__name__}). {_WHY}") from None
     if problem_in(answer.content) is None and answer.status_code != 200:
         raise NoShuffler(f"what answers at {settings.shuffler} is no shuffler. {_WHY}")
     if answer.status_code in (401, 403):
@@ -197,16 +178,11 @@ def check_in(
     dimension: int | None = None,
     late_seconds: float = LATE_SECONDS,
 ) -> dict[str, Any]:
-    """Run the plan of the analyzer's folder to its end; the last snapshot, as on its page.
+    """Run the plan of the analyzer's folder, which `run_config` names, on Flower's `grid`; the last snapshot.
 
-    It is also written to the folder (`flower.json`).
-
-    Args:
-        grid: Flower's.
-        run_config: names the analyzer's folder.
-        task: what is learned; None: what `[task]` in the settings names (torch).
-        dimension: of the task's reports; needed with `task`.
-        late_seconds: after the end of a round in which replies may still come.
+    It is as on the analyzer's page, and is also written to the folder (`flower.json`). Without a `task`, and the
+    `dimension` of its reports, what `[task]` in the settings names is learned (torch). Replies may come `late_seconds`
+    after the end of their round.
     """
     settings = settings_for(run_config)
     check_shuffler(settings)
@@ -214,28 +190,12 @@ def check_in(
         settings, task, dimension = analyzer_task(settings)
     if dimension is None:
         raise InvalidParameter("dimension", dimension, "the dimension of the task's reports")
-    messenger = Messenger(grid, late_seconds=late_seconds)
-    shuffler = RingingClient(messenger, settings.shuffler, settings.token, settings.authority)
-    issuer = issuer_client(settings.issuer)
-    analyzer = Analyzer(
-        settings.folder,
-        settings.plan_document(dimension),
-        load_identity(settings.folder),
-        task,
-        shuffler,
-        Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing),
-        issuer=issuer,
-        budget=settings.budget,
-    )
-    try:
+    messenger, stop = Messenger(grid, late_seconds=late_seconds), threading.Event()
+    shuffler = RingingClient(messenger, settings.shuffler, settings.token, settings.authority, stop)
+    with open_analyzer(settings, task, dimension, shuffler, stop) as analyzer:
         analyzer.run()
         messenger.collect()
         rings = [asdict(outcome) for outcome in messenger.outcomes]
         snapshot = analyzer.board.snapshot() | {"rings": rings}
         (settings.folder / RESULT).write_text(json.dumps(snapshot, indent=1) + "\n")
         return snapshot
-    finally:
-        analyzer.close()
-        shuffler.close()
-        if issuer is not None:
-            issuer.close()

@@ -1,37 +1,25 @@
 """What a plan document costs: from the words of the wire to the certified accounting.
 
-The crowd that is priced is the plan's `population` without the share `colluding`; `dropout` widens
-the rates that are allowed for. Which rounds are void is another number (`wire.crowd`).
+The crowd that is priced is the plan's `population` without the share `colluding`; `dropout` widens the rates that are
+allowed for. Which rounds are void is another number (`wire.documents`).
 
-`Price` is the only place where a service learns an epsilon. It is used by the analyzer's ledger, by
-the client that decides whether to take part, and by whoever writes a plan. Bad parameters and plans
-without a theorem raise; nothing is guessed.
+`Price` is the only place where a service learns an epsilon. It is used by the analyzer's ledger, by the client that
+decides whether to take part, and by whoever writes a plan. Bad parameters and plans without a theorem raise; nothing is
+guessed.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
-from dpcheckin.accounting import (
-    CheckInRound,
-    Guarantee,
-    LocalGuarantee,
-    ShuffleRound,
-    SkellamRound,
-    local_guarantee,
-)
+from dpcheckin.accounting import CheckInRound, Guarantee, LocalGuarantee, ShuffleRound, SkellamRound, local_guarantee
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import listed
-from dpcheckin.protocols import (
-    DistributedCheckIn,
-    FullShuffle,
-    Plan,
-    RandomCheckIns,
-    ShuffledCheckIn,
-    Window,
-)
+from dpcheckin.protocols import DistributedCheckIn, FullShuffle, Plan, RandomCheckIns, ShuffledCheckIn, Window
 from dpcheckin.protocols.coalitions import Coalition, coalitions
 from dpcheckin.randomizers import (
     DaryResponse,
@@ -52,10 +40,8 @@ _ADDED_UP = (PrivUnit, LdpSgd, Gaussian, DaryResponse, SkellamVector, DiscreteGa
 
 
 def encoding_of(name: str) -> int:
-    """How the reports of a randomizer travel when a model is trained by adding them up.
-
-    Args:
-        name: any spelling; of one that is unknown, the commonest.
+    """How the reports of a randomizer travel when a model is trained by adding them up; of an unknown name, the
+    commonest.
     """
     try:
         kind = registry.kind_named(name)
@@ -69,8 +55,8 @@ def encoding_of(name: str) -> int:
 def randomizer_of(plan: PlanDocument) -> Randomizer:
     """The randomizer a plan names, with its parameters.
 
-    With encoding 4 any randomizer whose reports have a fixed size, which is then the plan's
-    `dimension`. Vectors, symbols and shares have entries, or kinds of symbols, there.
+    With encoding 4 any randomizer whose reports have a fixed size, which is then the plan's `dimension`. Vectors,
+    symbols and shares have entries, or kinds of symbols, there.
     """
     table = {name: plan.randomizer[name] for name in plan.randomizer.keys() - _LAYOUT}
     kind = _kind(table)
@@ -91,9 +77,7 @@ def randomizer_of(plan: PlanDocument) -> Randomizer:
         allowed = f"{encoding_of(kind.name)} with {kind.name}"
         raise InvalidParameter("randomizer.encoding", plan.encoding, allowed)
     sized = {"dimension": "entries", "symbols": "symbols"}
-    return registry.randomizer(
-        {**table, **{key: plan.dimension for name, key in sized.items() if name in own}}
-    )
+    return registry.randomizer({**table, **{key: plan.dimension for name, key in sized.items() if name in own}})
 
 
 def _kind(table: dict[str, Any]) -> type[Randomizer]:
@@ -111,12 +95,7 @@ def protocol_of(plan: PlanDocument) -> Plan:
             return _full_shuffle(plan, randomizer)
         # uneven losses are uneven rates: anything from rate * (1 - dropout) to rate
         return ShuffledCheckIn(
-            plan.population,
-            share["rate"],
-            plan.rounds,
-            randomizer,
-            dropout=plan.dropout,
-            colluding=plan.colluding,
+            plan.population, share["rate"], plan.rounds, randomizer, dropout=plan.dropout, colluding=plan.colluding
         )
     if plan.dropout:
         raise InvalidParameter("dropout", plan.dropout, f"0 with {plan.protocol}: no theorem")
@@ -124,9 +103,7 @@ def protocol_of(plan: PlanDocument) -> Plan:
         if plan.encoding != SHARES or not isinstance(randomizer, IntegerVector):
             raise InvalidParameter("randomizer", plan.randomizer["name"], "shares of integers")
         if plan.population > randomizer.most_reports():
-            raise InvalidParameter(
-                "population", plan.population, f"at most {randomizer.most_reports()}: sums wrap"
-            )
+            raise InvalidParameter("population", plan.population, f"at most {randomizer.most_reports()}: sums wrap")
         # those who collude can take their reports, and their noise, out of the sum
         return DistributedCheckIn(plan.honest, share["rate"], plan.rounds, randomizer)
     if plan.colluding:
@@ -134,17 +111,12 @@ def protocol_of(plan: PlanDocument) -> Plan:
     window = Window(plan.protocol.removeprefix("random-check-in-"))
     if plan.keeps_one and plan.minimum_batch:
         raise InvalidParameter("minimum_batch", plan.minimum_batch, "0: loads are kept secret")
-    found = RandomCheckIns(
-        plan.population,
-        share["slots"],
-        randomizer,
-        window,
-        share["check_in_probability"],
-        share["minibatch"],
+    windows = RandomCheckIns(
+        plan.population, share["slots"], randomizer, window, share["check_in_probability"], share["minibatch"]
     )
-    if plan.rounds > found.used_slots:
-        raise InvalidParameter("rounds", plan.rounds, f"at most {found.used_slots:,} slots")
-    return found
+    if plan.rounds > windows.used_slots:
+        raise InvalidParameter("rounds", plan.rounds, f"at most {windows.used_slots:,} slots")
+    return windows
 
 
 def _full_shuffle(plan: PlanDocument, randomizer: Randomizer) -> FullShuffle:
@@ -153,9 +125,7 @@ def _full_shuffle(plan: PlanDocument, randomizer: Randomizer) -> FullShuffle:
     So losses need no margin: a round with fewer reports than the crowd is not released.
     """
     if plan.minimum_batch < plan.population:
-        raise InvalidParameter(
-            "minimum_batch", plan.minimum_batch, f"the population {plan.population:,} at rate 1"
-        )
+        raise InvalidParameter("minimum_batch", plan.minimum_batch, f"the population {plan.population:,} at rate 1")
     return FullShuffle(plan.population, plan.rounds, randomizer, colluding=plan.colluding)
 
 
@@ -167,13 +137,26 @@ class Spent:
     local_epsilon: float  # it does
     delta: float
 
+    @staticmethod
+    def sum(parts: Iterable[Spent]) -> Spent:
+        """Of several plans together, however later ones were chosen."""
+        figures = [(part.epsilon, part.local_epsilon, part.delta) for part in parts]
+        return Spent(*map(math.fsum, zip(*figures, strict=True))) if figures else Spent(0.0, 0.0, 0.0)
+
+    def to_json(self) -> dict[str, float | None]:
+        """As it stands in ledgers and logs, where null is infinite."""
+        local = self.local_epsilon if math.isfinite(self.local_epsilon) else None
+        return {"epsilon": self.epsilon, "local_epsilon": local, "delta": self.delta}
+
+    @staticmethod
+    def from_json(body: Mapping[str, Any]) -> Spent:
+        """What `to_json` wrote, among other things."""
+        local = body["local_epsilon"]
+        return Spent(body["epsilon"], math.inf if local is None else local, body["delta"])
+
 
 class Price:
-    """A plan document with its costs, counted in rounds that were charged.
-
-    Args:
-        document: the plan; one without a theorem raises.
-    """
+    """A plan document with its costs, counted in rounds that were charged; one without a theorem raises."""
 
     def __init__(self, document: PlanDocument) -> None:
         self.document = document
@@ -186,19 +169,11 @@ class Price:
         return -(-charged // self._minibatch)
 
     def statement(self, charged: int) -> Guarantee:
-        """The whole statement after so many charged rounds.
-
-        Args:
-            charged: rounds that were charged, 1 or more.
-        """
+        """The whole statement after `charged` rounds, 1 or more."""
         return _statement(self.plan, self.delta, self._steps(charged))
 
     def spent(self, charged: int) -> Spent:
-        """Both figures after so many charged rounds.
-
-        Args:
-            charged: rounds that were charged, 0 or more.
-        """
+        """Both figures after `charged` rounds, 0 or more."""
         if charged == 0:
             return Spent(0.0, 0.0, self.delta)
         statement = self.statement(charged)
@@ -212,11 +187,7 @@ class Price:
         return min(self.document.rounds, steps * self._minibatch)
 
     def reports_epsilon(self, reports: int) -> float:
-        """What so many reports of one client leave to whoever sees each of them with its name.
-
-        Args:
-            reports: how many the client has sent.
-        """
+        """What so many reports of one client leave to whoever sees each of them with its name."""
         if reports == 0:
             return 0.0
         return _reports_epsilon(self.plan, self.delta, reports)
@@ -224,11 +195,8 @@ class Price:
     def rounds_epsilon(self, rounds: int) -> float:
         """The same, before the coins fall: what so many rounds leave in which a client flips one.
 
-        It does not depend on how often the client did report, so that a limit on it says nothing
-        about that. Void rounds count: their reports left the device.
-
-        Args:
-            rounds: that the client has taken part in.
+        It does not depend on how often the client did report, so that a limit on it says nothing about that. Void
+        rounds count: their reports left the device.
         """
         if rounds == 0:
             return 0.0
@@ -237,11 +205,7 @@ class Price:
         return _reports_epsilon(self.plan, self.delta, rounds, self.document.participation["rate"])
 
     def coalitions(self, charged: int) -> tuple[Coalition, ...]:
-        """What is left against whom after so many charged rounds; nothing where it is not priced.
-
-        Args:
-            charged: rounds that were charged, 1 or more.
-        """
+        """What is left against whom after `charged` rounds, 1 or more; nothing where it is not priced."""
         if not isinstance(self.plan, ShuffledCheckIn | FullShuffle):
             return ()
         one, document = self.plan.accounting_round(), self.document

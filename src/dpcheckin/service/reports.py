@@ -1,34 +1,45 @@
-"""From a client's value to an envelope: randomize with secure chance, encode, seal.
+"""From a client's value to an envelope, and what clients that lie can do to the result of a round.
 
-`make_envelope` is what a client sends; `neutral_envelope` is the same about the neutral value: what
-a client sends when it has nothing else, and with which a shuffler fills an empty slot. How the
-analyzer opens them is in `analyzer.batches`.
+`make_envelope` is what a client sends: randomized with secure chance, encoded, sealed. `neutral_envelope` is the same
+about the neutral value: what a client sends when it has nothing else, and with which a shuffler fills an empty slot.
+How the analyzer opens them is in `analyzer.batches`.
+
+Privacy does not depend on clients that lie; whoever uses the result does. A pure or Gaussian report is checked by
+itself, so the influence of c clients is c times that of one. Of two shares nothing can be checked: each is uniformly
+random alone, and only the length of the whole sum tells. So one client can do there what all of them together can.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import (
     CategoryRandomizer,
+    Gaussian,
     IntegerVector,
     Randomizer,
     SecureSource,
     VectorRandomizer,
 )
+from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.wire.documents import OCTETS, PlanDocument
 from dpcheckin.service.wire.envelope import seal
 from dpcheckin.service.wire.payloads import (
+    FALSE_ALARM,
+    longest_sum,
+    make_shares,
     octets_payload,
     seed_payload,
     symbol_payload,
     vector_payload,
 )
-from dpcheckin.service.wire.shares import make_shares
 
 
 def make_envelope(
@@ -78,11 +89,8 @@ def make_envelope(
 
 
 def neutral_value(plan: PlanDocument, randomizer: Randomizer) -> NDArray[Any]:
-    """The first category, 0 or the zero vector: known before anybody's data are touched.
-
-    Args:
-        plan: fixes encoding and size.
-        randomizer: the plan's.
+    """The first category, 0 or the zero vector of a `plan` and its `randomizer`: known before anybody's data are
+    touched.
     """
     if not isinstance(randomizer, VectorRandomizer):
         return np.zeros(1, np.int64)
@@ -101,16 +109,76 @@ def neutral_envelope(
 ) -> bytes:
     """A report of the neutral value, made like any other: it has the law of a client that holds it.
 
-    Args:
-        plan: fixes encoding, suite and sizes.
-        randomizer: the plan's.
-        round_number: counted from 0.
-        model_digest: 32 bytes, of the model the round names.
-        public_key: the round's opening key, raw.
-        source: secure chance.
-        token: the client's for this round, in a plan with an issuer.
+    `plan`, `randomizer`, `round_number`, `model_digest`, `public_key`, `source` and `token` are those of
+    `make_envelope`.
     """
     value = neutral_value(plan, randomizer)
-    return make_envelope(
-        plan, randomizer, round_number, model_digest, public_key, value, source, token
+    return make_envelope(plan, randomizer, round_number, model_digest, public_key, value, source, token)
+
+
+UNIT_SQUARES = (0.998, 1.002)
+"""Squared lengths of a direction that are taken for one, in float32."""
+
+
+def longest_gaussian(randomizer: Gaussian, dimension: int) -> float:
+    """No honest report of so many coordinates (`dimension`) by this `randomizer` is longer, except with probability
+    exp(-9²/2).
+    """
+    # ‖noise‖ exceeds σ(√d + t) with probability at most exp(-t²/2)
+    return (randomizer.clip + randomizer.deviation * (math.sqrt(dimension) + 9.0)) * 1.0001
+
+
+@dataclass(frozen=True)
+class Influence:
+    """How far hostile clients can move the sum of a round, beside what an honest one gives."""
+
+    hostile: int
+    reports: int
+    moved: float
+    """Largest move of the sum that no check notices, in l2."""
+    honest: float
+    """What one honest client adds to it on average, at the most: its clip, or one count."""
+    sentence: str
+
+
+def influence(plan: PlanDocument, reports: int, hostile: int = 1) -> Influence:
+    """What so many `hostile` clients, at least 1, can do to the sum of a round of a `plan` with so many `reports`,
+    theirs included.
+    """
+    if not 1 <= hostile <= reports:
+        raise InvalidParameter("hostile", hostile, f"from 1 to the {reports:,} reports")
+    if plan.encoding == OCTETS:
+        raise InvalidParameter("plan", "a survey", "a plan whose reports are added up")
+    randomizer = randomizer_of(plan)
+    clip = float(plan.randomizer["clip"])
+    who = "one client that lies" if hostile == 1 else f"{hostile:,} clients that lie"
+    if isinstance(randomizer, IntegerVector):
+        moved = 2 * longest_sum(randomizer, reports)
+        checked = (
+            f"only the length of the sum is checked (false alarms: at most {FALSE_ALARM:.1e} "
+            "a round), so that any number of them can do what one can"
+        )
+    elif isinstance(randomizer, VectorRandomizer):
+        moved = hostile * 2 * _longest_estimate(randomizer, plan.dimension)
+        checked = "the length of every report is checked"
+    else:
+        assert isinstance(randomizer, CategoryRandomizer)
+        first, second = (randomizer.estimate(np.array([symbol])) for symbol in (0, 1))
+        moved, clip = hostile * float(np.linalg.norm(first - second)), 1.0
+        checked = "every report is one symbol"
+    sentence = (
+        f"Of {reports:,} reports, {who} can move the sum by at most "
+        f"{rounded_up(moved / clip)} times what one honest client may add: {checked}."
     )
+    return Influence(hostile, reports, moved, clip, sentence)
+
+
+def _longest_estimate(randomizer: VectorRandomizer, dimension: int) -> float:
+    """Length of the longest estimate that a single report which passes the checks can give."""
+    if isinstance(randomizer, Gaussian):
+        longest = longest_gaussian(randomizer, dimension)
+    else:
+        longest = math.sqrt(UNIT_SQUARES[1])
+    unit = np.zeros((1, dimension))
+    unit[0, 0] = 1.0
+    return longest * float(np.linalg.norm(randomizer.sum_estimates(unit)))

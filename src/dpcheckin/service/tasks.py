@@ -1,9 +1,9 @@
 """What is learned or asked, as the services see it: bytes of a model, values, sums, reports.
 
-The services know neither models nor data. A client is given a `ClientTask`, which holds the owner's
-data and turns a model into one value; an analyzer is given an `AnalyzerTask`, which turns a sum of
-estimates into the next model, or a `CountingTask`, which counts the reports themselves.
-`dpcheckin.deployment` has the ones that train models and those that ask questions.
+The services know neither models nor data. A client is given a `ClientTask`, which holds the owner's data and turns a
+model into one value; an analyzer is given an `AnalyzerTask`, which turns a sum of estimates into the next model, or a
+`CountingTask`, which counts the reports themselves. `dpcheckin.deployment` has the ones that train models and those
+that ask questions.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ class ClientTask(Protocol):
     """The owner's data, and what is computed from it."""
 
     def value(self, model: bytes) -> NDArray[Any]:
-        """A vector of the plan's dimension (not yet clipped), or one symbol.
-
-        Args:
-            model: the bytes of the model that the round names.
+        """A vector of the plan's dimension (not yet clipped) or one symbol, from the bytes of the `model` that the
+        round names.
         """
 
 
@@ -49,17 +47,10 @@ class AnalyzerTask(Protocol):
     def start(self) -> TaskState:
         """The first model."""
 
-    def step(
-        self, state: TaskState, total: NDArray[np.float64], reports: int, index: int, steps: int
-    ) -> TaskState:
-        """The state after a sum of so many estimates: step `index` (from 0) of at most `steps`.
+    def step(self, state: TaskState, total: NDArray[np.float64], reports: int, index: int, steps: int) -> TaskState:
+        """The `state` after step `index` (from 0) of at most `steps`: a sum of so many `reports`.
 
-        Args:
-            state: before the step.
-            total: sum of the clients' estimates, in the units of their (clipped) values.
-            reports: how many estimates are in it.
-            index: number of the step, from 0.
-            steps: at most so many will be taken in all.
+        `total` is the sum of the clients' estimates, in the units of their (clipped) values.
         """
 
 
@@ -70,17 +61,12 @@ class CountingTask(Protocol):
     def start(self) -> TaskState:
         """The first question."""
 
-    def count(
-        self, state: TaskState, rows: NDArray[Any], index: int, present: int, dropped: int
-    ) -> TaskState:
-        """The state after one more round; counting the same round again changes nothing.
+    def count(self, state: TaskState, rows: NDArray[Any], index: int, present: int, dropped: int) -> TaskState:
+        """The `state` after one more round with reports, number `index` from 0; counting the same round again changes
+        nothing.
 
-        Args:
-            state: before the round.
-            rows: the round's reports that can be counted, perhaps none.
-            index: rounds with reports that were counted before.
-            present: clients that were there.
-            dropped: reports that could not be counted.
+        `rows` are the reports that can be counted, perhaps none, `dropped` is how many cannot, `present` how many
+        clients were there.
         """
 
 
@@ -95,7 +81,4 @@ class JoiningTask(Protocol):
         """Raise `ServiceError` if the owner has nothing to say; the most rounds, None: any number.
 
         Neither may depend on the owner's data.
-
-        Args:
-            plan: that the owner's limits allow.
         """

@@ -1,7 +1,7 @@
 """TLS: contexts for servers and clients, and a small certificate authority for tests and trials.
 
-A deployment brings its own certificates; `make_authority` and `issue` are for machines that have
-none, such as tests and the demonstration. Keys are written for their owner's eyes only.
+A deployment brings its own certificates; `make_authority` and `issue` are for machines that have none, such as tests
+and the demonstration. Keys are written for their owner's eyes only.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.files import check_secret, make_folder, write_secret
-
-__all__ = [
-    "Pair",
-    "client_context",
-    "issue",
-    "make_authority",
-    "server_context",
-    "verification",
-    "write_secret",
-]
+from dpcheckin.service.storage.files import check_secret, make_folder, write_secret
 
 _AUTHORITY_DAYS, _SERVER_DAYS = 365, 90
+_SIGNING = ("key_cert_sign", "crl_sign")
+_USAGES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    *_SIGNING,
+    "encipher_only",
+    "decipher_only",
+)
 
 
 @dataclass(frozen=True)
@@ -68,62 +69,38 @@ def client_context(authority: Path | None) -> ssl.SSLContext:
 
 
 def verification(address: str, authority: Path | None) -> ssl.SSLContext | bool:
-    """What a connection to a server checks certificates with, as httpx takes it.
+    """What a connection to an `address` checks certificates with, as httpx takes it: always behind `https`.
 
-    Args:
-        address: the server's; certificates are always checked behind `https`.
-        authority: PEM file of the only authority to believe; None: those of the system.
+    `authority`: PEM file of the only one to believe; None: those of the system.
     """
     return client_context(authority) if address.startswith("https") else True
 
 
 def make_authority(folder: Path, name: str = "dpcheckin test authority") -> Pair:
-    """A self-signed authority in `folder`: `authority.pem` and `authority.key`.
-
-    Args:
-        folder: made when it is not there.
-        name: common name of the authority.
-    """
+    """A self-signed authority of that common name in `folder`, made if need be: `authority.pem` and `authority.key`."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    built = (
-        _certificate(subject, subject, key.public_key(), _AUTHORITY_DAYS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(authority=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    return _written(folder, "authority", key, built)
+    identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+    built = _builder(name, None, key, _AUTHORITY_DAYS).add_extension(identifier, critical=False)
+    return _written(folder, "authority", key, built.sign(key, hashes.SHA256()))
 
 
 def issue(folder: Path, authority: Pair, *hosts: str, name: str = "server") -> Pair:
-    """A server certificate for host names or addresses: `server.pem` and `server.key`.
-
-    Args:
-        folder: made when it is not there.
-        authority: what `make_authority` made.
-        hosts: names or addresses of the server.
-        name: stem of the two files.
+    """A server certificate of the `authority` for names or addresses (`hosts`), in `folder`: `server.pem` and
+    `server.key`, or as `name` says.
     """
     issuer = x509.load_pem_x509_certificate(authority.certificate.read_bytes())
     signer = serialization.load_pem_private_key(authority.key.read_bytes(), password=None)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise InvalidParameter("authority", str(authority.key), "a key made by make_authority")
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
-    built = (
-        _certificate(subject, issuer.subject, key.public_key(), _SERVER_DAYS)
-        .add_extension(x509.SubjectAlternativeName([_host(h) for h in hosts]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(authority=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),
-            critical=False,
-        )
-        .sign(signer, hashes.SHA256())
-    )
-    return _written(folder, name, key, built)
+    built = _builder(hosts[0], issuer.subject, key, _SERVER_DAYS)
+    for extension in (
+        x509.SubjectAlternativeName([_host(host) for host in hosts]),
+        x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),
+    ):
+        built = built.add_extension(extension, critical=False)
+    return _written(folder, name, key, built.sign(signer, hashes.SHA256()))
 
 
 def _host(name: str) -> x509.GeneralName:
@@ -133,44 +110,32 @@ def _host(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int
+def _builder(
+    name: str, issuer: x509.Name | None, key: ec.EllipticCurvePrivateKey, days: int
 ) -> x509.CertificateBuilder:
+    """A certificate of this common name, valid for some days; without an issuer that of an authority, its own."""
     now = datetime.datetime.now(datetime.UTC)
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    authority = issuer is None
+    usage = dict.fromkeys(_USAGES, False) | dict.fromkeys(_SIGNING if authority else ("digital_signature",), True)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
+        .issuer_name(issuer or subject)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(days=days))
+        .add_extension(x509.BasicConstraints(ca=authority, path_length=0 if authority else None), critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
     )
 
 
-def _usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=authority,
-        crl_sign=authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _written(
-    folder: Path, name: str, key: ec.EllipticCurvePrivateKey, built: x509.Certificate
-) -> Pair:
+def _written(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, built: x509.Certificate) -> Pair:
     make_folder(folder)
     pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
     secret = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     write_secret(pair.key, secret)
     pair.certificate.write_bytes(built.public_bytes(serialization.Encoding.PEM))

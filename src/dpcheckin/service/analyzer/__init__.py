@@ -1,6 +1,6 @@
 """The analyzer: announces plan, model and rounds, charges its ledger, opens reports, learns.
 
-`core` decides without any I/O; `ledger`, `keys` and `state` keep what must survive; `batches` opens
-and adds up reports; `shuffler_client` talks to the shuffler; `daemon` puts them together; `board`
-and `page` show them; `settings` and `server` make it a process. Nothing is imported here.
+`core` decides without any I/O; `ledger` and `state` keep what must survive; `batches` opens and adds up reports;
+`parties` talks to shuffler and issuer; `daemon` puts them together; `board` is what they show; `settings` and `server`
+make it a process. Nothing is imported here.
 """

@@ -1,10 +1,9 @@
 """Backup and restore of an analyzer's folder: settings, identity, checkpoint and ledger.
 
-Taken beside a running analyzer: first the checkpoint, then the ledger, which may only be newer. The
-opening keys stay out unless they are asked for: a key in a backup is a key that was not destroyed,
-and opens what was sealed to it. Without them the rounds under way are lost, and stay charged. A
-restored analyzer asks its shuffler about every round that it has forgotten, and charges those that
-were released in the meantime.
+Taken beside a running analyzer: first the checkpoint, then the ledger, which may only be newer. The opening keys stay
+out unless they are asked for: a key in a backup is a key that was not destroyed, and opens what was sealed to it.
+Without them the rounds under way are lost, and stay charged. A restored analyzer asks its shuffler about every round
+that it has forgotten, and charges those that were released in the meantime.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from typing import Any
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.settings import FILE
-from dpcheckin.service.backup_file import BackupDamaged, read_backup, write_backup
-from dpcheckin.service.files import make_folder
-from dpcheckin.service.identity import IDENTITY
-from dpcheckin.service.journal import journal_bytes, replace_file, restore_journal
+from dpcheckin.service.storage.backup_file import BackupDamaged, read_backup, write_backup
+from dpcheckin.service.storage.files import make_folder, replace_file
+from dpcheckin.service.storage.identity import IDENTITY
+from dpcheckin.service.storage.journal import journal_bytes, restore_journal
 
 KIND = "analyzer"
 LEDGER = "privacy.ledger"
@@ -27,13 +26,8 @@ _KEYS = "keys"
 
 
 def backup(folder: Path, file: Path, *, with_keys: bool = False) -> int:
-    """Write a folder to a new file; how many files of it that were.
-
-    Args:
-        folder: the analyzer's; it may be running.
-        file: must not exist.
-        with_keys: the opening keys too.
-    """
+    """Write the `folder` of an analyzer, which may be running, to a new `file`, and its opening keys `with_keys`; how
+    many files of it that were."""
     names = [FILE, IDENTITY, state.FILE]
     if with_keys:
         names += [f"{_KEYS}/{key.name}" for key in sorted((folder / _KEYS).glob("from-*.key"))]
@@ -41,13 +35,9 @@ def backup(folder: Path, file: Path, *, with_keys: bool = False) -> int:
     if missing or not (folder / LEDGER).is_file():
         raise InvalidParameter("folder", str(folder), "the folder of an analyzer that has run")
     state.load(folder)  # damage is not carried on
-    held = [_record(name, (folder / name).read_bytes()) for name in names if _is_file(folder, name)]
+    held = [_record(name, (folder / name).read_bytes()) for name in names if (folder / name).is_file()]
     held.append(_record(LEDGER, journal_bytes(folder / LEDGER)))
     return write_backup(file, KIND, held)
-
-
-def _is_file(folder: Path, name: str) -> bool:
-    return (folder / name).is_file()
 
 
 def _record(name: str, content: bytes) -> dict[str, Any]:
@@ -55,12 +45,7 @@ def _record(name: str, content: bytes) -> dict[str, Any]:
 
 
 def restore(folder: Path, file: Path) -> list[str]:
-    """Make a folder from a backup; the names of its files.
-
-    Args:
-        folder: without identity, checkpoint and ledger; settings that are there are kept.
-        file: what `backup` wrote.
-    """
+    """Make a `folder` from the backup in a `file`; the names of its files. Settings that are there are kept."""
     contents: dict[str, bytes] = {}
     for record in read_backup(file, KIND):
         try:
@@ -87,8 +72,6 @@ def restore(folder: Path, file: Path) -> list[str]:
 def _checked_name(name: str) -> str:
     """Nothing is written outside of the folder, whoever wrote the backup."""
     key = name.removeprefix(f"{_KEYS}/from-").removesuffix(".key")
-    if name not in (FILE, IDENTITY, state.FILE, LEDGER) and not (
-        name == f"{_KEYS}/from-{key}.key" and key.isdecimal()
-    ):
+    if name not in (FILE, IDENTITY, state.FILE, LEDGER) and not (name == f"{_KEYS}/from-{key}.key" and key.isdecimal()):
         raise ValueError(name)
     return name

@@ -1,48 +1,56 @@
-"""From a batch of envelopes to a sum of estimates: open, check, decode, add up.
+"""From a batch of envelopes to a sum of estimates: open, check tokens, decode, add up.
 
-Whatever is wrong with an envelope, it is counted and left out, and so is a copy of one that was
-there before; one bad report never spoils a round of shuffled check-ins. In a round of shares it
-does: the shuffler has added a share whose other half is missing, or is not its other half. Both are
-found out, and such a round gives no estimate. When fewer reports are left than the plan's minimum
-the round gives none either: a crowd that small hides nobody.
+What is wrong with an envelope, or was there before, is counted and left out: one bad report never spoils a round of
+shuffled check-ins. In a round of shares it does, since the shuffler has added the share's other half: that is found
+out, and such a round gives no estimate. Nor does one with fewer reports left than the plan's minimum: a crowd that
+small hides nobody. Who invents reports has no tokens of this round for them, whoever it is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.randomizers import (
-    CategoryRandomizer,
-    Gaussian,
-    IntegerVector,
-    Randomizer,
-    VectorRandomizer,
-)
-from dpcheckin.service.analyzer.tokens import TokenChecker
-from dpcheckin.service.influence import UNIT_SQUARES, longest_gaussian
+from dpcheckin.randomizers import CategoryRandomizer, Gaussian, IntegerVector, Randomizer, VectorRandomizer
 from dpcheckin.service.pricing import randomizer_of
+from dpcheckin.service.reports import UNIT_SQUARES, longest_gaussian
+from dpcheckin.service.wire.blind_signatures import PublicKey
 from dpcheckin.service.wire.documents import OCTETS, PlanDocument, RoundDocument
-from dpcheckin.service.wire.envelope import (
-    HEADER_BYTES,
-    OpeningKey,
-    bound_to,
-    header_of,
-    sizes,
-)
-from dpcheckin.service.wire.payloads import (
-    PAYLOAD_HEAD_BYTES,
-    payload_bytes,
-    payload_head,
-    read_payload,
-)
+from dpcheckin.service.wire.envelope import HEADER_BYTES, OpeningKey, bound_to, header_of, sizes
+from dpcheckin.service.wire.payloads import PAYLOAD_HEAD_BYTES, SumOfShares, payload_bytes, payload_head, read_payload
 from dpcheckin.service.wire.problems import Malformed
-from dpcheckin.service.wire.shares import SumOfShares
+from dpcheckin.service.wire.tokens import Token
+
+FORGED = "the token is not one of this round"
+SPENT = "the token was used before"
+
+
+class TokenChecker:
+    """Checks the tokens of one round, each once."""
+
+    def __init__(self, plan: PlanDocument, round_document: RoundDocument) -> None:
+        if round_document.token_key is None:
+            raise Malformed("a round of a plan with an issuer names its token key")
+        self._key = PublicKey.from_bytes(bytes.fromhex(round_document.token_key))
+        self._plan, self._round = plan.id, round_document.round
+        self._used: set[bytes] = set()
+
+    def use(self, raw: bytes) -> None:
+        """Use a token up; `Malformed` if it is not good. `raw`: what stands at the end of an opened payload."""
+        token = Token.from_bytes(raw)
+        try:
+            token.check(self._key, self._plan, self._round)
+        except Malformed:
+            raise Malformed(FORGED) from None
+        if token.number in self._used:
+            raise Malformed(SPENT)
+        self._used.add(token.number)
+
 
 COPY = "a copy of another report"
 OUT_OF_RANGE = "not a report this randomizer can make"
@@ -58,11 +66,8 @@ _CACHE_LINE = 64
 class ReportRows:
     """Opened reports as rows of numbers, for tasks that count reports; memory is that of the rows.
 
-    Rows that the randomizer could not have made are left out and counted: a hostile report weighs
-    as much as an honest one, or nothing.
-
-    Args:
-        randomizer: of the plan; says how reports are laid out and which there can be.
+    Rows that the randomizer could not have made are left out and counted: a hostile report weighs as much as an honest
+    one, or nothing.
     """
 
     def __init__(self, randomizer: Randomizer) -> None:
@@ -73,7 +78,7 @@ class ReportRows:
 
     def take(self, payload: bytes) -> None:
         """One opened payload of the plan's kind and size."""
-        self._waiting.append(payload[PAYLOAD_HEAD_BYTES:])
+        self._waiting.append(payload[PAYLOAD_HEAD_BYTES : PAYLOAD_HEAD_BYTES + self._format.size])
         if len(self._waiting) == _AT_ONCE:
             self._decode()
 
@@ -109,21 +114,11 @@ class Decoded:
 
 
 class BatchReader:
-    """Takes the envelopes of one round one by one; remembers sixteen bytes of each, to know copies.
-
-    Args:
-        plan: the plan of the round.
-        round_document: names round and model.
-        key: the opening key of the round.
-        shuffler_sum: in rounds of shares the first record of the batch.
-    """
+    """Takes the envelopes of one round one by one; remembers sixteen bytes of each, to know copies. In rounds of shares
+    `shuffler_sum` is the first record of the batch."""
 
     def __init__(
-        self,
-        plan: PlanDocument,
-        round_document: RoundDocument,
-        key: OpeningKey,
-        shuffler_sum: bytes | None = None,
+        self, plan: PlanDocument, round_document: RoundDocument, key: OpeningKey, shuffler_sum: bytes | None = None
     ) -> None:
         self._plan, self._key = plan, key
         part = sizes(plan)
@@ -133,27 +128,11 @@ class BatchReader:
         self._info = bound_to(plan.id, round_document.model_digest, self._header)
         self._head = payload_head(plan.encoding, plan.dimension)
         self._data_ends = payload_bytes(plan.encoding, plan.dimension)
-        self._randomizer = randomizer_of(plan)
         self.reports = 0
         self.dropped: Counter[str] = Counter()
         self._opened: set[bytes] = set()
         self._tokens = None if plan.issuer is None else TokenChecker(plan, round_document)
-        self._shares: SumOfShares | None = None
-        self._vectors: _VectorSum | None = None
-        self._symbols: Counter[int] = Counter()
-        self._rows: ReportRows | None = None
-        self._take: Callable[[bytes], None] = self._take_symbol
-        if plan.encoding == OCTETS:
-            self._rows = ReportRows(self._randomizer)
-            self._take = self._take_octets
-        elif isinstance(self._randomizer, IntegerVector):
-            if shuffler_sum is None:
-                raise Malformed("a batch of shares begins with the shuffler's sum")
-            self._shares = SumOfShares(self._randomizer, shuffler_sum)
-            self._take = self._take_share
-        elif isinstance(self._randomizer, VectorRandomizer):
-            self._vectors = _VectorSum(self._randomizer, plan.dimension)
-            self._take = self._vectors.take
+        self._sum = _sum_of(plan, shuffler_sum)
 
     def add(self, envelope: bytes) -> None:
         """One envelope; what cannot be used is counted and forgotten."""
@@ -171,21 +150,10 @@ class BatchReader:
                 raise Malformed("the payload is not of the plan's kind and dimension")
             if self._tokens is not None:
                 self._tokens.use(payload[self._data_ends :])
-            self._take(payload)
+            self._sum.take(payload)
             self.reports += 1
         except Malformed as problem:
             self.dropped[str(problem)] += 1
-
-    def _take_symbol(self, payload: bytes) -> None:
-        self._symbols[int(read_payload(self._plan, payload[: self._data_ends])[0])] += 1
-
-    def _take_octets(self, payload: bytes) -> None:
-        assert self._rows is not None
-        self._rows.take(payload[: self._data_ends])
-
-    def _take_share(self, payload: bytes) -> None:
-        assert self._shares is not None
-        self._shares.add(payload[PAYLOAD_HEAD_BYTES : self._data_ends])
 
     def result(self) -> Decoded:
         """The sum, or the reports, once all envelopes are in."""
@@ -202,26 +170,49 @@ class BatchReader:
 
     def _rows_to_count(self) -> NDArray[Any] | None:
         """The reports that the task counts; what no client could have made is dropped here."""
-        if self._rows is None:
+        if not isinstance(self._sum, ReportRows):
             return None
-        rows = self._rows.rows()
-        if self._rows.dropped:
-            self.dropped[OUT_OF_RANGE] = self._rows.dropped
+        rows = self._sum.rows()
+        if self._sum.dropped:
+            self.dropped[OUT_OF_RANGE] = self._sum.dropped
         self.reports = len(rows)
         return rows
 
     def _total(self) -> NDArray[np.float64] | None:
-        if self._shares is not None and self.dropped:
+        assert not isinstance(self._sum, ReportRows)
+        if isinstance(self._sum, SumOfShares) and self.dropped:
             raise Malformed("of a dropped report the shuffler's share is in the sum")
-        if self.reports == 0:
-            return None
-        if self._shares is not None:
-            return self._shares.total()
-        if self._vectors is not None:
-            return self._vectors.total()
-        assert isinstance(self._randomizer, CategoryRandomizer)
-        symbols = np.fromiter(self._symbols.elements(), np.int64, self.reports)
-        return self._randomizer.estimate(symbols)
+        return self._sum.total() if self.reports else None
+
+
+def _sum_of(plan: PlanDocument, shuffler_sum: bytes | None) -> ReportRows | SumOfShares | _VectorSum | _SymbolSum:
+    """What takes the payloads of a plan; of what follows the data, a token, none takes notice."""
+    randomizer = randomizer_of(plan)
+    if plan.encoding == OCTETS:
+        return ReportRows(randomizer)
+    if isinstance(randomizer, IntegerVector):
+        if shuffler_sum is None:
+            raise Malformed("a batch of shares begins with the shuffler's sum")
+        return SumOfShares(randomizer, shuffler_sum)
+    if isinstance(randomizer, VectorRandomizer):
+        return _VectorSum(randomizer, plan.dimension)
+    assert isinstance(randomizer, CategoryRandomizer)
+    return _SymbolSum(randomizer, plan)
+
+
+class _SymbolSum:
+    """Counts symbols; the estimate is that of their counts."""
+
+    def __init__(self, randomizer: CategoryRandomizer, plan: PlanDocument) -> None:
+        self._randomizer, self._plan = randomizer, plan
+        self._symbols: Counter[int] = Counter()
+
+    def take(self, payload: bytes) -> None:
+        data = payload[: payload_bytes(self._plan.encoding, self._plan.dimension)]
+        self._symbols[int(read_payload(self._plan, data)[0])] += 1
+
+    def total(self) -> NDArray[np.float64]:
+        return self._randomizer.estimate(np.fromiter(self._symbols.elements(), np.int64))
 
 
 def _aligned_zeros(size: int, kind: str) -> NDArray[Any]:
@@ -235,9 +226,9 @@ def _aligned_zeros(size: int, kind: str) -> NDArray[Any]:
 class _VectorSum:
     """Sums float32 reports, refusing those that no honest client could have sent.
 
-    A direction has length one; a Gaussian report is not longer than clip and noise can make it.
-    That keeps a single hostile report from outweighing all others. Rows are added in float32 and
-    carried over to float64 every few rows: opening, not adding, is what takes time.
+    A direction has length one; a Gaussian report is not longer than clip and noise can make it. That keeps a single
+    hostile report from outweighing all others. Rows are added in float32 and carried over to float64 every few rows:
+    opening, not adding, is what takes time.
     """
 
     def __init__(self, randomizer: VectorRandomizer, dimension: int) -> None:

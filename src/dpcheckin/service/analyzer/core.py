@@ -1,14 +1,16 @@
-"""What the analyzer does next: a function of its state, its ledger and what the shuffler says.
+"""What the analyzer does next, and when: functions of its state, its ledger and what the shuffler says.
 
-No network, no disk, no clock: the daemon carries out what is decided here. The order of the steps
-is the whole of crash safety: announce (written down first), wait, charge, claim, collect,
-checkpoint, delete. After a crash the shuffler is asked where the round stands, and the step that
-follows from the answer can be taken again without harm.
+No network, no disk, no clock: the daemon carries out what is decided here. The order of the steps is the whole of crash
+safety: announce (written down first), wait, charge, claim, collect, checkpoint, delete. After a crash the shuffler is
+asked where the round stands, and the step that follows can be taken again without harm.
+
+A round that is void by population costs nothing, but wears its clients out for nothing: each makes the next one twice
+as long, up to a limit; after a while the pauses grow too; and after so many in a row the run ends and says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -60,9 +62,7 @@ class Status:
                 raise Malformed(f"{name} is not a count")
         if value["state"] == "void" and value.get("reason") not in ("population", "batch"):
             raise Malformed("a void round without a reason")
-        return Status(
-            value["state"], value.get("present"), value.get("reports"), value.get("reason")
-        )
+        return Status(value["state"], value.get("present"), value.get("reports"), value.get("reason"))
 
 
 def next_step(status: Status | None) -> Step:
@@ -88,12 +88,8 @@ class LedgerBehind(ServiceError):
 
 
 def check_ledger(state: AnalyzerState, charged: Callable[[int], bool]) -> None:
-    """Charges are written before checkpoints: a ledger that lacks one has been put back.
-
-    Args:
-        state: the checkpoint.
-        charged: whether the ledger holds a charge of a round, by its number.
-    """
+    """Charges are written before checkpoints: a ledger in which not every round that `state` knows is `charged` was put
+    back."""
     for line in state.log:
         if line["state"] in CHARGED_OUTCOMES and not charged(line["round"]):
             raise LedgerBehind(
@@ -103,22 +99,12 @@ def check_ledger(state: AnalyzerState, charged: Callable[[int], bool]) -> None:
 
 
 def begin(plan: PlanDocument, task: Task) -> AnalyzerState:
-    """The state before the first round.
-
-    Args:
-        plan: as announced.
-        task: whose first model it is.
-    """
+    """The state before the first round. `plan`: as announced; `task`: whose first model it is."""
     return AnalyzerState(plan.to_object(), task.start())
 
 
 def check_same_plan(state: AnalyzerState, plan: PlanDocument) -> PlanDocument:
-    """The checkpoint's plan, if the configuration (whose nonce is drawn anew) agrees with it.
-
-    Args:
-        state: the checkpoint.
-        plan: as the configuration has it.
-    """
+    """The plan of the checkpoint `state`, if the configuration's `plan` (whose nonce is drawn anew) agrees with it."""
     kept = PlanDocument.from_object(state.plan)
     if replace(plan, nonce=kept.nonce) != kept:
         raise PlanChanged("the folder holds a run of another plan; use a new one")
@@ -133,16 +119,9 @@ def round_document(
     token_key: str | None = None,
     factor: float = 1.0,
 ) -> RoundDocument:
-    """The announcement of the next round.
-
-    Args:
-        plan: the plan of the run.
-        state: number of the round and model.
-        key_id: eight bytes, of the opening key.
-        now: seconds since the epoch: when the round opens.
-        token_key: the issuer's of the round, in hex; None in a plan without an issuer.
-        factor: times the plan's length that this round takes.
-    """
+    """The announcement of the next round of a `plan`, by its number and model in the `state`; it opens `now` (seconds
+    since the epoch) and takes `factor` times the plan's length. `key_id` is that of the opening key, `token_key` (in
+    hex) the issuer's."""
     return RoundDocument(
         plan=plan.id.hex(),
         round=state.round,
@@ -155,64 +134,31 @@ def round_document(
 
 
 def row(state: AnalyzerState, status: Status, what: str, **more: Any) -> dict[str, Any]:
-    """A line of the log: figures that the analyzer may know and publish.
-
-    Args:
-        state: before the round is left behind.
-        status: what the shuffler says of it.
-        what: the outcome, such as `released`.
-        more: further figures.
-    """
-    return {
-        "round": state.round,
-        "state": what,
-        "present": status.present,
-        "reports": status.reports,
-        **more,
-    }
+    """A line of the log, for the round of a `state` that had this `status` and ended as `what`, with `more` figures
+    that the analyzer may publish."""
+    return {"round": state.round, "state": what, "present": status.present, "reports": status.reports, **more}
 
 
 def check_task(plan: PlanDocument, task: Task) -> None:
-    """Reports as their randomizer lays them out are for tasks that count, and only for them.
-
-    Args:
-        plan: of the run.
-        task: that is to take its reports.
-    """
+    """Reports as their randomizer lays them out are for a `task` that counts, and only for it; the `plan` says which
+    come."""
     if isinstance(task, CountingTask) != (plan.encoding == OCTETS):
         allowed = f"one that counts reports with encoding {OCTETS}, and another without"
         raise InvalidParameter("task", type(task).__name__, allowed)
 
 
-def count(
-    state: AnalyzerState, task: CountingTask, decoded: Decoded, status: Status
-) -> AnalyzerState:
-    """The state with the reports of a round counted; a round without reports is asked again.
-
-    Args:
-        state: before the batch.
-        task: counts reports.
-        decoded: what the batch came to; nothing of it counts when too few reports are left.
-        status: what the shuffler says of the round.
-    """
+def count(state: AnalyzerState, task: CountingTask, decoded: Decoded, status: Status) -> AnalyzerState:
+    """The `state` with the reports of a round of this `status` counted by the `task`; a round without reports is asked
+    again. Nothing of what was `decoded` counts when too few reports are left."""
     rows = np.zeros(0) if decoded.rows is None else decoded.rows
     present = status.present or decoded.reports
     after = task.count(state.task, rows, state.steps, present, decoded.dropped)
     return replace(state, task=after, steps=state.steps + (len(rows) > 0))
 
 
-def learn(
-    state: AnalyzerState, plan: PlanDocument, task: Task, decoded: Decoded, steps: int
-) -> AnalyzerState:
-    """The state with a batch taken in; a step of the model when enough slots are together.
-
-    Args:
-        state: before the batch.
-        plan: says how many slots make one step.
-        task: takes the step.
-        decoded: what the batch came to.
-        steps: at most so many steps will be taken in all.
-    """
+def learn(state: AnalyzerState, plan: PlanDocument, task: Task, decoded: Decoded, steps: int) -> AnalyzerState:
+    """The `state` with what was `decoded` of a batch taken in; the `task` takes a step of the model, one of at most
+    `steps`, when as many slots as the `plan` wants are together."""
     minibatch = int(plan.participation.get("minibatch", 1))
     total, reports = state.partial, state.partial_reports
     assert not isinstance(task, CountingTask)
@@ -226,3 +172,71 @@ def learn(
         return done
     after = task.step(state.task, total, reports, state.steps, steps)
     return replace(done, task=after, steps=state.steps + 1)
+
+
+VOID = "void by population"
+_PATIENCE = 3  # void rounds in a row before pauses begin
+_CALM = 5  # rounds that went well before they become shorter again
+
+
+class TooManyVoidRounds(ServiceError):
+    """So many rounds in a row were void that going on would wear clients out for nothing."""
+
+
+@dataclass(frozen=True)
+class Pacing:
+    """What an operator allows."""
+
+    longest: float = 8.0
+    """Times the plan's `round_seconds` that a round may take."""
+    most_void_rounds: int = 24
+    """In a row, before the run ends; 0: it never ends for that."""
+    largest_pause: float = 600.0
+    """Seconds between two rounds."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.longest < float("inf"):
+            raise InvalidParameter("analyzer.longest_rounds", self.longest, "at least 1")
+        if self.most_void_rounds < 0:
+            raise InvalidParameter("analyzer.most_void_rounds", self.most_void_rounds, "at least 0")
+        if not 0 <= self.largest_pause < float("inf"):
+            raise InvalidParameter("analyzer.largest_pause", self.largest_pause, "at least 0")
+
+    def factor(self, log: Sequence[dict[str, Any]]) -> float:
+        """Times the plan's length that the next round takes. `log`: of all rounds, oldest first."""
+        factor, calm = 1.0, 0
+        for row in log:
+            if row["state"] == VOID:
+                factor, calm = min(2 * factor, self.longest), 0
+                continue
+            calm += 1
+            if calm == _CALM:
+                factor, calm = max(1.0, factor / 2), 0
+        return factor
+
+    def pause(self, log: Sequence[dict[str, Any]], seconds: float) -> float:
+        """Seconds to wait after the rounds in the `log`, each of so many `seconds`, beyond what the schedule says."""
+        void = void_in_a_row(log)
+        if void <= _PATIENCE:
+            return 0.0
+        return float(min(self.largest_pause, seconds * 2.0 ** min(void - _PATIENCE, 40)))
+
+    def check(self, log: Sequence[dict[str, Any]]) -> None:
+        """Raise `TooManyVoidRounds` at the limit. `log`: of the rounds since the analyzer was started, oldest first."""
+        void = void_in_a_row(log)
+        if not self.most_void_rounds or void < self.most_void_rounds:
+            return
+        there = [row["present"] or 0 for row in log[-void:]]
+        raise TooManyVoidRounds(
+            f"{void:,} rounds in a row were void: {min(there):,} to {max(there):,} clients were "
+            "there in time; start again when enough of them are"
+        )
+
+
+def void_in_a_row(log: Sequence[dict[str, Any]]) -> int:
+    """Void rounds at the end of a log.
+
+    >>> void_in_a_row([{"state": VOID}, {"state": "released"}, {"state": VOID}])
+    1
+    """
+    return next((i for i, row in enumerate(reversed(log)) if row["state"] != VOID), len(log))

@@ -1,12 +1,11 @@
 """The analyzer at work: carries out what `core` decides, in the order that survives crashes.
 
-One thread does everything that changes anything; the page only looks at snapshots. Every step is
-either durable before the next one begins or can be repeated.
+One thread does everything that changes anything; the page only looks at snapshots. Every step is either durable before
+the next one begins or can be repeated.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -21,16 +20,12 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
-from dpcheckin.service.analyzer.core import Status, Step
-from dpcheckin.service.analyzer.issuer_client import NO_TOKENS, IssuerClient
-from dpcheckin.service.analyzer.keys import KeyRing
-from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger, check_round
-from dpcheckin.service.analyzer.pacing import VOID, Pacing, TooManyVoidRounds
-from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped, TruncatedBatch
-from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.analyzer.total import Budget, BudgetSpent, TotalLedger
-from dpcheckin.service.files import make_folder
+from dpcheckin.service.analyzer.core import VOID, Pacing, Status, Step, TooManyVoidRounds
+from dpcheckin.service.analyzer.ledger import Budget, BudgetSpent, ChargeReason, Ledger, TotalLedger, check_round
+from dpcheckin.service.analyzer.parties import NO_TOKENS, IssuerClient, ShufflerClient, Stopped, TruncatedBatch
+from dpcheckin.service.analyzer.state import AnalyzerState, KeyRing
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.storage.files import make_folder
 from dpcheckin.service.tasks import CountingTask, Task
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
@@ -58,32 +53,20 @@ class Schedule:
 
 
 def check_first_round(price: Price, budget: Budget | None) -> None:
-    """Raise `BudgetSpent` when a plan cannot pay for any round.
-
-    Args:
-        price: of the plan.
-        budget: of all plans of the fleet; None: the plan has its own only.
-    """
-    with contextlib.ExitStack() as held:
-        total = None if budget is None else TotalLedger(budget)
-        if total is not None:
-            held.callback(total.close)
+    """Raise `BudgetSpent` when a plan of this `price`, or the `budget` of its fleet, cannot pay for any round."""
+    total = None if budget is None else TotalLedger(budget)
+    try:
         check_round(price, 0, total)
+    finally:
+        if total is not None:
+            total.close()
 
 
 class Analyzer:
-    """One run of one plan in one folder.
+    """One run of one plan in one folder, in which ledger, keys and checkpoint live; a run goes on where it stopped.
 
-    Args:
-        folder: where ledger, keys and checkpoint live; a run goes on where it stopped.
-        plan: must be the folder's, if it has one already.
-        identity: signs everything that is announced.
-        task: what is learned.
-        shuffler: the connection.
-        schedule: pauses, key rotation and the clock.
-        stop: set by whoever wants the run to end.
-        issuer: the connection to the issuer that the plan names, if it names one.
-        budget: of all plans of the fleet; None: only the plan's own counts.
+    `plan` must be the folder's, if it has one already; `identity` signs everything that is announced; `issuer` is there
+    if the plan names one; `budget` is that of all plans of the fleet, if they have one in common; `stop` ends the run.
     """
 
     def __init__(
@@ -101,7 +84,7 @@ class Analyzer:
         if (plan.issuer is None) != (issuer is None):
             raise InvalidParameter("issuer", plan.issuer, "in plan and settings, or in neither")
         self._issuer = issuer
-        self.folder, self._task, self._identity = folder, task, identity
+        self.folder, self._task, self.identity = folder, task, identity
         self._shuffler = shuffler
         self._schedule = schedule or Schedule()
         self.stop = stop or threading.Event()
@@ -109,9 +92,7 @@ class Analyzer:
         make_folder(folder)
         kept = state.load(folder)
         if kept is None and (folder / LEDGER).exists() and (folder / LEDGER).stat().st_size:
-            raise InvalidParameter(
-                "state", str(folder), "a folder whose checkpoint is there, or an empty one"
-            )
+            raise InvalidParameter("state", str(folder), "a folder whose checkpoint is there, or an empty one")
         found = core.begin(plan, task) if kept is None else kept
         self.plan = core.check_same_plan(found, plan)
         core.check_task(self.plan, task)
@@ -158,7 +139,7 @@ class Analyzer:
     # --- announcing ---------------------------------------------------------------------------
 
     def _publish(self) -> None:
-        signed_plan = signed_bytes(self.plan, self._identity)
+        signed_plan = signed_bytes(self.plan, self.identity)
         if self._issuer is not None:
             self._issuer.put_plan(signed_plan)  # first: clients that see the plan want tokens
         self._shuffler.put_plan(signed_plan)
@@ -172,7 +153,7 @@ class Analyzer:
     def _announce_key(self, from_round: int) -> None:
         held = self._ring.rotate(from_round)
         document = held.document(self.plan)
-        self._shuffler.put_key(document.key_id, signed_bytes(document, self._identity))
+        self._shuffler.put_key(document.key_id, signed_bytes(document, self.identity))
 
     def _ensure_pending(self) -> None:
         if self._state.pending is not None:
@@ -187,19 +168,17 @@ class Analyzer:
             log.info("new opening key from round %d", number)
         key = self._ring.for_round(number).key
         factor, token_key = pacing.factor(rows), self._token_key(number)
-        document = core.round_document(
-            self.plan, self._state, key.key_id, self._schedule.now(), token_key, factor
-        )
+        document = core.round_document(self.plan, self._state, key.key_id, self._schedule.now(), token_key, factor)
         if factor != 1:
             log.info("round %d takes %g times as long as planned", number, factor)
         # written down before it is sent: after a crash the same bytes are sent again
-        self._keep(replace(self._state, pending=signed(document, self._identity)))
+        self._keep(replace(self._state, pending=signed(document, self.identity)))
 
     def _token_key(self, number: int) -> str | None:
         """The issuer's key of a round; of one that it has left behind, a key without tokens.
 
-        Then this folder is an older copy. The round was opened before, and the shuffler says what
-        became of it; or it was not, and is void, since nobody has a token for it.
+        Then this folder is an older copy. The round was opened before, and the shuffler says what became of it; or it
+        was not, and is void, since nobody has a token for it.
         """
         if self._issuer is None:
             return None
@@ -270,9 +249,7 @@ class Analyzer:
         self._shuffler.claim(number, charge.digest)
         began = time.perf_counter()
         decoded = self._fetch(number)
-        steps = max(
-            1, self.price.allowed_rounds // int(self.plan.participation.get("minibatch", 1))
-        )
+        steps = max(1, self.price.allowed_rounds // int(self.plan.participation.get("minibatch", 1)))
         if isinstance(self._task, CountingTask):
             learned = core.count(self._state, self._task, decoded, status)
         else:
@@ -335,7 +312,7 @@ class Analyzer:
             what,
             charged=self.ledger.charged,
             epsilon=spent.epsilon,
-            local_epsilon=spent.local_epsilon if spent.local_epsilon < float("inf") else None,
+            local_epsilon=spent.to_json()["local_epsilon"],
             closed=self._pending().closes,
             **more,
         )

@@ -1,25 +1,115 @@
-"""The analyzer's privacy ledger: what every round cost, written down before the round is released.
+"""What every round cost, written down before the round is released: a plan's ledger, and the total of a fleet's plans.
 
-One ledger belongs to one plan. `charge` makes the entry durable and returns it; only its digest
-lets the analyzer claim a batch. A round is charged at most once, and a round that would pass the
-budget cannot be charged at all. The file survives kill -9 (`dpcheckin.service.journal`): a crash
-may leave a round charged that was never released, never the other way round. Figures come from
-the certified accounting of the plan (`dpcheckin.service.pricing`), and only guarantees are
-charged.
+Only the digest of a durable charge lets the analyzer claim a batch. A round is charged at most once, and one that would
+pass a budget not at all. A crash may leave a round charged that was never released, never the other way round. Only
+guarantees of the certified accounting (`service.pricing`) are charged. The total is a journal shared by the folders of
+all plans of a fleet, open in one of them at a time: the sum over plans, however later ones were chosen.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.figures import rounded_up
-from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.analyzer.total import BudgetSpent, TotalLedger
-from dpcheckin.service.journal import Entry, Journal, JournalDamaged
+from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.pricing import Price, Spent
+from dpcheckin.service.storage.journal import Entry, Journal, JournalDamaged
+
+
+class BudgetSpent(ServiceError):
+    """The next round would pass a budget, or the plan has no rounds left."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that all plans together may cost, with an honest shuffler; `file` is the journal, made when it is not
+    there."""
+
+    file: Path
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise InvalidParameter("budget.epsilon", self.epsilon, "a positive, finite number")
+        if not 0 < self.delta < 1:
+            raise InvalidParameter("budget.delta", self.delta, "strictly between 0 and 1")
+
+
+class TotalLedger:
+    """The open ledger of a budget; one process at a time. `budget`: the file, and what may be spent."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self._journal = Journal(budget.file)
+        try:
+            self._plans, self._rounds = self._read()
+        except BaseException:
+            self._journal.close()
+            raise
+
+    def close(self) -> None:
+        """Let the folder of another plan open it."""
+        self._journal.close()
+
+    @property
+    def spent(self) -> Spent:
+        """Sums over all plans."""
+        return Spent.sum(self._plans.values())
+
+    @property
+    def plans(self) -> int:
+        """Plans that have charged anything."""
+        return len(self._plans)
+
+    def check(self, plan: str, after: Spent) -> None:
+        """Raise `BudgetSpent` when a `plan` (its id, in hex) must not come to cost what it would `after` a round."""
+        together = Spent.sum({**self._plans, plan: after}.values())
+        for what, value, limit in (
+            ("epsilon", together.epsilon, self.budget.epsilon),
+            ("delta", together.delta, self.budget.delta),
+        ):
+            if not value <= limit * (1 + 1e-12):
+                raise BudgetSpent(
+                    f"one more round would make {what} = {rounded_up(value)} over all plans, more "
+                    f"than the total budget of {limit:g}"
+                )
+
+    def charge(self, plan: str, round_number: int, after: Spent) -> None:
+        """Charge a `plan` (its id, in hex) with its round `round_number`, `after` which it has cost so much in all,
+        durably; again: nothing changes."""
+        if (plan, round_number) in self._rounds:
+            return
+        self.check(plan, after)
+        self._journal.append({"kind": "charge", "plan": plan, "round": round_number, **after.to_json()})
+        self._plans[plan] = after
+        self._rounds.add((plan, round_number))
+
+    def _read(self) -> tuple[dict[str, Spent], set[tuple[str, int]]]:
+        opened = {"kind": "budget", "epsilon": self.budget.epsilon, "delta": self.budget.delta}
+        if not len(self._journal):
+            self._journal.append(opened)
+        first, *rest = self._journal
+        if first.body != opened:
+            said = f"epsilon {first.body.get('epsilon')} and delta {first.body.get('delta')}"
+            raise InvalidParameter("budget.file", str(self._journal.path), f"a ledger of {said}")
+        plans: dict[str, Spent] = {}
+        rounds: set[tuple[str, int]] = set()
+        for entry in rest:
+            plan, number, spent = self._charge_in(entry.body)
+            plans[plan] = spent
+            rounds.add((plan, number))
+        return plans, rounds
+
+    def _charge_in(self, body: dict[str, Any]) -> tuple[str, int, Spent]:
+        try:
+            return str(body["plan"]), int(body["round"]), Spent.from_json(body)
+        except (KeyError, TypeError, ValueError):
+            raise JournalDamaged(f"{self._journal.path} holds an entry that is no charge") from None
 
 
 class ChargeReason(Enum):
@@ -29,18 +119,9 @@ class ChargeReason(Enum):
     VOID = "void"  # too few reports: nothing is released, but their number was seen
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 def check_round(price: Price, charged: int, total: TotalLedger | None = None) -> None:
-    """Raise `BudgetSpent` when a plan cannot pay for one more round.
-
-    Args:
-        price: of the plan.
-        charged: rounds that it has paid for.
-        total: of all plans of the fleet; None: the plan has its own budget only.
-    """
+    """Raise `BudgetSpent` when a plan of this `price`, with so many rounds `charged`, cannot pay for one more, or the
+    `total` of its fleet cannot."""
     document = price.document
     if charged >= document.rounds:
         raise BudgetSpent(f"all {document.rounds} rounds of the plan have been charged")
@@ -56,14 +137,8 @@ def check_round(price: Price, charged: int, total: TotalLedger | None = None) ->
 
 
 class Ledger:
-    """The open ledger of a plan; one process at a time.
-
-    Args:
-        path: its journal, made when it is not there.
-        price: of the plan that the ledger belongs to.
-        total: of all plans of the fleet; None: this plan has its own budget only. It is closed
-            with this ledger.
-    """
+    """The open ledger of a plan of this `price`; one process at a time. The journal at `path` is made when it is not
+    there. The `total` of all plans of the fleet, if they have a common budget, is closed with this ledger."""
 
     def __init__(self, path: Path, price: Price, total: TotalLedger | None = None) -> None:
         self.price, self.total = price, total
@@ -117,39 +192,22 @@ class Ledger:
         check_round(self.price, self.charged, self.total)
 
     def charge(self, round_number: int, reason: ChargeReason) -> Entry:
-        """Charge a round durably, before anything of it is released; again: the same entry.
-
-        Args:
-            round_number: counted from 0.
-            reason: what is paid for; written into the entry.
-        """
-        found = self._charges.get(round_number)
-        if found is not None:
-            return found
+        """Charge round `round_number`, for this `reason`, durably before anything of it is released; again: the same
+        entry."""
+        if round_number in self._charges:
+            return self._charges[round_number]
         self.check_next()
-        after = self._next()
+        after = self.price.spent(self.charged + 1)
         if self.total is not None:  # first: a crash in between wastes budget, never overspends it
             self.total.charge(self.price.document.id.hex(), round_number, after)
-        entry = self._journal.append(
-            {
-                "kind": "charge",
-                "round": round_number,
-                "why": reason.value,
-                "charged": self.charged + 1,
-                "epsilon": after.epsilon,
-                "local_epsilon": _finite(after.local_epsilon),
-                "delta": after.delta,
-            }
-        )
+        fields = {"kind": "charge", "round": round_number, "why": reason.value, "charged": self.charged + 1}
+        entry = self._journal.append({**fields, **after.to_json()})
         self._charges[round_number] = entry
         return entry
 
     def history(self) -> list[dict[str, Any]]:
         """The charges in the order they were made."""
         return [entry.body for entry in self._charges.values()]
-
-    def _next(self) -> Spent:
-        return self.price.spent(self.charged + 1)
 
     def _read(self) -> dict[int, Entry]:
         opened = {

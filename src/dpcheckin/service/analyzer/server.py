@@ -1,104 +1,149 @@
-"""The analyzer as a process: the conductor in one thread, the page in the main one.
+"""The analyzer as a process: the conductor in one thread, the live page in the main one.
 
-`serve` returns when the run is over (or, with `stay`, when it is stopped). SIGHUP makes a new
-opening key with the next round.
+The page is one self-contained HTML file, one JSON snapshot that it asks for every second, health and metrics. It shows
+nothing that the analyzer may not publish, loads nothing from anywhere else, and its policy forbids it to. `serve`
+returns when the run is over (or, with `stay`, when it is stopped). SIGHUP makes a new opening key with the next round.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Container
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Container, Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
 
-from dpcheckin.service import json_logs
+from dpcheckin.service import logs
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
-from dpcheckin.service.analyzer.issuer_client import issuer_client
-from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.page import page_app
+from dpcheckin.service.analyzer.parties import ShufflerClient, issuer_client
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
-from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
-from dpcheckin.service.connections import Answers, Budget, Guard
-from dpcheckin.service.hosts import KnownHosts, plain_answer
-from dpcheckin.service.listening import listen
+from dpcheckin.service.settings import Limits
+from dpcheckin.service.storage.identity import load_identity
 from dpcheckin.service.tasks import Task
+from dpcheckin.service.web.guard import Guard
+from dpcheckin.service.web.hosts import KnownHosts
+from dpcheckin.service.web.server import configuration, listen, serve_guarded
 from dpcheckin.service.wire.signing import public_identity
+
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def _what_is_wrong(board: Board, alive: bool) -> str | None:
+    if not alive and board.snapshot()["finished"] is None:
+        return "the conductor has stopped"
+    away = " and ".join(board.away())
+    return f"{away} not reached" if away else None
+
+
+def page_app(board: Board, alive: Callable[[], bool], results: Path | None = None) -> Starlette:
+    """The application that shows a `board`; `alive` says whether the conductor is at work, `results` is the folder with
+    the files of an estimate, if there are any."""
+    html = (files("dpcheckin.service.analyzer") / "page.html").read_text(encoding="utf-8")
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse(html, headers=_HEADERS)
+
+    async def status(_: Request) -> Response:
+        return JSONResponse(board.snapshot(), headers=_HEADERS)
+
+    async def health(_: Request) -> Response:
+        wrong = _what_is_wrong(board, alive())
+        return PlainTextResponse(f"{wrong or 'ok'}\n", 503 if wrong else 200)
+
+    async def metrics(_: Request) -> Response:
+        return PlainTextResponse(board.prometheus(), media_type="text/plain; version=0.0.4")
+
+    def result(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(_: Request) -> Response:
+            try:
+                content = b"" if results is None else (results / name).read_bytes()
+            except FileNotFoundError:
+                content = b""
+            if not content:
+                return PlainTextResponse("no estimate\n", status_code=404, headers=_HEADERS)
+            return Response(content, media_type=kind, headers=_HEADERS)
+
+        return answer
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/status.json", status),
+            Route("/healthz", health),
+            Route("/metrics", metrics),
+            Route("/estimate.json", result("estimate.json", "application/json")),
+            Route("/estimate.csv", result("estimate.csv", "text/csv")),
+        ]
+    )
+
 
 log = logging.getLogger("dpcheckin.analyzer")
 
 
-@dataclass(frozen=True)
-class PageLimits:
-    """A page for a few people: little of everything is enough."""
-
-    connections: int = 200
-    connections_per_address: int = 100
-    header_seconds: float = 10.0
-    body_seconds: float = 10.0
-    write_seconds: float = 30.0
-
-
-_BODY_BYTES = 1 << 20
+# a page for a few people: little of everything is enough
+LIMITS = Limits(
+    connections=200,
+    connections_per_address=100,
+    header_seconds=10.0,
+    body_seconds=10.0,
+    write_seconds=30.0,
+    keep_alive_seconds=15,
+    body_bytes=1 << 20,
+)
 
 
 def _page_server(
-    board: Board,
-    alive: Callable[[], bool],
-    names: Container[str],
-    guard: Guard,
-    results: Path,
+    board: Board, alive: Callable[[], bool], names: Container[str], guard: Guard, results: Path
 ) -> uvicorn.Server:
     app = KnownHosts(page_app(board, alive, results), names)
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            http=guard.protocol(),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            lifespan="off",
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=10,
-        )
-    )
+    return uvicorn.Server(configuration(app, guard, lifespan="off"))
 
 
 def serve(settings: AnalyzerSettings, task: Task, dimension: int, *, stay: bool = False) -> str:
-    """Run the plan to its end and serve the page; returns why it ended.
-
-    Args:
-        settings: from `analyzer.toml`.
-        task: what is learned.
-        dimension: coordinates of a report, or number of symbols.
-        stay: serve the page after the run is over.
-    """
-    json_logs.set_up(log.name, settings.log_level)
-    identity = load_identity(settings.folder)
+    """Run the plan of the `settings` to its end, for a `task` with reports of this `dimension`, and serve the page,
+    with `stay` after the end too; returns why the run ended."""
+    logs.set_up(log.name, settings.log_level)
     stop = threading.Event()
     shuffler = ShufflerClient(settings.shuffler, settings.token, settings.authority, stop)
-    schedule = Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing)
-    plan = settings.plan_document(dimension)
-    issuer = issuer_client(settings.issuer, stop)
-    analyzer = Analyzer(
-        settings.folder, plan, identity, task, shuffler, schedule, stop, issuer, settings.budget
-    )
-    try:
+    with open_analyzer(settings, task, dimension, shuffler, stop) as analyzer:
         opened = listen(settings.host, settings.port)
         where = f"http://{settings.host}:{opened.getsockname()[1]}"
-        log.info(
-            "listening",
-            extra={"fields": {"page": where, "identity": public_identity(identity).hex()}},
-        )
+        log.info("listening", extra={"fields": {"page": where, "identity": public_identity(analyzer.identity).hex()}})
         return _Run(analyzer, stay, {settings.host, *settings.names}).until_over(opened)
+
+
+@contextlib.contextmanager
+def open_analyzer(
+    settings: AnalyzerSettings, task: Task, dimension: int, shuffler: ShufflerClient, stop: threading.Event
+) -> Iterator[Analyzer]:
+    """The analyzer that `settings` describe, for a `task` whose reports have this `dimension`. `stop` ends the run, and
+    waiting; at the end ledger and connections, that to the `shuffler` too, are given back."""
+    issuer = issuer_client(settings.issuer, stop)
+    plan, identity = settings.plan_document(dimension), load_identity(settings.folder)
+    schedule = Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing)
+    analyzer = Analyzer(settings.folder, plan, identity, task, shuffler, schedule, stop, issuer, settings.budget)
+    try:
+        yield analyzer
     finally:
         analyzer.close()
         shuffler.close()
@@ -111,16 +156,10 @@ class _Run:
 
     def __init__(self, analyzer: Analyzer, stay: bool, names: Container[str]) -> None:
         self._analyzer, self._stay = analyzer, stay
-        self._guard = Guard(
-            PageLimits(),
-            Answers(plain_answer(400), plain_answer(503)),
-            Budget(_BODY_BYTES),
-        )
+        self._guard = Guard(LIMITS)
         self._result: str | BaseException = "stopped"
         self._thread = threading.Thread(target=self._conduct, name="conductor")
-        self._server = _page_server(
-            analyzer.board, self._thread.is_alive, names, self._guard, analyzer.folder
-        )
+        self._server = _page_server(analyzer.board, self._thread.is_alive, names, self._guard, analyzer.folder)
 
     def _conduct(self) -> None:
         try:
@@ -132,20 +171,13 @@ class _Run:
             if not self._stay or isinstance(self._result, BaseException):
                 self._server.should_exit = True
 
-    async def _serve(self, opened: socket.socket) -> None:
-        watch = asyncio.create_task(self._guard.watch())
-        try:
-            await self._server.serve([opened])
-        finally:
-            watch.cancel()
-
     def until_over(self, opened: socket.socket) -> str:
         signal.signal(signal.SIGHUP, lambda *_: self._analyzer.rotate_now.set())
         # the web server stops at this signal, and raises it again when it has: an end like others
         signal.signal(signal.SIGTERM, lambda *_: self._analyzer.stop.set())
         self._thread.start()
         try:
-            asyncio.run(self._serve(opened))
+            asyncio.run(serve_guarded(self._server, self._guard, opened))
         finally:
             self._analyzer.stop.set()
             self._thread.join()

@@ -1,14 +1,15 @@
-"""The analyzer's checkpoint: everything it needs to go on after a crash, in one file.
+"""What an analyzer keeps besides its ledger: one file with everything it needs to go on, and the opening keys.
 
-The file is replaced as a whole (old or new, never neither) and carries its own digest. It holds the
-plan, the round that is announced or under way, the model with the optimiser's state, a partial sum
-when several slots make one step, and the log of the rounds. What was *spent* is not in it: that is
-the ledger's, which is never rolled back.
+The checkpoint is replaced as a whole (old or new, never neither) and carries its own digest. What was *spent* is not in
+it: that is the ledger's, which is never rolled back. A new opening key is on disk before it is announced, so that
+nothing can be sealed to a key that a crash forgets; a key that no round will name is destroyed: what was sealed to it
+can then be read by nobody any more.
 """
 
 from __future__ import annotations
 
 import base64
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.errors import ServiceError
-from dpcheckin.service.journal import replace_file
+from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.service.storage.files import check_secret, make_folder, replace_file, sync_folder
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.canonical import canonical, digest, parse
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument
+from dpcheckin.service.wire.envelope import OpeningKey, new_private_key
 from dpcheckin.service.wire.problems import Malformed
 
 FILE = "checkpoint"
 FORMAT = 2
 """Of a checkpoint; 1, which did not say so, is read too."""
 _LARGEST = 1 << 34
+_PLAIN = ("plan", "round", "pending", "steps", "partial_reports")
+"""Fields that stand in the file as they are."""
 
 
 class CheckpointDamaged(ServiceError):
@@ -50,22 +55,16 @@ class AnalyzerState:
 
     def to_bytes(self) -> bytes:
         """Digest and canonical bytes."""
-        body = canonical(
-            {
-                "format": FORMAT,
-                "plan": self.plan,
-                "model": _text(self.task.model),
-                "private": _text(self.task.private),
-                "metrics": dict(self.task.metrics),
-                "shown": dict(self.task.shown),
-                "round": self.round,
-                "pending": self.pending,
-                "steps": self.steps,
-                "partial": None if self.partial is None else _text(self.partial.tobytes()),
-                "partial_reports": self.partial_reports,
-                "log": list(self.log),
-            }
-        )
+        fields = {name: getattr(self, name) for name in _PLAIN} | {
+            "format": FORMAT,
+            "model": _text(self.task.model),
+            "private": _text(self.task.private),
+            "metrics": dict(self.task.metrics),
+            "shown": dict(self.task.shown),
+            "partial": None if self.partial is None else _text(self.partial.tobytes()),
+            "log": list(self.log),
+        }
+        body = canonical(fields)
         return digest(body) + body
 
     @staticmethod
@@ -82,20 +81,14 @@ class AnalyzerState:
                     "run the release that wrote it, or a newer one (docs/upgrading.md)"
                 )
             partial = fields["partial"]
+            model, private = _bytes(fields["model"]), _bytes(fields["private"])
             return AnalyzerState(
-                plan=fields["plan"],
                 task=TaskState(
-                    _bytes(fields["model"]),
-                    _bytes(fields["private"]),
-                    fields["metrics"],
-                    fields.get("shown", {}),  # checkpoints of version 0.1 have none
-                ),
-                round=fields["round"],
-                pending=fields["pending"],
-                steps=fields["steps"],
+                    model, private, fields["metrics"], fields.get("shown", {})
+                ),  # version 0.1 showed nothing
                 partial=None if partial is None else np.frombuffer(_bytes(partial)).copy(),
-                partial_reports=fields["partial_reports"],
                 log=tuple(fields["log"]),
+                **{name: fields[name] for name in _PLAIN},
             )
         except (Malformed, KeyError, TypeError, ValueError, AttributeError):
             raise CheckpointDamaged("the checkpoint is of another version") from None
@@ -106,12 +99,7 @@ class AnalyzerState:
 
 
 def save(folder: Path, state: AnalyzerState) -> None:
-    """Replace the checkpoint durably.
-
-    Args:
-        folder: the analyzer's.
-        state: what replaces the checkpoint.
-    """
+    """Replace the checkpoint in a `folder` by this `state`, durably."""
     replace_file(folder / FILE, state.to_bytes())
 
 
@@ -129,3 +117,73 @@ def _text(content: bytes) -> str:
 
 def _bytes(text: str) -> bytes:
     return base64.b64decode(text, validate=True)
+
+
+@dataclass(frozen=True)
+class HeldKey:
+    """An opening key and the first round it serves."""
+
+    key: OpeningKey
+    from_round: int
+    file: Path
+
+    def document(self, plan: PlanDocument) -> KeyDocument:
+        """What is announced."""
+        return KeyDocument(plan.id.hex(), plan.suite, self.key.public_key.hex(), self.from_round)
+
+
+class KeyRing:
+    """The opening keys of one plan, oldest first; each is a file of the folder, named after its first round."""
+
+    def __init__(self, folder: Path, suite: int) -> None:
+        self._folder, self._suite = folder, suite
+        make_folder(folder)
+        self.keys: list[HeldKey] = []
+        for file in sorted(folder.glob("from-*.key")):
+            try:
+                raw = bytes.fromhex(file.read_text().strip())
+                number = int(file.stem.removeprefix("from-"))
+                self.keys.append(HeldKey(OpeningKey(suite, raw), number, file))
+            except ValueError:
+                raise InvalidParameter("key", str(file), f"a key of suite {suite}") from None
+            check_secret("key", file)
+        if not self.keys:
+            self.rotate(0)
+
+    def rotate(self, from_round: int) -> HeldKey:
+        """Make the key of the rounds from this one on; again: the one that was made."""
+        for held in self.keys:
+            if held.from_round == from_round:
+                return held
+        if self.keys and from_round < self.keys[-1].from_round:
+            raise InvalidParameter("from_round", from_round, "after the newest key's first round")
+        raw = new_private_key(self._suite)
+        file = self._folder / f"from-{from_round:010d}.key"
+        replace_file(file, raw.hex().encode() + b"\n")
+        held = HeldKey(OpeningKey(self._suite, raw), from_round, file)
+        self.keys.append(held)
+        return held
+
+    def for_round(self, number: int) -> HeldKey:
+        """The newest key that serves a round."""
+        return max((k for k in self.keys if k.from_round <= number), key=lambda k: k.from_round)
+
+    def by_id(self, key_id: bytes) -> OpeningKey | None:
+        """The key of this name, None if it was destroyed or never ours."""
+        return next((held.key for held in self.keys if held.key.key_id == key_id), None)
+
+    def forget_before(self, number: int) -> int:
+        """Destroy the keys that serve only rounds before this one; how many there were."""
+        needed = self.for_round(number).from_round
+        old = [held for held in self.keys if held.from_round < needed]
+        for held in old:
+            size = held.file.stat().st_size
+            with open(held.file, "r+b") as file:  # overwrite first: unlink leaves the bytes behind
+                file.write(os.urandom(size))
+                file.flush()
+                os.fsync(file.fileno())
+            held.file.unlink()
+        if old:
+            sync_folder(self._folder)
+            self.keys = [held for held in self.keys if held.from_round >= needed]
+        return len(old)

@@ -1,53 +1,25 @@
-"""What the owner of a client allows, read from the owner's own file and nowhere else.
+"""What the owner of a client allows, read from the owner's own TOML file and nowhere else, and which plans it admits.
 
-A TOML file: where the shuffler is, whom to believe (the analyzer's identity key), and limits. No
-message can change any of it.
-
-    [shuffler]
-    address = "https://shuffler.example:8443"
-    token_file = "client.token"
-    authority = "authority.pem"        # optional: the system's authorities without it
-    identity = "51c0…"                 # optional: who may state that rounds were void
-
-    [analyzer]
-    identity = "9f1c…"                 # 32 bytes in hex: who may sign plans
-
-    [issuer]                           # optional: take part only in plans whose reports carry
-    address = "https://issuer.example:8443"                             # tokens of this issuer
-    token_file = "issuer.token"
-    identity = "64f7…"                 # 32 bytes in hex: who may sign token keys
-    authority = "issuer-authority.pem" # optional
-
-    [limits]
-    rate = 0.3                         # largest chance to report in a round
-    clip = 1.0                         # largest norm of what is reported
-    local_epsilon = 4.0                # of one report, whoever sees it
-    total_epsilon = 10.0               # of everything, as long as shufflers do not collude
-    total_local_epsilon = 120.0        # of everything, if they do
-    total_delta = 1e-4
-    minimum_population = 1000          # optional: fewest honest clients that a plan is priced for
-    minimum_batch = 50                 # optional: fewest reports of a round that is released
-    minimum_compute_seconds = 5.0      # optional: least time that a plan leaves to the task
-    require_cover = true               # optional: refuse plans in which only reports are sent
-    rounds = 500                       # optional: most rounds of a plan
-    void_rounds = 50                   # optional: most void rounds in a row before it stops
-
-    [agent]
-    state = "state"                    # folder for the ledger
-    model_bytes = 268435456            # optional: the largest model that is fetched
-    plan = "…"                         # optional: the only plan to take part in (its id)
-    arrival = 0                        # only for sliding windows: this client's number
+Where the shuffler is, whom to believe (the analyzer's identity key), and limits, none of which any message can change;
+docs/deploying.md lists every entry. A plan is checked for its tokens, its limits and its price; the first that fails is
+named.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.settings_file import IssuerAccess, SettingsFile, check_address
+from dpcheckin.accounting.figures import rounded_up
+from dpcheckin.errors import DpCheckinError, InvalidParameter, ServiceError
+from dpcheckin.randomizers import Randomizer
+from dpcheckin.service.pricing import Price
+from dpcheckin.service.settings import IssuerAccess, SettingsFile, check_address
+from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
 
 NUMBERS = ("rate", "clip", "local_epsilon", "total_epsilon", "total_local_epsilon", "total_delta")
 """Limits that every owner has to state."""
@@ -128,26 +100,22 @@ class ClientConfig:
     """Who signs this client's report tokens; None: it takes part in plans without tokens only."""
 
     def __post_init__(self) -> None:
-        if self.shuffler_identity is not None and len(self.shuffler_identity) != 32:
-            shown = self.shuffler_identity.hex()
-            raise InvalidParameter("shuffler.identity", shown, "32 bytes in hex")
         if self.model_bytes < 1:
             raise InvalidParameter("agent.model_bytes", self.model_bytes, "at least 1")
         check_address(self.shuffler)
-        if len(self.identity) != 32:
-            raise InvalidParameter("analyzer.identity", self.identity.hex(), "32 bytes in hex")
-        if self.plan is not None and len(self.plan) != 32:
-            raise InvalidParameter("agent.plan", self.plan.hex(), "a plan's id: 32 bytes in hex")
+        for name, digest, allowed in (
+            ("shuffler.identity", self.shuffler_identity, "32 bytes in hex"),
+            ("analyzer.identity", self.identity, "32 bytes in hex"),
+            ("agent.plan", self.plan, "a plan's id: 32 bytes in hex"),
+        ):
+            if digest is not None and len(digest) != 32:
+                raise InvalidParameter(name, digest.hex(), allowed)
         if not self.poll_seconds > 0:
             raise InvalidParameter("agent.poll_seconds", self.poll_seconds, "above 0")
 
 
 def read_config(path: Path) -> tuple[ClientConfig, dict[str, Any]]:
-    """The configuration, and the `[data]` table, which belongs to the task.
-
-    Args:
-        path: the owner's TOML file.
-    """
+    """The configuration, and the `[data]` table, which belongs to the task. `path`: the owner's TOML file."""
     read = SettingsFile(path)
     data = read.table("data")
     identity = read.hex("analyzer", "identity")
@@ -158,22 +126,113 @@ def read_config(path: Path) -> tuple[ClientConfig, dict[str, Any]]:
         token=read.secret("shuffler"),
         authority=read.path("shuffler", "authority", None),
         identity=identity,
-        limits=Limits(
-            **{name: read.take("limits", name, float) for name in NUMBERS},
-            minimum_population=read.take("limits", "minimum_population", int, 2),
-            minimum_batch=read.take("limits", "minimum_batch", int, None),
-            minimum_compute_seconds=read.take("limits", "minimum_compute_seconds", float, 0.05),
-            require_cover=read.take("limits", "require_cover", bool, False),
-            rounds=read.take("limits", "rounds", int, None),
-            void_rounds=read.take("limits", "void_rounds", int, 50),
-        ),
+        limits=Limits(**read.given("limits", Limits)),
         state=state,
         plan=read.hex("agent", "plan", None),
-        arrival=read.take("agent", "arrival", int, 0),
-        poll_seconds=read.take("agent", "poll_seconds", float, 1.0),
         shuffler_identity=read.hex("shuffler", "identity", None),
-        model_bytes=read.take("agent", "model_bytes", int, DEFAULT_MODEL_BYTES),
         issuer=read.issuer(),
+        **read.given("agent", ClientConfig, ("arrival", "poll_seconds", "model_bytes")),
     )
     read.finish()
     return config, data
+
+
+class Refused(ServiceError):
+    """This client does not take part, and why."""
+
+
+class NotBelieved(Refused):
+    """What was shown is not what the analyzer signed, or is out of date: nothing comes of it. Whoever stands between
+    can show anything, so that this is no reason to stop for good."""
+
+
+@dataclass(frozen=True)
+class AcceptedPlan:
+    """A plan that was found acceptable."""
+
+    plan: PlanDocument
+    price: Price
+    randomizer: Randomizer
+    keys: dict[bytes, KeyDocument]
+
+    @cached_property
+    def id(self) -> str:
+        """The plan's, in hex."""
+        return self.plan.id.hex()
+
+    def key_of(self, announced: RoundDocument) -> KeyDocument | None:
+        """The opening key that a round names, if it was announced for it."""
+        key = self.keys.get(announced.key_id)
+        return key if key is not None and key.from_round <= announced.round else None
+
+
+def accepted(
+    plan: PlanDocument, keys: Iterable[KeyDocument], config: ClientConfig, price: Callable[[PlanDocument], Price]
+) -> AcceptedPlan:
+    """The `plan` with its `price` and those of the announced `keys` that are its own, if the owner's `config` allows
+    it; else `Refused`."""
+    if config.plan is not None and plan.id != config.plan:
+        raise Refused("another plan than the one in this client's configuration")
+    _check_issuer(plan, config)
+    try:
+        priced = price(plan)
+        check_limits(plan, priced, config.limits)
+    except Refused:
+        raise
+    except DpCheckinError as problem:
+        raise Refused(f"the plan cannot be priced: {problem}") from None
+    return AcceptedPlan(plan, priced, priced.plan.randomizer, keys_of(plan, keys))
+
+
+def keys_of(plan: PlanDocument, keys: Iterable[KeyDocument]) -> dict[bytes, KeyDocument]:
+    """Of the announced `keys` those that belong to a `plan`, by their ids."""
+    own = plan.id.hex()
+    return {key.key_id: key for key in keys if key.plan == own and key.suite == plan.suite}
+
+
+def _check_issuer(plan: PlanDocument, config: ClientConfig) -> None:
+    """Tokens are the owner's decision: no plan may do without them, or bring its own issuer."""
+    wanted = None if config.issuer is None else config.issuer.identity.hex()
+    if plan.issuer != wanted:
+        said = "no issuer" if plan.issuer is None else f"issuer {plan.issuer[:16]}…"
+        own = "none" if wanted is None else f"{wanted[:16]}…"
+        raise Refused(f"the plan has {said}, this client's configuration {own}")
+
+
+def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
+    """Raise `Refused` with the first of the owner's `limits` that a `plan` of this `price` passes."""
+    _check_kind(plan, limits)
+    measured: tuple[tuple[str, Callable[[], float], float], ...] = (
+        ("rate", lambda: plan.report_probability, limits.rate),
+        ("clip", lambda: float(plan.randomizer["clip"]), limits.clip),
+        ("delta", lambda: plan.delta, limits.total_delta),
+        ("epsilon of one report", lambda: price.reports_epsilon(1), limits.local_epsilon),
+        # last, as it takes seconds: a plan that is refused anyway costs its client nothing
+        ("epsilon of the whole plan", lambda: price.spent(price.allowed_rounds).epsilon, limits.total_epsilon),
+    )
+    for what, measure, limit in measured:
+        value = measure()
+        if not value <= limit:
+            raise Refused(f"the plan's {what} is {rounded_up(value)}, this client allows {limit:g}")
+    if price.allowed_rounds < 1:
+        raise Refused("the plan's own budget does not pay for a single round")
+
+
+def _check_kind(plan: PlanDocument, limits: Limits) -> None:
+    """What needs no price: the crowd, the rounds, the time, whether everybody sends alike."""
+    least_batch, least_seconds, crowd = limits.minimum_batch, limits.minimum_compute_seconds, limits.minimum_population
+    if least_batch is None:
+        least_batch = 0 if plan.issuer is None else TOKENS_BIND
+    if plan.minimum_batch < least_batch:
+        offered = f"releases rounds of {plan.minimum_batch:,} reports"
+        raise Refused(f"the plan {offered}, this client wants at least {least_batch:,}")
+    if not plan.compute_seconds >= least_seconds:
+        offered = f"leaves {plan.compute_seconds:g} seconds for computing"
+        raise Refused(f"the plan {offered}, this client wants at least {least_seconds:g}")
+    if plan.honest < crowd:
+        offered = f"is priced for {plan.honest} honest clients"
+        raise Refused(f"the plan {offered}, this client wants at least {crowd:,}")
+    if limits.rounds is not None and plan.rounds > limits.rounds:
+        raise Refused(f"the plan has {plan.rounds:,} rounds, this client allows {limits.rounds:,}")
+    if limits.require_cover and not plan.cover:
+        raise Refused("in this plan only reports are sent, and this client requires cover")

@@ -1,12 +1,16 @@
-"""One agent's requests: with its token, uncompressed, and never more of an answer than is wanted.
+"""What one agent asks of its shuffler and its issuer: with its token, and never more of an answer than is wanted.
 
-A shuffler is not trusted with this device's memory. Compression is not asked for, an answer that is
-compressed all the same is not unpacked, and reading stops at the size that was expected. The time
-at which the shuffler answers is kept, so that an agent can tell that its own clock is wrong.
+Neither is trusted with this device's memory. Compression is not asked for, an answer that is compressed all the same is
+not unpacked, and reading stops at the size that was expected. The time at which the shuffler answers is kept, so that
+an agent can tell that its own clock is wrong. Report tokens are fetched whenever few are left: what the issuer sees is
+who asks and when, and neither depends on the client's coin or data. Its answers are believed only under the signature
+of the identity in the owner's file; one that does not answer, or does not know this client, is asked later and later.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -17,9 +21,16 @@ import httpx
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.service import tls
-from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT
+from dpcheckin.service.client.timekeeping import LARGEST_PAUSE, UNKNOWN_PAUSES, Backoff, Timekeeper
+from dpcheckin.service.client.tokens import TokenWallet
+from dpcheckin.service.settings import IssuerAccess
+from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT, canonical, parse
 from dpcheckin.service.wire.credentials import bearer_header
-from dpcheckin.service.wire.problems import Problem, problem_in
+from dpcheckin.service.wire.documents import MODULUS_BYTES, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Malformed, Problem, problem_in
+from dpcheckin.service.wire.schema import hex_bytes
+from dpcheckin.service.wire.signing import read_signed_bytes
+from dpcheckin.service.wire.tokens import TokenKeysDocument
 
 LARGEST_ANSWER = 64 << 10
 """Bytes of an answer that is not a document or a model: `{}` or a problem."""
@@ -48,40 +59,22 @@ class Answer:
 
 
 def open_client(shuffler: str, authority: Path | None, **options: Any) -> httpx.AsyncClient:
-    """Connections to a shuffler; certificates are always checked.
-
-    Args:
-        shuffler: its address.
-        authority: PEM file of the only authority to believe; None: those of the system.
-        options: further arguments of `httpx.AsyncClient`.
-    """
+    """Connections to a party at the address `shuffler`; certificates are always checked, by the PEM file `authority` or
+    those of the system. `options` are of `httpx.AsyncClient`."""
     verify = tls.verification(shuffler, authority)
     return httpx.AsyncClient(verify=verify, timeout=30.0, trust_env=False, **options)
 
 
 class Connection:
-    """What one agent says to its shuffler or issuer. Several may share the connections below.
-
-    Args:
-        address: of the shuffler or issuer.
-        token: the client's, for that party.
-        http: the connections.
-    """
+    """What one agent says, with its token, to its shuffler or issuer. Several may share the connections below."""
 
     def __init__(self, address: str, token: str, http: httpx.AsyncClient) -> None:
         self._address, self._http = address, http
         self._headers = {**bearer_header(token), "accept-encoding": "identity"}
 
-    async def get(
-        self, path: str, *, missing: Problem | None = None, limit: int = LARGEST_DOCUMENT
-    ) -> Answer | None:
-        """The answer to a request that must succeed; None for the problem `missing`.
-
-        Args:
-            path: below the shuffler's address.
-            missing: a problem that is no failure.
-            limit: the largest body that is read, in bytes.
-        """
+    async def get(self, path: str, *, missing: Problem | None = None, limit: int = LARGEST_DOCUMENT) -> Answer | None:
+        """The answer, of at most `limit` bytes, to a request for `path` that must succeed; None for the problem
+        `missing`."""
         try:
             answer = await self.ask("GET", path, None, limit)
         except httpx.TransportError as failure:
@@ -96,25 +89,12 @@ class Connection:
         raise ShufflerUnreachable(f"{path}: {problem.slug if problem else answer.status}")
 
     async def put(self, path: str, content: bytes) -> Answer:
-        """The answer, whatever it is; `httpx.TransportError` when there is none.
-
-        Args:
-            path: below the shuffler's address.
-            content: the body.
-        """
+        """The answer to `content` that is put at `path`, whatever it is; `httpx.TransportError` when there is none."""
         return await self.ask("PUT", path, content, LARGEST_ANSWER)
 
-    async def ask(
-        self, method: str, path: str, content: bytes | None = None, limit: int = LARGEST_DOCUMENT
-    ) -> Answer:
-        """The answer, whatever it is; `httpx.TransportError` when there is none.
-
-        Args:
-            method: such as GET.
-            path: below the address.
-            content: the body, if any.
-            limit: the largest body that is read, in bytes.
-        """
+    async def ask(self, method: str, path: str, content: bytes | None = None, limit: int = LARGEST_DOCUMENT) -> Answer:
+        """The answer, of at most `limit` bytes, to a request (`method`, `path`, perhaps `content`), whatever it is;
+        `httpx.TransportError` when there is none."""
         url = self._address + path
         async with self._http.stream(method, url, content=content, headers=self._headers) as answer:
             encoding = answer.headers.get("content-encoding", "identity")
@@ -151,3 +131,124 @@ def _seconds(date: str | None) -> float | None:
         return None if date is None else parsedate_to_datetime(date).replace(tzinfo=UTC).timestamp()
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+log = logging.getLogger("dpcheckin.client")
+
+
+class IssuerUnreachable(ServiceError):
+    """No tokens could be fetched; the agent tries again."""
+
+
+class UnknownToIssuer(IssuerUnreachable):
+    """The issuer does not know this client's access token: revoked, or another issuer."""
+
+
+class TokenFetcher:
+    """Keeps a wallet filled."""
+
+    def __init__(self, issuer: IssuerAccess, wallet: TokenWallet, http: httpx.AsyncClient) -> None:
+        self._issuer, self.wallet = issuer, wallet
+        self._connection = Connection(issuer.address, issuer.token, http)
+        self._window = 1
+
+    async def refill(self, plan: PlanDocument, from_round: int) -> None:
+        """Fetch tokens of a `plan` when for `from_round`, the round after the last that was seen, and later ones less
+        than half of a window is left."""
+        plan_id = plan.id.hex()
+        if 2 * self.wallet.count_from(plan_id, from_round) <= self._window:
+            await self.fetch(plan_id)
+
+    async def token_for(self, announced: RoundDocument) -> bytes | None:
+        """The token of a round that is open; fetched if it is missing or its key was replaced."""
+        assert announced.token_key is not None
+        held = self.wallet.token(announced.plan, announced.round, announced.token_key)
+        if held is None:
+            await self.fetch(announced.plan)
+            held = self.wallet.token(announced.plan, announced.round, announced.token_key)
+        return held
+
+    async def fetch(self, plan_id: str) -> int:
+        """Ask for every token of the issuer's window that is missing; how many came."""
+        keys = self._keys(plan_id, await self._ask("GET", f"/v1/plans/{plan_id}/keys"))
+        self._window = len(keys.keys)
+        missing = self.wallet.missing(keys)
+        if not missing:
+            return 0
+        try:
+            request = self.wallet.request(keys, missing)
+        except Malformed as problem:
+            raise IssuerUnreachable(str(problem)) from None
+        body = canonical(request.to_object())
+        answer = await self._ask("POST", f"/v1/plans/{plan_id}/tokens", body)
+        return self.wallet.take_in(keys, missing, _signatures(answer, len(missing)))
+
+    def _keys(self, plan_id: str, body: bytes) -> TokenKeysDocument:
+        try:
+            keys = read_signed_bytes(TokenKeysDocument, body, self._issuer.identity)
+        except Malformed as problem:
+            raise IssuerUnreachable(str(problem)) from None
+        if keys.plan != plan_id:
+            raise IssuerUnreachable("keys of another plan")
+        return keys
+
+    async def _ask(self, method: str, path: str, content: bytes | None = None) -> bytes:
+        try:
+            answer = await self._connection.ask(method, path, content)
+        except httpx.TransportError as failure:
+            raise IssuerUnreachable(type(failure).__name__) from None
+        except ShufflerUnreachable as problem:
+            raise IssuerUnreachable(str(problem)) from None
+        if answer.status == 200:
+            return answer.body
+        said = answer.problem
+        if said is Problem.UNAUTHORIZED:
+            raise UnknownToIssuer("the issuer does not know this client's access token")
+        raise IssuerUnreachable(said.slug if said else str(answer.status))
+
+
+def _signatures(body: bytes, count: int) -> list[bytes | None]:
+    check = hex_bytes(MODULUS_BYTES)
+    try:
+        value: Any = parse(body)
+        signatures = value.get("signatures") if isinstance(value, dict) else None
+        if not isinstance(signatures, list) or len(signatures) != count:
+            raise Malformed("one signature for each round that was asked for")
+        return [None if one is None else bytes.fromhex(check("signature", one)) for one in signatures]
+    except Malformed as problem:
+        raise IssuerUnreachable(str(problem)) from None
+
+
+class TokenKeeper:
+    """Sees to it that there are tokens, says what goes wrong, and does not ask again too soon."""
+
+    def __init__(self, fetcher: TokenFetcher, time: Timekeeper, poll_seconds: float) -> None:
+        self._fetcher, self._time = fetcher, time
+        self._away = Backoff(time, poll_seconds, LARGEST_PAUSE)
+        self._unknown = Backoff(time, *UNKNOWN_PAUSES)
+
+    async def refill(self, plan: PlanDocument, from_round: int) -> None:
+        """Before a round of the `plan` is looked at, `from_round` on, and whatever coins will say: who asks when says
+        nothing."""
+        if self._may_ask():
+            await self._try(self._fetcher.refill(plan, from_round))
+
+    async def look_for(self, announced: RoundDocument) -> None:
+        """Fetch the token of a round that is open, if it is missing."""
+        if self._may_ask():
+            await self._try(self._fetcher.token_for(announced))
+
+    def _may_ask(self) -> bool:
+        return self._away.over and self._unknown.over
+
+    async def _try(self, asking: Awaitable[Any]) -> None:
+        try:
+            await asking
+        except UnknownToIssuer as problem:
+            log.error("%s; asking again in about %d seconds", problem, self._unknown.failed())
+        except IssuerUnreachable as problem:
+            pause = self._away.failed()
+            log.warning("no tokens fetched, trying again in about %.1f seconds: %s", pause, problem)
+        else:
+            self._away.reset()
+            self._unknown.reset()

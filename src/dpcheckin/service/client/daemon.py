@@ -1,11 +1,9 @@
-"""The client agent at work: polls the shuffler, keeps time, sends, tries again.
+"""The client agent at work: polls the shuffler, keeps time, sends, tries again; all decisions are `core.Agent`'s.
 
-All decisions are `core.Agent`'s. Seen from outside, a client that reports and one that does not do
-the same requests at times that do not depend on the coin: round, model, and (in plans with cover)
-one envelope of the same size, at a moment drawn before the coin from what is left of the window
-after an allowance for computing that is the same for everybody. What is sent on heads is a report
-also when the task fails or is not ready by its moment: then it is one of the neutral value, made
-beforehand. Retries carry the same bytes, also those of a process that was killed and started again.
+Seen from outside, a client that reports and one that does not do the same requests at times that do not depend on the
+coin: round, model, and (in plans with cover) one envelope of the same size, at a moment drawn before the coin from what
+is left of the window after an allowance for computing that is the same for everybody. If the task fails or is not ready
+by then, a report of the neutral value goes, made beforehand. Retries carry the same bytes, also after a restart.
 Nothing secret is logged: neither token, nor coin, nor data, nor that a task failed.
 """
 
@@ -20,20 +18,11 @@ import httpx
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.acceptance import NotBelieved, Refused
-from dpcheckin.service.client.config import ClientConfig
-from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, Unauthorized
-from dpcheckin.service.client.core import Agent, PlanReplaced
-from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.client.outbox import Outbox, Parcel
-from dpcheckin.service.client.parts import Action, Entered, Part
-from dpcheckin.service.client.timekeeping import (
-    LARGEST_PAUSE,
-    UNKNOWN_PAUSES,
-    Clock,
-    Timekeeper,
-)
-from dpcheckin.service.client.token_fetching import TokenFetcher, TokenKeeper
+from dpcheckin.service.client.config import ClientConfig, NotBelieved, Refused
+from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, TokenFetcher, TokenKeeper, Unauthorized
+from dpcheckin.service.client.core import Action, Agent, Entered, Part, PlanReplaced
+from dpcheckin.service.client.ledger import ClientLedger, Outbox, Parcel
+from dpcheckin.service.client.timekeeping import LARGEST_PAUSE, UNKNOWN_PAUSES, Clock, Timekeeper
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.tasks import ClientTask, JoiningTask
 from dpcheckin.service.wire.documents import RoundDocument
@@ -68,15 +57,10 @@ class Counts:
 
 
 class Daemon:
-    """One agent and its connection. Several may share a connection in one process.
+    """One agent with its ledger on its own connection `http`, or one that it shares with others in the process.
 
-    Args:
-        config: the owner's file.
-        task: the owner's data and what is computed from it.
-        http: the connection; see `running.http_client`.
-        clock: time, sleeping and working.
-        issuer_http: the connection to the issuer; None: the same.
-        agent: further arguments of `Agent`.
+    The connection to the issuer is `issuer_http`, or the same; `clock` is time, sleeping and working; `agent` are
+    further arguments of `Agent`.
     """
 
     def __init__(
@@ -110,8 +94,6 @@ class Daemon:
     def close(self) -> None:
         """Give the ledger back."""
         self.ledger.close()
-
-    # --- for ever -----------------------------------------------------------------------------
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
         """Take part until `stop` is set; raises `Refused` when this client will not go on."""
@@ -155,45 +137,43 @@ class Daemon:
             return None
         if self._tokens is not None and agent.joined is not None:
             await self._tokens.refill(agent.joined.plan, agent.last_round + 1)
-        found = await self._current()
-        if found is None or agent.is_done(found):
-            return None if found is None else found.closes
-        if not agent.knows_key(found):
+        announced = await self._current()
+        if announced is None or agent.is_done(announced):
+            return None if announced is None else announced.closes
+        if not agent.knows_key(announced):
             await self._join()
-        if not await self._has_token(found):
-            return found.closes  # not there at all: who cannot report must not count as present
-        model = await self._model_of(found)
-        moment = agent.moment(self._time.now(), found, self._margin(found))
+        if not await self._has_token(announced):
+            return announced.closes  # not there at all: who cannot report must not count as present
+        model = await self._model_of(announced)
+        margin = _MARGIN_SHARE * (announced.closes - announced.opens)
+        moment = agent.moment(self._time.now(), announced, margin)
         if moment is None:
             self.counts.missed += 1
-            log.warning("round %d was found too late to take part in", found.round)
-            return found.closes
-        await self._take_part(found, model, moment)
-        return found.closes
+            log.warning("round %d was found too late to take part in", announced.round)
+            return announced.closes
+        await self._take_part(announced, model, moment)
+        return announced.closes
 
-    async def _take_part(self, found: RoundDocument, model: bytes, moment: float) -> None:
-        entered, parcel = await self._time.clock.aside(self._enter, found, moment)
+    async def _take_part(self, announced: RoundDocument, model: bytes, moment: float) -> None:
+        entered, parcel = await self._time.clock.aside(self._enter, announced, moment)
         self._looks = _LOOKS
         working = self._begin(entered, model)
         # Until its moment every client waits alike; only then does it look what there is to send.
         await self._time.sleep_until(moment)
-        part = entered.prepared
-        if entered.heads:
-            part = self._finished(working, entered)
+        part = self._finished(working, entered) if entered.heads else entered.prepared
         self.counts.rounds += 1
-        self.counts.seen.add(found.round)
+        self.counts.seen.add(announced.round)
         parcel = replace(parcel, envelope=part.envelope)
         await self._time.clock.aside(self._outbox.put, parcel)
         await self._deliver(parcel)
         self.counts.reports += part.action is Action.REPORT
         self.counts.covers += part.action is Action.COVER
 
-    def _enter(self, found: RoundDocument, moment: float) -> tuple[Entered, Parcel]:
+    def _enter(self, announced: RoundDocument, moment: float) -> tuple[Entered, Parcel]:
         """The coin, and what is sent in any case: both on disk before the data are touched."""
-        entered = self.agent.enter(found)
-        parcel = Parcel(
-            found.plan, found.round, found.opens, found.closes, moment, entered.prepared.envelope
-        )
+        entered = self.agent.enter(announced)
+        times = announced.opens, announced.closes, moment
+        parcel = Parcel(announced.plan, announced.round, *times, entered.prepared.envelope)
         self._outbox.put(parcel)
         return entered, parcel
 
@@ -227,32 +207,25 @@ class Daemon:
         return part
 
     def _has_said_enough(self) -> bool:
-        """Whether this client took part as often as the plan asks for: then it is not there.
-
-        Rounds are counted and not reports: that it is gone must not say how its coins fell.
-        """
+        """Whether this client took part as often as the plan asks for: then it is not there. Rounds are counted and not
+        reports: that it is gone must not say how its coins fell."""
         joined, most = self.agent.joined, self._most_rounds
         return joined is not None and most is not None and self.ledger.rounds_of(joined.id) >= most
 
-    async def _has_token(self, found: RoundDocument) -> bool:
+    async def _has_token(self, announced: RoundDocument) -> bool:
         if self._tokens is not None:
-            await self._tokens.look_for(found)
-        if self.agent.has_token(found):
+            await self._tokens.look_for(announced)
+        if self.agent.has_token(announced):
             return True
         self.counts.without_token += 1
-        log.warning("round %d is left out: no token under the key that it names", found.round)
+        log.warning("round %d is left out: no token under the key that it names", announced.round)
         return False
-
-    def _margin(self, found: RoundDocument) -> float:
-        return _MARGIN_SHARE * (found.closes - found.opens)
 
     # --- what there is ------------------------------------------------------------------------
 
     async def _join(self) -> bool:
-        """Read the plan page and join its plan; whether there is one.
-
-        The task hears of a new plan, and may have nothing to say to it.
-        """
+        """Read the plan page and join its plan; whether there is one. The task hears of a new plan, and may have
+        nothing to say to it."""
         page = await self._connection.get("/v1/plan", missing=Problem.NOT_FOUND)
         if page is None:
             return False
@@ -274,9 +247,7 @@ class Daemon:
         for _ in range(2):
             assert self.agent.joined is not None
             # named so that nobody is counted as present in a plan that it has not joined
-            answer = await self._connection.get(
-                f"/v1/round?plan={self.agent.joined.id}", missing=Problem.NO_ROUND
-            )
+            answer = await self._connection.get(f"/v1/round?plan={self.agent.joined.id}", missing=Problem.NO_ROUND)
             if answer is None:
                 return None
             self._time.compare(answer.date)
@@ -288,13 +259,11 @@ class Daemon:
                     return None
         return None
 
-    async def _model_of(self, found: RoundDocument) -> bytes:
+    async def _model_of(self, announced: RoundDocument) -> bytes:
         """Fetched every round, whatever the coin will say: who asks must not depend on it."""
-        answer = await self._connection.get(
-            f"/v1/model/{found.model}", limit=self.config.model_bytes
-        )
+        answer = await self._connection.get(f"/v1/model/{announced.model}", limit=self.config.model_bytes)
         assert answer is not None
-        self.agent.check_model(found, answer.body)
+        self.agent.check_model(announced, answer.body)
         return answer.body
 
     async def _look_for_void_rounds(self) -> None:

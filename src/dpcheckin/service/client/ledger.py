@@ -1,62 +1,61 @@
-"""A client's own ledger: what this device has given away, over all plans it ever joined.
+"""What a device writes down before it acts: all it has given away, and the one envelope that it has still to send.
 
-Before a client sends anything in a round, a report or a cover, it writes down that it took part,
-how its coin fell, and what that makes in all. After a crash the entry is found and the round is
-left alone: no coin is flipped twice, so no rate is exceeded. Totals are sums over plans, so a
-server that changes its plan starts no new budget.
+Before anything is sent in a round, a report or a cover, the ledger says that the client took part, how its coin fell,
+and what that makes in all, over all plans. So no coin is flipped twice, and a server that changes its plan starts no
+new budget. A round is paid for from its coin on, since it may be released. What is paid for an honest shuffler
+(`epsilon`) is given back when the shuffler states that the round was void: that figure is a promise only if the
+shuffler is honest, and then its statement is true. What is paid in case it is not (`local_epsilon`) never is: the
+report had left the device. Neither says how coins fell, so that nobody learns anything when a client has spent its
+budget and leaves.
 
-A round is paid for from the moment of its coin, since from then on it may be released. What is paid
-for an honest shuffler (`epsilon`) is given back when the shuffler states that the round was void:
-that figure is a promise only if the shuffler is honest, and then its statement is true. What is
-paid in case it is not (`local_epsilon`) is never given back: the report had left the device.
-
-Both figures are about rounds and not about reports: neither says how coins fell. When a client has
-spent its budget it leaves, everybody sees that, and nobody learns anything by it.
+The outbox is written before the owner's data are touched, with the cover or the neutral report, and again, whatever it
+is to hold, before the first byte is sent; both times the file has the same size, and what it holds is sealed. So a
+process that is killed and started again within the round sends what it would have sent, and never two different
+envelopes: that they differ would tell that its computation had succeeded.
 """
 
 from __future__ import annotations
 
-import math
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.service.journal import Journal
-from dpcheckin.service.pricing import Price
-
-
-@dataclass(frozen=True)
-class Totals:
-    """What has been given away in all, as sums over plans."""
-
-    epsilon: float  # if no shuffler colluded
-    local_epsilon: float  # if all did
-    delta: float
+from dpcheckin.service.pricing import Price, Spent
+from dpcheckin.service.storage.files import replace_file
+from dpcheckin.service.storage.journal import Journal
+from dpcheckin.service.wire.canonical import canonical, parse
+from dpcheckin.service.wire.problems import Malformed
 
 
 @dataclass
-class _PlanTotals:
-    rounds: int = 0  # that were or may yet be released
-    taken: int = 0  # in which a coin was flipped: the same, and void ones
-    reports: int = 0
-    epsilon: float = 0.0
-    local_epsilon: float = 0.0
-    delta: float = 0.0
+class _Plan:
+    """What has happened under one plan."""
+
+    spent: Spent = field(default_factory=lambda: Spent.sum(()))
+    coins: dict[int, bool] = field(default_factory=dict)
+    """By round, how it fell: of the rounds that were or may yet be released, and of void ones."""
+    void: set[int] = field(default_factory=set)
+
+    @property
+    def rounds(self) -> int:
+        """Rounds that are paid for."""
+        return len(self.coins) - len(self.void)
+
+    def after(self, price: Price) -> Spent:
+        """What it has cost after one more round, however its coin falls."""
+        rounds = min(self.rounds + 1, price.document.rounds)
+        return Spent(price.spent(rounds).epsilon, price.rounds_epsilon(len(self.coins) + 1), price.delta)
 
 
 class ClientLedger:
-    """The open ledger of one client.
-
-    Args:
-        path: its journal, made when it is not there.
-    """
+    """The open ledger of one client: what it has given away, over all plans it ever joined, by their ids in hex. It
+    lies in the journal at `path`, which is made when it is not there."""
 
     def __init__(self, path: Path) -> None:
         self._journal = Journal(path)
-        self._plans: dict[str, _PlanTotals] = {}
-        self._seen: dict[tuple[str, int], bool] = {}
-        self._void: dict[str, set[int]] = {}
+        self._plans: defaultdict[str, _Plan] = defaultdict(_Plan)
         self._slots: dict[str, int | None] = {}
         for entry in self._journal:
             self._take(entry.body)
@@ -66,24 +65,24 @@ class ClientLedger:
         self._journal.close()
 
     def reported(self, plan: str, round_number: int) -> bool | None:
-        """How the coin of a round fell; None if the round is new."""
-        return self._seen.get((plan, round_number))
+        """How the coin of round `round_number` of a `plan` fell; None if the round is new."""
+        return self._plans[plan].coins.get(round_number)
 
     def rounds_of(self, plan: str) -> int:
         """Rounds of a plan that are paid for: all it took part in but those stated to be void."""
-        return self._plans.get(plan, _PlanTotals()).rounds
+        return self._plans[plan].rounds
 
     def void_in_a_row(self, plan: str) -> int:
         """Void rounds of a plan since the last that was not; the newest may not be settled yet."""
-        void = self._void.get(plan, set())
-        taken = sorted((n for p, n in self._seen if p == plan), reverse=True)
+        void = self._plans[plan].void
+        taken = sorted(self._plans[plan].coins, reverse=True)
         if taken and taken[0] not in void:
             taken = taken[1:]
-        return next((place for place, n in enumerate(taken) if n not in void), len(taken))
+        return next((place for place, number in enumerate(taken) if number not in void), len(taken))
 
     def reports_of(self, plan: str) -> int:
         """Reports sent under a plan."""
-        return self._plans.get(plan, _PlanTotals()).reports
+        return sum(self._plans[plan].coins.values())
 
     def slot_of(self, plan: str) -> int | None:
         """The slot chosen for a plan of random check-ins; None: none, or not chosen yet."""
@@ -94,101 +93,97 @@ class ClientLedger:
         return plan in self._slots
 
     def choose_slot(self, plan: str, slot: int | None) -> None:
-        """Write the choice down before it has any consequence."""
-        body = {"kind": "slot", "plan": plan, "slot": slot}
-        self._journal.append(body)
-        self._take(body)
+        """Write down a `plan`'s `slot`, or that there is none, before that has any consequence."""
+        self._append({"kind": "slot", "plan": plan, "slot": slot})
 
-    def totals(self) -> Totals:
+    def totals(self) -> Spent:
         """Everything given away so far."""
-        plans = self._plans.values()
-        return Totals(
-            math.fsum(p.epsilon for p in plans),
-            math.fsum(p.local_epsilon for p in plans),
-            math.fsum(p.delta for p in plans),
-        )
+        return Spent.sum(plan.spent for plan in self._plans.values())
 
-    def totals_after(self, plan: str, price: Price) -> Totals:
-        """What `totals` would be after one more round of a plan, however its coin falls.
-
-        Args:
-            plan: its id, in hex.
-            price: of that plan.
-        """
-        before, now = self.totals(), self._plans.get(plan, _PlanTotals())
-        after = self._after(now, price)
-        return Totals(
-            before.epsilon - now.epsilon + after.epsilon,
-            before.local_epsilon - now.local_epsilon + after.local_epsilon,
-            before.delta - now.delta + after.delta,
-        )
+    def totals_after(self, plan: str, price: Price) -> Spent:
+        """What `totals` would be after one more round of a `plan` with this `price`, however its coin falls."""
+        others = [found.spent for name, found in self._plans.items() if name != plan]
+        return Spent.sum([*others, self._plans[plan].after(price)])
 
     def take_part(self, plan: str, round_number: int, price: Price, *, report: bool) -> None:
-        """Write down one round, durably.
-
-        Args:
-            plan: its id, in hex.
-            round_number: counted from 0.
-            price: of that plan.
-            report: whether the client reports.
-        """
-        after = self._after(self._plans.get(plan, _PlanTotals()), price)
-        body = {
-            "kind": "round",
-            "plan": plan,
-            "round": round_number,
-            "report": report,
-            "epsilon": after.epsilon,
-            "local_epsilon": after.local_epsilon if math.isfinite(after.local_epsilon) else None,
-            "delta": after.delta,
-        }
-        self._journal.append(body)
-        self._take(body)
+        """Write down, durably, round `round_number` of a `plan` with this `price`, and whether the client sends a
+        `report`."""
+        after = self._plans[plan].after(price).to_json()
+        self._append({"kind": "round", "plan": plan, "round": round_number, "report": report, **after})
 
     def settle(self, plan: str, price: Price, void: Iterable[int]) -> int:
-        """Give back what was paid for rounds that were void, durably; how many are new.
-
-        Args:
-            plan: its id, in hex.
-            price: of that plan.
-            void: rounds that were destroyed unseen; those it had no part in are passed over.
-        """
-        known = self._void.get(plan, set())
-        new = sorted(n for n in set(void) - known if (plan, n) in self._seen)
+        """Give back, durably, what was paid under a `plan` with this `price` for rounds that were `void`; how many are
+        new. Rounds that the client had no part in are passed over."""
+        known = self._plans[plan]
+        new = sorted((set(void) - known.void) & known.coins.keys())
         if not new:
             return 0
-        left = min(self.rounds_of(plan) - len(new), price.document.rounds)
-        body = {
-            "kind": "void",
-            "plan": plan,
-            "rounds": new,
-            "epsilon": price.spent(left).epsilon,
-        }
-        self._journal.append(body)
-        self._take(body)
+        left = min(known.rounds - len(new), price.document.rounds)
+        self._append({"kind": "void", "plan": plan, "rounds": new, "epsilon": price.spent(left).epsilon})
         return len(new)
 
-    def _after(self, now: _PlanTotals, price: Price) -> Totals:
-        rounds = min(now.rounds + 1, price.document.rounds)
-        local = price.rounds_epsilon(now.taken + 1)
-        return Totals(price.spent(rounds).epsilon, local, price.delta)
+    def _append(self, body: dict[str, Any]) -> None:
+        self._journal.append(body)
+        self._take(body)
 
     def _take(self, body: dict[str, Any]) -> None:
-        plan = body["plan"]
+        name = body["plan"]
         if body["kind"] == "slot":
-            self._slots[plan] = body["slot"]
+            self._slots[name] = body["slot"]
             return
+        plan = self._plans[name]
         if body["kind"] == "void":
-            self._void.setdefault(plan, set()).update(body["rounds"])
-            self._plans[plan].rounds -= len(body["rounds"])
-            self._plans[plan].epsilon = body["epsilon"]
-            return
-        totals = self._plans.setdefault(plan, _PlanTotals())
-        self._seen[(plan, body["round"])] = body["report"]
-        totals.rounds += 1
-        totals.taken += 1
-        totals.reports += body["report"]
-        totals.epsilon = body["epsilon"]
-        local = body["local_epsilon"]
-        totals.local_epsilon = math.inf if local is None else local
-        totals.delta = body["delta"]
+            plan.void.update(body["rounds"])
+            plan.spent = replace(plan.spent, epsilon=body["epsilon"])
+        else:
+            plan.coins[body["round"]] = body["report"]
+            plan.spent = Spent.from_json(body)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What is sent in which round, and when; times are seconds since the epoch."""
+
+    plan: str
+    """Its id, in hex."""
+    round: int
+    opens: float
+    closes: float
+    moment: float
+    """When it is sent."""
+    envelope: bytes
+    """All of it; nothing in a plan without cover whose coin was tails."""
+
+    def to_bytes(self) -> bytes:
+        """The facts on one line, then the envelope as it is."""
+        facts = {**self.__dict__, "envelope": len(self.envelope)}
+        return canonical(facts) + b"\n" + self.envelope
+
+    @staticmethod
+    def from_bytes(content: bytes) -> Parcel | None:
+        """What `to_bytes` wrote; None of anything else."""
+        line, _, envelope = content.partition(b"\n")
+        try:
+            facts = parse(line)
+            whole = facts.pop("envelope") == len(envelope)
+            return Parcel(**facts, envelope=envelope) if whole else None
+        except (Malformed, TypeError, AttributeError, KeyError):
+            return None
+
+
+class Outbox:
+    """At most one parcel. `file`: where it lies."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self.held: Parcel | None = Parcel.from_bytes(file.read_bytes()) if file.exists() else None
+
+    def put(self, parcel: Parcel) -> None:
+        """Keep this one in the place of any other, durably."""
+        replace_file(self._file, parcel.to_bytes())
+        self.held = parcel
+
+    def clear(self) -> None:
+        """It was sent, or its round is over. Should a crash undo this, the same bytes go again."""
+        self._file.unlink(missing_ok=True)
+        self.held = None

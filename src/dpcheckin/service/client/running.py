@@ -5,39 +5,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from typing import Any
 
 import httpx
 
 from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.connection import open_client
 from dpcheckin.service.client.daemon import Counts, Daemon
-from dpcheckin.service.files import make_folder
+from dpcheckin.service.storage.files import make_folder
 from dpcheckin.service.tasks import ClientTask
 
 
-def http_client(config: ClientConfig, **options: Any) -> httpx.AsyncClient:
-    """A connection to the shuffler; certificates are always checked."""
-    return open_client(config.shuffler, config.authority, **options)
+async def opened_daemon(
+    config: ClientConfig, task: ClientTask, http: httpx.AsyncClient, lines: contextlib.AsyncExitStack
+) -> Daemon:
+    """An agent of the owner's `config` and `task` on the connection `http`; `lines` closes its own one to an issuer."""
+    issuer_http = None
+    if config.issuer is not None:
+        issuer_http = await lines.enter_async_context(open_client(config.issuer.address, config.issuer.authority))
+    return Daemon(config, task, http, issuer_http=issuer_http)
 
 
 def run_agent(config: ClientConfig, task: ClientTask) -> Counts:
-    """Run one agent until it is stopped or refuses; the ledger's folder is made if needed.
-
-    Args:
-        config: the owner's file.
-        task: the owner's data and what is computed from it.
-    """
+    """Run one agent of the owner's `config` and `task` until it is stopped or refuses; the ledger's folder is made if
+    needed."""
     make_folder(config.state)
 
     async def work() -> Counts:
         async with contextlib.AsyncExitStack() as lines:
-            http = await lines.enter_async_context(http_client(config))
-            issuer_http = None
-            if config.issuer is not None:
-                made = open_client(config.issuer.address, config.issuer.authority)
-                issuer_http = await lines.enter_async_context(made)
-            daemon = Daemon(config, task, http, issuer_http=issuer_http)
+            http = await lines.enter_async_context(open_client(config.shuffler, config.authority))
+            daemon = await opened_daemon(config, task, http, lines)
             held.callback(daemon.close)
             working = asyncio.create_task(daemon.run())
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, working.cancel)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.parts import Part
+from dpcheckin.service.client.core import Part
 
 log = logging.getLogger("dpcheckin.client")
 
@@ -40,12 +40,7 @@ class Clock:
 
 
 class Timekeeper:
-    """The time by which rounds are kept.
-
-    Args:
-        clock: this device's.
-        source: of pauses that nobody can foresee.
-    """
+    """The time by which rounds are kept. `clock`: this device's; `source`: of pauses that nobody can foresee."""
 
     def __init__(self, clock: Clock, source: SecureSource) -> None:
         self.clock, self._source, self._skew = clock, source, 0.0
@@ -55,19 +50,15 @@ class Timekeeper:
         return self.clock.now() + self._skew
 
     def compare(self, date: float | None) -> None:
-        """Take note of the shuffler's time; a clock that is far off is said, and made up for.
-
-        Args:
-            date: seconds since the epoch when the shuffler sent its answer; None: it did not say.
-        """
+        """Take note of the `date` of the shuffler's answer, if it has one; a clock that is far off is said, and made up
+        for."""
         if date is None:
             return
         off = date - self.clock.now()
         wrong = abs(off) > _WRONG_CLOCK
         if wrong and abs(off - self._skew) > _WRONG_CLOCK:
             log.warning(
-                "this device's clock is %d seconds %s the shuffler's, by which rounds are kept; "
-                "set it right",
+                "this device's clock is %d seconds %s the shuffler's, by which rounds are kept; set it right",
                 round(abs(off)),
                 "behind" if off > 0 else "ahead of",
             )
@@ -91,13 +82,7 @@ class Timekeeper:
 
 
 class Backoff:
-    """Pauses between attempts that fail: each twice as long as the one before, up to a limit.
-
-    Args:
-        time: by which they are kept.
-        first: seconds.
-        largest: seconds.
-    """
+    """Pauses between attempts that fail: each twice as long as the one before, from `first` to `largest` seconds."""
 
     def __init__(self, time: Timekeeper, first: float, largest: float) -> None:
         self._time, self._first, self._largest = time, first, largest

@@ -1,10 +1,9 @@
 """A client's report tokens: fetched for many rounds in advance, each used in its own round only.
 
-Everything secret about a token (its number, the salt, the blinding factor) follows from one secret
-of the device and from plan, round and key. So a client that was killed at any moment asks for the
-same token again, in the same words, and the issuer answers the same: nothing is lost and nothing is
-issued twice. Finished tokens lie in one file, which is replaced as a whole. That a token is used
-once only follows from the client's ledger, which lets a client take part in a round once.
+Everything secret about a token (its number, the salt, the blinding factor) follows from one secret of the device and
+from plan, round and key. So a client that was killed at any moment asks for the same token again, in the same words,
+and the issuer answers the same: nothing is lost and nothing is issued twice. That a token is used once follows from the
+client's ledger, which lets a client take part in a round once.
 """
 
 from __future__ import annotations
@@ -15,26 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.files import check_secret, make_folder
-from dpcheckin.service.journal import replace_file
-from dpcheckin.service.wire.blind_signatures import (
-    SALT_BYTES,
-    Blinded,
-    PublicKey,
-    blind,
-    finalize,
-)
+from dpcheckin.service.storage.files import check_secret, make_folder, replace_file
+from dpcheckin.service.wire.blind_signatures import SALT_BYTES, Blinded, PublicKey, blind, finalize
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.documents import MODULUS_BYTES, TOKEN_BYTES
-from dpcheckin.service.wire.fields import hex_bytes, integer, mapping
 from dpcheckin.service.wire.problems import Malformed
-from dpcheckin.service.wire.tokens import (
-    NUMBER_BYTES,
-    Token,
-    TokenKeysDocument,
-    TokenRequest,
-    token_message,
-)
+from dpcheckin.service.wire.schema import hex_bytes, integer, mapping
+from dpcheckin.service.wire.tokens import NUMBER_BYTES, Token, TokenKeysDocument, TokenRequest, token_message
 
 SECRET_FILE = "tokens.key"
 TOKENS_FILE = "tokens.json"
@@ -52,11 +38,7 @@ class _Held:
 
 
 class TokenWallet:
-    """The tokens of one client.
-
-    Args:
-        folder: the client's own, beside its ledger; secret and tokens are made in it.
-    """
+    """The tokens of one client. `folder`: the client's own, beside its ledger; secret and tokens are made in it."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / TOKENS_FILE
@@ -67,48 +49,25 @@ class TokenWallet:
 
     def missing(self, keys: TokenKeysDocument) -> list[int]:
         """The rounds for which there is no token under the key that was announced."""
-        return [
-            number
-            for number in keys.rounds
-            if self.token(keys.plan, number, keys.key_of(number)) is None
-        ]
+        return [number for number in keys.rounds if self.token(keys.plan, number, keys.key_of(number)) is None]
 
     def token(self, plan: str, round_number: int, key: str) -> bytes | None:
-        """The token of a round; None if there is none that this key signed.
-
-        Args:
-            plan: its id, in hex.
-            round_number: counted from 0.
-            key: the issuer's of the round, in hex, as the round document has it.
-        """
+        """The token of round `round_number` of a `plan` (its id, in hex); None if there is none that this `key` (in
+        hex) signed."""
         held = self._held.get(round_number) if plan == self._plan else None
         return held.token if held is not None and held.key == key else None
 
     def count_from(self, plan: str, round_number: int) -> int:
-        """How many tokens there are for this round of a plan and those after it."""
+        """How many tokens there are for round `round_number` of a `plan` and those after it."""
         return sum(number >= round_number for number in self._held) if plan == self._plan else 0
 
     def request(self, keys: TokenKeysDocument, rounds: list[int]) -> TokenRequest:
-        """What to ask the issuer for; the same every time.
-
-        Args:
-            keys: as announced.
-            rounds: some of those that there are keys of.
-        """
+        """What to ask the issuer for under the announced `keys` of some `rounds`; the same every time."""
         return TokenRequest(rounds, [self._blinded(keys, number)[1].message for number in rounds])
 
-    def take_in(
-        self, keys: TokenKeysDocument, rounds: list[int], signatures: list[bytes | None]
-    ) -> int:
-        """Uncover the issuer's answers and keep them, durably; how many were good.
-
-        Tokens of other plans and of rounds before the announced ones are forgotten.
-
-        Args:
-            keys: as announced.
-            rounds: as they were asked for.
-            signatures: one for each round; None: the issuer refused.
-        """
+    def take_in(self, keys: TokenKeysDocument, rounds: list[int], signatures: list[bytes | None]) -> int:
+        """Uncover the issuer's `signatures`, made with `keys` for `rounds`, and keep them, durably; how many were good.
+        None is the issuer's refusal. Tokens of other plans and of rounds before the announced ones are forgotten."""
         found = {}
         for number, signature in zip(rounds, signatures, strict=True):
             if signature is not None:
@@ -137,11 +96,7 @@ class TokenWallet:
             return self._asked[keys.key_of(number)]
         public = _public(keys, number)
         stream = hashlib.shake_256(
-            _CONTEXT
-            + self._secret
-            + bytes.fromhex(keys.plan)
-            + number.to_bytes(4, "big")
-            + public.to_bytes()
+            _CONTEXT + self._secret + bytes.fromhex(keys.plan) + number.to_bytes(4, "big") + public.to_bytes()
         ).digest(NUMBER_BYTES + SALT_BYTES + MODULUS_BYTES + _MORE)
         own, salt = stream[:NUMBER_BYTES], stream[NUMBER_BYTES : NUMBER_BYTES + SALT_BYTES]
         factor = int.from_bytes(stream[NUMBER_BYTES + SALT_BYTES :], "big") % public.modulus
@@ -151,10 +106,7 @@ class TokenWallet:
         return made
 
     def _write(self, plan: str, held: dict[int, _Held]) -> None:
-        tokens = [
-            {"round": number, "key": one.key, "token": one.token.hex()}
-            for number, one in sorted(held.items())
-        ]
+        tokens = [{"round": number, "key": one.key, "token": one.token.hex()} for number, one in sorted(held.items())]
         replace_file(self._file, canonical({"plan": plan, "tokens": tokens}))
         self._plan, self._held = plan, held
 

@@ -1,9 +1,8 @@
 """Backup and restore of a shuffler: who is enrolled, what was announced, which rounds there were.
 
-Never a report, and nobody who was present: a copy of those would outlive their destruction. The
-copy is taken in one transaction beside a running shuffler, from SQLite or PostgreSQL, and goes back
-into either. Rounds that had not ended when it was taken come back as done: they may have been
-released since, and are not released again.
+Never a report, and nobody who was present: a copy of those would outlive their destruction. The copy is taken in one
+transaction beside a running shuffler, from SQLite or PostgreSQL, and goes back into either. Rounds that had not ended
+when it was taken come back as done: they may have been released since, and are not released again.
 """
 
 from __future__ import annotations
@@ -14,54 +13,43 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.backup_file import BackupDamaged, read_backup, write_backup
-from dpcheckin.service.shuffler.records import State
+from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.sql import SqlTransaction, round_from
-from dpcheckin.service.shuffler.stores.sql_store import SqlStore
+from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.transaction import Transaction, round_from
+from dpcheckin.service.storage.backup_file import BackupDamaged, read_backup, write_backup
 
 KIND = "shuffler"
 
 
 def backup(store: Store, file: Path, token: str | None = None, identity: str | None = None) -> int:
-    """Write everything but reports to a new file; how many records that were.
+    """Write everything but reports of a store, which may be in use, to a new file; how many records that were.
 
-    Args:
-        store: may be in use.
-        file: must not exist.
-        token: the analyzer's, to be kept too.
-        identity: the seed of the shuffler's own, in hex: clients believe no other's void rounds.
+    The analyzer's `token` can be kept too, and the shuffler's own `identity`, a seed in hex: clients believe no other's
+    void rounds.
     """
-    opened = _sql(store)
-    opened.verify()
-    with opened.transaction() as transaction:
-        assert isinstance(transaction, SqlTransaction)
+    _check_kept(store)
+    store.verify()
+    with store.transaction() as transaction:
         return write_backup(file, KIND, _records(transaction, token, identity))
 
 
-def _sql(store: Store) -> SqlStore:
-    if not isinstance(store, SqlStore):
+def _check_kept(store: Store) -> None:
+    if isinstance(store, MemoryStore):
         raise InvalidParameter("store", "memory:", "sqlite:FILE or postgresql://…")
-    return store
 
 
-def _records(
-    transaction: SqlTransaction, token: str | None, identity: str | None
-) -> Iterator[dict[str, Any]]:
-    said = {"version": schema.VERSION, "id": transaction.about("id")}
-    yield {"about": {**said, "token": token, "identity": identity}}
+def _records(transaction: Transaction, token: str | None, identity: str | None) -> Iterator[dict[str, Any]]:
+    known = {"version": schema.VERSION, "id": transaction.about("id")}
+    yield {"about": {**known, "token": token, "identity": identity}}
     for plan, document in transaction.run("SELECT id, document FROM plans ORDER BY place"):
         yield {"plan": bytes(plan).hex(), "document": bytes(document).decode()}
     for plan, key, from_round, document in transaction.run(
         "SELECT plan, id, from_round, document FROM keys ORDER BY plan, from_round, id"
     ):
-        yield {
-            "key": bytes(key).hex(),
-            "of": bytes(plan).hex(),
-            "from": from_round,
-            "document": bytes(document).decode(),
-        }
+        named = {"key": bytes(key).hex(), "of": bytes(plan).hex()}
+        yield {**named, "from": from_round, "document": bytes(document).decode()}
     for row in transaction.all_rounds():
         one = round_from(row[:-1])
         yield {
@@ -90,11 +78,7 @@ class Backup:
 
 
 def read(file: Path) -> Backup:
-    """Read a backup and check it, before any store is made for it.
-
-    Args:
-        file: what `backup` wrote.
-    """
+    """Read a backup and check it, before any store is made for it. `file`: what `backup` wrote."""
     records = read_backup(file, KIND)
     about = records[0].get("about") if records else None
     if not isinstance(about, dict) or not isinstance(about.get("version"), int):
@@ -108,15 +92,9 @@ def read(file: Path) -> Backup:
 
 
 def restore(store: Store, kept: Backup) -> None:
-    """Put a backup into an empty store, all of it or nothing.
-
-    Args:
-        store: without clients, plans and rounds; nobody may serve it.
-        kept: what `read` gave.
-    """
-    opened = _sql(store)
-    with opened.serve_alone(), opened.transaction() as transaction:
-        assert isinstance(transaction, SqlTransaction)
+    """Put what was `kept` into a store without clients, plans and rounds that nobody serves: all of it or nothing."""
+    _check_kept(store)
+    with store.serve_alone(), store.transaction() as transaction:
         _check_empty(transaction)
         try:
             _put_back(transaction, kept.about, kept.records)
@@ -125,15 +103,13 @@ def restore(store: Store, kept: Backup) -> None:
         schema.check_content(transaction)
 
 
-def _check_empty(transaction: SqlTransaction) -> None:
+def _check_empty(transaction: Transaction) -> None:
     for table in ("plans", "rounds", "clients"):
         if transaction.one(f"SELECT 1 FROM {table}") is not None:
             raise InvalidParameter("store", f"with {table}", "an empty one: nothing is overwritten")
 
 
-def _put_back(
-    transaction: SqlTransaction, about: dict[str, Any], records: list[dict[str, Any]]
-) -> None:
+def _put_back(transaction: Transaction, about: dict[str, Any], records: list[dict[str, Any]]) -> None:
     clients = []
     for record in records:
         if "plan" in record:
@@ -145,32 +121,28 @@ def _put_back(
             _put_round(transaction, record)
         else:
             clients.append((bytes.fromhex(record["client"]), bytes.fromhex(record["token"])))
-    transaction.run_many("INSERT INTO clients (id, token) VALUES (?, ?)", clients)
-    transaction.clients_changed()
-    transaction.set_about("clients_sum", format(schema.clients_sum(clients), "x"))
+    schema.add_clients(transaction, clients)
     if about.get("id"):
         transaction.set_about("id", str(about["id"]))
 
 
-def _put_round(transaction: SqlTransaction, record: dict[str, Any]) -> None:
-    state, reports = State(record["state"]), record["reports"]
+def _put_round(transaction: Transaction, record: dict[str, Any]) -> None:
+    state = State(record["state"])
     if state is not State.VOID:
         state = State.DONE  # what had not ended may have been released since
-    plan, number = bytes.fromhex(record["of"]), record["round"]
-    transaction.run(
-        "INSERT INTO rounds (plan, number, document, opens, closes, state, present, reports, "
-        "reason, charge, purged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
-        plan,
-        number,
-        record["document"].encode(),
-        record["opens"],
-        record["closes"],
-        state.value,
-        record["present"],
-        reports,
-        record["reason"],
-        None if record["charge"] is None else bytes.fromhex(record["charge"]),
+    transaction.insert_round(
+        RoundRecord(
+            0,
+            bytes.fromhex(record["of"]),
+            record["round"],
+            record["document"].encode(),
+            record["opens"],
+            record["closes"],
+            state,
+            record["present"],
+            record["reports"],
+            record["reason"],
+            None if record["charge"] is None else bytes.fromhex(record["charge"]),
+            purged=True,
+        )
     )
-    added = transaction.round(plan, number)
-    assert added is not None
-    transaction.seal_round(added.serial)

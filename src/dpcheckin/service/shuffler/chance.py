@@ -38,11 +38,8 @@ class SecureChance:
 def sorted_by_keys(draw: _Draw) -> Ids:
     """The order that sorts fresh random keys; when no two keys are equal it is exactly uniform.
 
-    Keys with a tie are thrown away as a whole: keeping the order of the others would favour the
-    order in which tied items happened to stand.
-
-    Args:
-        draw: fresh keys, independent of all before.
+    What `draw` gives with a tie is thrown away as a whole: keeping the order of the others would favour the order in
+    which tied items happened to stand.
     """
     while True:
         keys = draw()

@@ -1,7 +1,7 @@
 """Group commit: reports that arrive while others are being written are written together next.
 
-One thread owns the writing. The event loop hands it submissions and is told, once per group, what
-became of them; a disk that syncs slowly makes groups larger, not clients slower in line.
+One thread owns the writing. The event loop hands it submissions and is told, once per group, what became of them; a
+disk that syncs slowly makes groups larger, not clients slower in line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import queue
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Submission
@@ -21,39 +20,28 @@ LARGEST_GROUP = 1024
 LARGEST_GROUP_BYTES = 32 << 20
 
 
-class Committer(Protocol):
-    """How the shell makes reports and presence durable."""
+class Committer:
+    """How the shell makes reports and presence durable: at once, which suits a store in memory.
+
+    There, waiting for company would only cost time.
+    """
+
+    def __init__(self, core: Shuffler) -> None:
+        self._core = core
 
     async def submit(self, submission: Submission) -> Problem | None:
         """None once it is durable, else why it was not taken."""
+        return self._core.accept((submission,))[0]
 
     async def present(self, serial: int, client: bytes) -> bool:
-        """True once it is durable, False if the round is over."""
+        """True once the presence of `client` in the round `serial` is durable, False if the round is over."""
+        return self._core.mark_present(serial, (client,))
 
     def start(self) -> None:
         """Inside the event loop, before the first request."""
 
     def stop(self) -> None:
         """What was submitted is written, then it ends."""
-
-
-class InlineCommitter:
-    """For the store in memory, where waiting for company would only cost time."""
-
-    def __init__(self, core: Shuffler) -> None:
-        self._core = core
-
-    async def submit(self, submission: Submission) -> Problem | None:
-        return self._core.accept((submission,))[0]
-
-    async def present(self, serial: int, client: bytes) -> bool:
-        return self._core.mark_present(serial, (client,))
-
-    def start(self) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +60,11 @@ class _Job:
 _Answer = tuple["asyncio.Future[Problem | bool | None]", "Problem | bool | BaseException | None"]
 
 
-class GroupCommitter:
+class GroupCommitter(Committer):
     """One writer thread for one event loop."""
 
     def __init__(self, core: Shuffler) -> None:
-        self._core = core
+        super().__init__(core)
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
@@ -133,10 +121,10 @@ class GroupCommitter:
         if not jobs:
             return []
         try:
-            found = self._core.accept([j.submission for j in jobs if j.submission is not None])
+            answers = self._core.accept([j.submission for j in jobs if j.submission is not None])
         except Exception as problem:  # told to everybody who waits, whatever it is
             return [(job.future, problem) for job in jobs]
-        return [(job.future, answer) for job, answer in zip(jobs, found, strict=True)]
+        return [(job.future, answer) for job, answer in zip(jobs, answers, strict=True)]
 
     def _presence(self, group: Sequence[_Job]) -> list[_Answer]:
         by_round: dict[int, list[_Job]] = {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import NamedTuple
+
+from dpcheckin.errors import ServiceError
 
 
 class State(StrEnum):
@@ -71,10 +73,22 @@ class Submission(NamedTuple):
 class Entry(NamedTuple):
     """What a store is asked to take: an envelope under an id that says nothing of its sender.
 
-    Ids of covers are below 0. They are written like reports, or whoever times the answers could
-    tell them apart; they are neither counted nor released, and destroyed with their round.
+    Ids of covers are below 0. They are written like reports, or whoever times the answers could tell them apart; they
+    are neither counted nor released, and destroyed with their round.
     """
 
     client: bytes
     id: int
     body: bytes
+
+
+class Taken(Enum):
+    """What became of one entry."""
+
+    YES = "yes"
+    DUPLICATE = "duplicate"
+    CLOSED = "closed"
+
+
+class IdCollision(ServiceError):
+    """A random id was taken already (about once in 10^5 rounds of 10^7 reports): draw again."""

@@ -1,8 +1,8 @@
 """The life of rounds: what everybody is shown, when a round closes, how its traces are destroyed.
 
-A round closes when the clock reaches its end, and stays closed: the step is written down, so that a
-clock set back does not open it again. Whoever notices first (a request, `tick`, another front end)
-takes the step; the store lets it happen once.
+A round closes when the clock reaches its end, and stays closed: the step is written down, so that a clock set back does
+not open it again. Whoever notices first (a request, `tick`, another front end) takes the step; the store lets it happen
+once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from dpcheckin.service.shuffler.chance import Chance
 from dpcheckin.service.shuffler.records import BY_BATCH, BY_POPULATION, RoundRecord, State
-from dpcheckin.service.shuffler.stores.base import Store, Transaction
-from dpcheckin.service.storage import StorageBusy
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.shuffler.stores.transaction import Transaction
+from dpcheckin.service.storage.database import StorageBusy
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
@@ -171,11 +172,11 @@ class Rounds:
         self.ended.add(record.serial)
         # First the state, which keeps further reports out, then the counts.
         transaction.change_round(record.serial, state=State.CLOSED)
-        found, plan = transaction.counts(record.serial), self.current_plan(transaction)
+        counts, plan = transaction.counts(record.serial), self.current_plan(transaction)
         # Where everybody sends an envelope, only those whose envelope was taken in time are there:
         # a report that was lost on the way hides nobody. Both kinds of envelope are lost alike, so
         # this count too is decided without the coins.
-        present, held = found.served if plan.cover else found.fetched, found.reports
+        present, held = counts.served if plan.cover else counts.fetched, counts.reports
         # of a slot one report is released, a dummy if need be: how many there were is secret
         state, reason, reports = State.CLOSED, None, 1 if plan.keeps_one else held
         published: int | None = reports
@@ -184,14 +185,12 @@ class Rounds:
             state, reason, published = State.VOID, BY_POPULATION, None
         elif held < plan.minimum_batch:
             state, reason = State.VOID, BY_BATCH
-        transaction.change_round(
-            record.serial, state=state, reason=reason, present=present, reports=published
-        )
+        transaction.change_round(record.serial, state=state, reason=reason, present=present, reports=published)
         transaction.forget_attendance(record.serial)
         return Settled(record.number, state, reason, present, published)
 
     def purge(self, record: RoundRecord, *, wait: bool) -> None:
-        """Destroy what is left of a void or done round; without `wait`, unless another is at it."""
+        """Destroy what is left of a void or done round, the `record`'s; without `wait`, unless another is at it."""
         if not self._purging.acquire(blocking=wait):
             return  # whoever is at it finishes it
         try:
@@ -237,12 +236,8 @@ class Rounds:
 
     @staticmethod
     def used(transaction: Transaction, plan: PlanDocument, *, waiting: bool = True) -> int:
-        """Rounds the analyzer has been charged for, or (waiting) may still claim.
-
-        Args:
-            transaction: control work under way.
-            plan: whose rounds are counted.
-            waiting: count closed rounds that may still be claimed.
+        """Rounds of a `plan` that the analyzer has been charged for or, with `waiting`, may still claim, in a
+        `transaction`.
         """
         states = [State.CLAIMED, State.DONE] + ([State.CLOSED] if waiting else [])
         void = transaction.count_rounds(plan.id, State.VOID, BY_BATCH)

@@ -1,58 +1,36 @@
-"""Limits: how often a client may ask, how much may be under way, how many may be connected.
-
-Nothing here knows HTTP. A limit that is reached looks the same to everybody.
-"""
+"""How limits are kept: how often a client may ask, and how much may be under way. Nothing here knows HTTP."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-
-from dpcheckin.service.connections import Budget
-
-__all__ = ["Buckets", "Budget", "Limits"]
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the operator may set; the defaults suit one machine and 10^5 clients."""
+class Budget:
+    """Bytes that may be under way, `largest` all together."""
 
-    requests_per_second: float = 5.0
-    """Of one client, on average."""
-    burst: int = 30
-    """Requests of one client at once."""
-    failures_per_second: float = 10.0
-    """Requests without a valid token from one address, on average."""
-    failure_burst: int = 100
-    body_bytes: int = 256 << 20
-    """Bodies under way at the same time, complete or not, all together."""
-    model_bytes: int = 256 << 20
-    """The largest model."""
-    connections: int = 10_000
-    connections_per_address: int = 1_000
-    header_seconds: float = 10.0
-    """From connecting to the end of the headers."""
-    body_seconds: float = 60.0
-    """From the first byte of a request to its last."""
-    write_seconds: float = 60.0
-    """For a reader to take the part of an answer that waits for it, 256 KB at the most."""
-    keep_alive_seconds: int = 30
+    def __init__(self, largest: int) -> None:
+        self._left = largest
+
+    def take(self, size: int) -> bool:
+        """Reserve; False if there is not enough left."""
+        if size > self._left:
+            return False
+        self._left -= size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """After the answer."""
+        self._left += size
 
 
 class Buckets:
-    """Token buckets by key; the longest unused are forgotten, which only errs on the kind side.
+    """Token buckets by key, of `burst` requests and refilled at a `rate` of requests a second by a monotonic `clock`.
 
-    Args:
-        rate: refill, in requests a second.
-        burst: size, in requests.
-        clock: seconds, monotonic.
-        remembered: how many keys are kept.
+    The longest unused of more than `remembered` are forgotten, which only errs on the kind side.
     """
 
-    def __init__(
-        self, rate: float, burst: int, clock: Callable[[], float], remembered: int = 200_000
-    ) -> None:
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float], remembered: int = 200_000) -> None:
         self._rate = rate
         self._burst = float(burst)
         self._clock = clock

@@ -19,22 +19,11 @@ _PART = 256 << 10
 
 
 def _headers(media_type: str, length: int, more: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
-    return {
-        "content-type": media_type,
-        "content-length": str(length),
-        **dict(_COMMON),
-        **dict(more),
-    }
+    return {"content-type": media_type, "content-length": str(length), **dict(_COMMON), **dict(more)}
 
 
 def reply(body: bytes, media_type: str = "application/json", status: int = 200) -> Response:
-    """Any answer of known length.
-
-    Args:
-        body: all of it.
-        media_type: its type.
-        status: of HTTP.
-    """
+    """Any answer whose whole `body` is known, of a `media_type` and a `status` of HTTP."""
     return Response(body, status, _headers(media_type, len(body)))
 
 
@@ -63,11 +52,6 @@ def json_reply(value: dict[str, Any]) -> Response:
     return reply(json.dumps(value, separators=(",", ":"), sort_keys=True).encode())
 
 
-def problem_response(problem: Problem, *, hang_up: bool = False) -> Response:
-    """A problem; `hang_up` when the request's body has not been read."""
-    return Response(problem.body(), problem.status, _problem_headers(problem, hang_up))
-
-
 def _problem_headers(problem: Problem, hang_up: bool) -> dict[str, str]:
     more = []
     if problem in (Problem.TOO_MANY, Problem.BUSY):
@@ -79,44 +63,24 @@ def _problem_headers(problem: Problem, hang_up: bool) -> dict[str, str]:
     return _headers(MEDIA_TYPE, len(problem.body()), more)
 
 
-Message = dict[str, Any]
+ACCEPTED = empty(202)
+"""The answer to a report and to a cover."""
 
-
-def _messages(status: int, headers: dict[str, str], body: bytes) -> tuple[Message, Message]:
-    raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-    return (
-        {"type": "http.response.start", "status": status, "headers": raw},
-        {"type": "http.response.body", "body": body},
-    )
-
-
-_ACCEPTED = _messages(202, _headers("application/json", len(_EMPTY)), _EMPTY)
 _PROBLEMS = {
-    (problem, hang_up): _messages(
-        problem.status, _problem_headers(problem, hang_up), problem.body()
-    )
+    (problem, hang_up): Response(problem.body(), problem.status, _problem_headers(problem, hang_up))
     for problem in Problem
     for hang_up in (False, True)
 }
 
 
-async def send_accepted(send: Send) -> None:
-    """The answer to a report and to a cover."""
-    await send(_ACCEPTED[0])
-    await send(_ACCEPTED[1])
-
-
-async def send_problem(send: Send, problem: Problem, *, hang_up: bool = False) -> None:
-    """The same bytes as `problem_response`, without building them."""
-    start, body = _PROBLEMS[problem, hang_up]
-    await send(start)
-    await send(body)
+def problem_response(problem: Problem, *, hang_up: bool = False) -> Response:
+    """The answer that names a `problem`; `hang_up` when the request's body has not been read."""
+    return _PROBLEMS[problem, hang_up]
 
 
 def raw_problem(problem: Problem) -> bytes:
     """A whole HTTP response, for a connection whose request never became one."""
-    start, body = _PROBLEMS[problem, True]
-    phrase = HTTPStatus(problem.status).phrase.encode()
-    lines = [b"HTTP/1.1 %d %s" % (problem.status, phrase)]
-    lines += [name + b": " + value for name, value in start["headers"]]
-    return b"\r\n".join(lines) + b"\r\n\r\n" + bytes(body["body"])
+    response = _PROBLEMS[problem, True]
+    lines = [b"HTTP/1.1 %d %s" % (problem.status, HTTPStatus(problem.status).phrase.encode())]
+    lines += [name + b": " + value for name, value in response.raw_headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + bytes(response.body)

@@ -28,7 +28,7 @@ class ClientDisconnected(Exception):
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first header of that (lower-case) name."""
+    """The first header of that (lower-case) name in a request's scope."""
     for key, value in scope["headers"]:
         if key == name:
             return bytes(value)
@@ -42,12 +42,7 @@ def declared_length(scope: Scope) -> int | None:
 
 
 async def read_body(receive: Receive, largest: int) -> bytes:
-    """A whole body; refuses as soon as it is seen to be larger than `largest`.
-
-    Args:
-        receive: of the ASGI request.
-        largest: in bytes.
-    """
+    """A whole body from an ASGI request's `receive`; refuses as soon as it has more than `largest` bytes."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -64,12 +59,7 @@ async def read_body(receive: Receive, largest: int) -> bytes:
 
 
 async def body_of(request: Request, largest: int = LARGEST_DOCUMENT) -> bytes:
-    """The body of a request that `answering` answers.
-
-    Args:
-        request: says how long it is, or not.
-        largest: in bytes.
-    """
+    """The body of a request that `answering` answers. `request`: says how long it is, or not; `largest`: in bytes."""
     length = declared_length(request.scope)
     if length is not None and length > largest:
         refuse(Problem.TOO_LARGE)
@@ -87,13 +77,7 @@ def number_in(request: Request) -> int:
 
 
 def hex_in(request: Request, name: str, length: int) -> bytes:
-    """A digest or id in the path.
-
-    Args:
-        request: whose path it is.
-        name: of the place in the path.
-        length: in bytes.
-    """
+    """A digest or id of `length` bytes in the path of a `request`, at the place of this `name`."""
     text = request.path_params[name]
     if len(text) != 2 * length or _HEX.fullmatch(text) is None:
         refuse(Problem.NOT_FOUND)
@@ -101,12 +85,7 @@ def hex_in(request: Request, name: str, length: int) -> bytes:
 
 
 def answering(endpoint: Endpoint, failed: Callable[[Exception], Problem]) -> Endpoint:
-    """The endpoint, with every failure turned into one of the known problems.
-
-    Args:
-        endpoint: may raise anything.
-        failed: counts and logs what was raised, and says what is answered.
-    """
+    """The `endpoint`, with every failure turned into a known problem by `failed`, which counts and logs it."""
 
     async def answer(request: Request) -> Response:
         request.state.read = request.method not in ("PUT", "POST")
@@ -121,5 +100,5 @@ def answering(endpoint: Endpoint, failed: Callable[[Exception], Problem]) -> End
 
 
 async def not_found(request: Request, problem: Exception) -> Response:
-    """For what is not in the table of routes."""
+    """The answer to a request for what is not in the table of routes; the problem is Starlette's own."""
     return problem_response(Problem.NOT_FOUND, hang_up=request.method not in ("GET", "HEAD"))

@@ -1,13 +1,8 @@
-"""RSA blind signatures as RFC 9474 has them: what a client and a verifier do.
+"""RSA blind signatures as RFC 9474 has them: what a client and a verifier do; no private key is ever loaded here.
 
-The client hides a message from the signer, the signer signs what it cannot read, the client
-uncovers the signature, and anybody can check it as an RSA-PSS signature. SHA-384 throughout, salt
-of 48 bytes: RSABSSA-SHA384-PSS-Deterministic when the message is signed as it is, and -Randomized
-when 32 random bytes are put before it. Report tokens (`wire.tokens`) hold 32 random bytes already,
-and the RFC asks for no more of them (section 7.3: messages of high entropy).
-
-What the signer does with its private key is in `service.issuer.private_keys`: no client and no
-verifier ever loads it.
+The client hides a message from the signer, the signer signs what it cannot read (`service.issuer`), the client uncovers
+the signature, and anybody can check it as an RSA-PSS signature: SHA-384, salt of 48 bytes. Report tokens hold 32 random
+bytes already, so that RSABSSA-SHA384-PSS-Deterministic is enough (section 7.3: messages of high entropy).
 """
 
 from __future__ import annotations
@@ -32,11 +27,7 @@ _FACTOR_FOUND = "a factor of the modulus was found: not an honest key"
 
 @dataclass(frozen=True)
 class PublicKey:
-    """An RSA public key with exponent 65537.
-
-    Args:
-        modulus: odd, of a whole number of bytes.
-    """
+    """An RSA public key with exponent 65537. `modulus`: odd, of a whole number of bytes."""
 
     modulus: int
 
@@ -67,13 +58,7 @@ class PublicKey:
             raise Malformed("not an RSA modulus") from None
 
     def verify(self, message: bytes, signature: bytes, salt_bytes: int = SALT_BYTES) -> None:
-        """Raise `Malformed` unless the signature is one of this key over the message.
-
-        Args:
-            message: what was signed.
-            signature: as `finalize` gave it.
-            salt_bytes: 48, or 0 in the variants without salt.
-        """
+        """Raise `Malformed` unless this is a `signature` of the `message`; without salt `salt_bytes` is 0."""
         try:
             self._verifier.verify(signature, message, _scheme(salt_bytes), hashes.SHA384())
         except InvalidSignature:
@@ -90,13 +75,8 @@ class Blinded:
 
 
 def encode(message: bytes, salt: bytes, bits: int) -> bytes:
-    """EMSA-PSS-ENCODE of RFC 8017 (section 9.1.1) with SHA-384 and MGF1-SHA-384.
-
-    Args:
-        message: what is to be signed.
-        salt: random, 48 bytes or none.
-        bits: of the result: one less than the modulus has.
-    """
+    """EMSA-PSS-ENCODE of RFC 8017 (section 9.1.1) with SHA-384 and MGF1-SHA-384: of a `message` with a random `salt`,
+    in so many `bits`, one less than the modulus has."""
     size = -(-bits // 8)
     rest = size - HASH_BYTES - len(salt) - 2
     if rest < 0:
@@ -110,14 +90,8 @@ def encode(message: bytes, salt: bytes, bits: int) -> bytes:
 
 
 def blind(key: PublicKey, message: bytes, salt: bytes, factor: int) -> Blinded:
-    """Hide a message from the signer.
-
-    Args:
-        key: the signer's.
-        message: what is to be signed.
-        salt: secret and random, 48 bytes; fresh for every message.
-        factor: secret and uniform below the modulus; fresh for every message.
-    """
+    """Hide a `message` from the signer whose `key` this is; `salt` (48 bytes) and `factor` (uniform below the modulus)
+    are secret and fresh for every message."""
     encoded = int.from_bytes(encode(message, salt, key.modulus.bit_length() - 1), "big")
     if not 0 < factor < key.modulus:
         raise Malformed("a blinding factor lies strictly between 0 and the modulus")
@@ -131,18 +105,9 @@ def blind(key: PublicKey, message: bytes, salt: bytes, factor: int) -> Blinded:
     return Blinded(hidden.to_bytes(key.size, "big"), inverse)
 
 
-def finalize(
-    key: PublicKey, message: bytes, signed: bytes, inverse: int, salt_bytes: int = SALT_BYTES
-) -> bytes:
-    """Uncover a signature, and check it: what does not hold raises `Malformed`.
-
-    Args:
-        key: the signer's.
-        message: what was hidden.
-        signed: the signer's answer.
-        inverse: of the blinding factor, from `blind`.
-        salt_bytes: length of the salt the message was hidden with.
-    """
+def finalize(key: PublicKey, message: bytes, signed: bytes, inverse: int, salt_bytes: int = SALT_BYTES) -> bytes:
+    """Uncover the signature of a `message` that was hidden from the signer with this `key`: it `signed`, and `inverse`
+    is what `blind` gave. What does not hold, for a salt of `salt_bytes`, raises `Malformed`."""
     if len(signed) != key.size:
         raise Malformed(f"a blind signature has {key.size:,} bytes")
     found = int.from_bytes(signed, "big") * inverse % key.modulus

@@ -1,9 +1,8 @@
 """Canonical JSON: one value, one sequence of bytes, so that digests and signatures mean something.
 
-UTF-8, keys sorted by code point, no spaces, no NaN or infinity, no key twice. Integers and floats
-are different values (`1` and `1.0`); a float is written with the fewest digits that give it back.
-Numbers have bounds, checked as they are read: nothing behind the parser meets an integer that no
-float can hold.
+UTF-8, keys sorted by code point, no spaces, no NaN or infinity, no key twice. Integers and floats are different values
+(`1` and `1.0`); a float is written with the fewest digits that give it back. Numbers have bounds, checked as they are
+read: nothing behind the parser meets an integer that no float can hold.
 """
 
 from __future__ import annotations
@@ -27,21 +26,14 @@ def canonical(value: Any) -> bytes:
     b'{"a":[true,null,"\\xc2\\xb5"],"b":1.0}'
     """
     try:
-        text = json.dumps(
-            value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         return text.encode("utf-8")
     except (ValueError, TypeError, RecursionError) as problem:
         raise Malformed(f"not a JSON value: {problem}") from None
 
 
 def parse(data: bytes, limit: int = LARGEST_DOCUMENT) -> Any:
-    """The value of some bytes; they need not be canonical, but must have a canonical form.
-
-    Args:
-        data: UTF-8 bytes of a JSON value.
-        limit: the largest length that is read, in bytes.
-    """
+    """The value of `data`, at most `limit` bytes; they need not be canonical, but must have a canonical form."""
     if len(data) > limit:
         raise Malformed(f"a document of {len(data):,} bytes, more than {limit:,}")
     try:

@@ -1,14 +1,11 @@
-"""Tokens: how clients and the analyzer show who they are, and how servers check it.
+"""Access tokens: how clients and the analyzer show who they are, and how servers check it.
 
-A token is 32 bytes from the operating system, written in URL-safe base64. Servers keep only its
-SHA-256 digest. A digest needs no salt or slow hash: 256 random bits cannot be guessed, and looking
-one up by its digest tells a guesser nothing, since nearby tokens have unrelated digests. Comparison
-is still in constant time.
+A token is 32 bytes from the operating system in URL-safe base64. Servers keep only its SHA-256 digest, which needs no
+salt or slow hash: 256 random bits cannot be guessed, and looking one up by its digest tells a guesser nothing.
 """
 
 from __future__ import annotations
 
-import hmac
 import re
 import secrets
 
@@ -31,16 +28,6 @@ def new_token() -> str:
 def token_digest(token: str | bytes) -> bytes:
     """What a server stores and compares."""
     return digest(token.encode() if isinstance(token, str) else token)
-
-
-def equal_digests(one: bytes, other: bytes) -> bool:
-    """Equality in a time that does not depend on where they differ.
-
-    Args:
-        one: a digest.
-        other: another.
-    """
-    return hmac.compare_digest(one, other)
 
 
 def bearer_header(token: str) -> dict[str, str]:

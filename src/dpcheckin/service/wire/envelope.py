@@ -18,12 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.wire.canonical import digest
-from dpcheckin.service.wire.documents import (
-    PUBLIC_KEY_BYTES,
-    SHARES,
-    TOKEN_BYTES,
-    PlanDocument,
-)
+from dpcheckin.service.wire.documents import PUBLIC_KEY_BYTES, SHARES, TOKEN_BYTES, PlanDocument
 from dpcheckin.service.wire.payloads import payload_bytes
 from dpcheckin.service.wire.problems import Malformed
 
@@ -57,27 +52,12 @@ class Header:
     version: int = VERSION
 
     def to_bytes(self) -> bytes:
-        return HEADER.pack(
-            MAGIC,
-            self.version,
-            self.suite,
-            self.kind,
-            0,
-            self.round,
-            self.key_id,
-            self.sealed_bytes,
-        )
+        return HEADER.pack(MAGIC, self.version, self.suite, self.kind, 0, self.round, self.key_id, self.sealed_bytes)
 
 
 def header_of(plan: PlanDocument, round_number: int, key: bytes, *, cover: bool = False) -> bytes:
-    """The only header that a report, or a cover, of a plan's round can have.
-
-    Args:
-        plan: fixes version, suite and sizes.
-        round_number: counted from 0.
-        key: id of the round's opening key, eight bytes.
-        cover: of a cover; otherwise of a report.
-    """
+    """The only header that a report, or a `cover`, can have in round `round_number` of a `plan`, whose opening key has
+    the id `key`."""
     expected = sizes(plan)
     kind = COVER if cover else TWO_SHARES if expected.share else REPORT
     version = VERSION if plan.issuer is None else VERSION_WITH_TOKEN
@@ -121,13 +101,8 @@ def sizes(plan: PlanDocument) -> Sizes:
 
 @lru_cache(maxsize=64)
 def sizes_for(suite: int, encoding: int, dimension: int, token: int = 0) -> Sizes:
-    """The same, from what it depends on.
-
-    Args:
-        suite: 1 (X25519) or 2 (ML-KEM-768 with X25519).
-        encoding: `VECTOR`, `SYMBOL`, `SHARES` or `OCTETS`.
-        dimension: coordinates of a report, number of symbols, or bytes of a report.
-        token: bytes of a token, 0 in a plan without an issuer.
+    """The same, from what it depends on: `suite`, `encoding` and `dimension` of the plan, and the bytes of a `token`,
+    if any.
 
     >>> sizes_for(1, 1, 10).envelope == 24 + 32 + 8 + 40 + 16
     True
@@ -146,11 +121,7 @@ def key_id(public_key: bytes) -> bytes:
 
 
 def new_private_key(suite: int) -> bytes:
-    """Raw bytes of a fresh opening key.
-
-    Args:
-        suite: 1 (X25519) or 2 (ML-KEM-768 with X25519).
-    """
+    """Raw bytes of a fresh opening key. `suite`: 1 (X25519) or 2 (ML-KEM-768 with X25519)."""
     if suite not in _SUITES:
         raise InvalidParameter("suite", suite, "1 or 2")
     return os.urandom(_PRIVATE_KEY_BYTES[suite])
@@ -159,13 +130,8 @@ def new_private_key(suite: int) -> bytes:
 class OpeningKey:
     """A private opening key, ready for use.
 
-    Raw bytes: suite 1 the X25519 scalar (32); suite 2 the ML-KEM-768 seed (64) and the X25519
-    scalar (32). The public key of suite 2 is the ML-KEM encapsulation key (1184) and the X25519
-    point (32).
-
-    Args:
-        suite: 1 or 2.
-        private_key: raw bytes, 32 or 96 of them.
+    Raw bytes: `suite` 1 the X25519 scalar (32); suite 2 the ML-KEM-768 seed (64) and the X25519 scalar (32). The public
+    key of suite 2 is the ML-KEM encapsulation key (1184) and the X25519 point (32).
     """
 
     def __init__(self, suite: int, private_key: bytes) -> None:
@@ -184,19 +150,12 @@ class OpeningKey:
             lattice = MLKEM768PrivateKey.from_seed_bytes(private_key[:_MLKEM_SEED])
             curve = X25519PrivateKey.from_private_bytes(private_key[_MLKEM_SEED:])
             self._key = hpke.MLKEM768X25519PrivateKey(lattice, curve)
-            self.public_key = (
-                lattice.public_key().public_bytes_raw() + curve.public_key().public_bytes_raw()
-            )
+            self.public_key = lattice.public_key().public_bytes_raw() + curve.public_key().public_bytes_raw()
         self.key_id = key_id(self.public_key)
 
     def open(self, envelope: bytes, plan_id: bytes, model_digest: bytes) -> bytes:
-        """The payload of an envelope (its share, if any, may be there or already be cut off).
-
-        Args:
-            envelope: a report; a cover raises `Malformed`.
-            plan_id: 32 bytes.
-            model_digest: 32 bytes, of the model the round names.
-        """
+        """The payload of an `envelope` that is bound to `plan_id` and `model_digest`; its share, if any, may be cut off
+        already."""
         header = read_header(envelope)
         if header.kind == COVER:
             raise Malformed("a cover holds nothing")
@@ -209,12 +168,8 @@ class OpeningKey:
         return self.open_sealed(memoryview(envelope)[HEADER_BYTES:end], info)
 
     def open_sealed(self, sealed: bytes | memoryview, info: bytes) -> bytes:
-        """The payload of a sealed part alone, given what it is bound to.
-
-        Args:
-            sealed: what follows the header, without any share.
-            info: what `bound_to` gave.
-        """
+        """The payload of a `sealed` part alone, without header and share, given the `info` that it is bound to
+        (`bound_to`)."""
         try:
             return _SUITES[self.suite].decrypt(sealed, self._key, info)
         except (InvalidTag, ValueError):
@@ -237,13 +192,8 @@ def _public_key(suite: int, raw: bytes) -> Any:
 
 
 def bound_to(plan_id: bytes, model_digest: bytes, header: bytes) -> bytes:
-    """What a sealed report is bound to; the header holds the round.
-
-    Args:
-        plan_id: 32 bytes.
-        model_digest: 32 bytes.
-        header: the envelope's header, 24 bytes.
-    """
+    """What a sealed report is bound to: `plan_id`, `model_digest` (32 bytes each) and the envelope's `header` with the
+    round."""
     if len(plan_id) != 32 or len(model_digest) != 32:
         raise Malformed("plan id and model digest have 32 bytes each")
     return _INFO + plan_id + model_digest + header
@@ -253,22 +203,13 @@ def bound_to(plan_id: bytes, model_digest: bytes, header: bytes) -> bytes:
 
 
 def seal(
-    plan: PlanDocument,
-    public_key: bytes,
-    round_number: int,
-    model_digest: bytes,
-    payload: bytes,
-    share: bytes = b"",
+    plan: PlanDocument, public_key: bytes, round_number: int, model_digest: bytes, payload: bytes, share: bytes = b""
 ) -> bytes:
-    """One envelope holding a report (with the shuffler's share, where the plan wants two).
+    """One envelope for round `round_number` of a `plan`, sealed to its opening key `public_key` and bound to
+    `model_digest`.
 
-    Args:
-        plan: fixes suite, encoding and sizes.
-        public_key: the round's opening key, raw.
-        round_number: counted from 0.
-        model_digest: 32 bytes, of the model the round names.
-        payload: one of `payloads`, of the plan's size; with its token where the plan has an issuer.
-        share: the shuffler's share, 4 bytes a coordinate; empty unless the plan wants two shares.
+    `payload` is one of `payloads`, with its token where the plan has an issuer; `share` the shuffler's, where the plan
+    wants two.
     """
     expected = sizes(plan)
     if len(payload) != expected.sealed - _ENC_BYTES[plan.suite] - TAG_BYTES:
@@ -283,13 +224,8 @@ def seal(
 
 
 def cover(plan: PlanDocument, public_key: bytes, round_number: int) -> bytes:
-    """An envelope of the same size that holds nothing.
-
-    Args:
-        plan: fixes suite and sizes.
-        public_key: the round's opening key, raw.
-        round_number: counted from 0.
-    """
+    """An envelope for round `round_number` of a `plan`, with this `public_key`, that is as large as a report and holds
+    nothing."""
     expected = sizes(plan)
     header = header_of(plan, round_number, key_id(public_key), cover=True)
     return header + os.urandom(expected.sealed + expected.share)

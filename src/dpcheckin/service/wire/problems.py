@@ -1,7 +1,7 @@
 """The closed list of ways a service says no, and the two exceptions that carry them.
 
-Every error that leaves a server is one of `Problem`, as `application/problem+json` whose bytes
-depend on the kind of problem alone: never on who asked, and never on what was stored before.
+Every error that leaves a server is one of `Problem`, as `application/problem+json` whose bytes depend on the kind of
+problem alone: never on who asked, and never on what was stored before.
 """
 
 from __future__ import annotations

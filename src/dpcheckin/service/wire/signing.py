@@ -1,8 +1,8 @@
 """Ed25519 signatures over documents: the analyzer's, and the shuffler's on its statements.
 
-A signed document is `{"document": …, "signature": hex}`. The signature covers the document's type
-as well as its bytes, so that one kind of document can never be passed off as another. Clients check
-it on the bytes as they came (`read_signed_bytes`): what nobody signed is never parsed.
+A signed document is `{"document": …, "signature": hex}`. The signature covers the document's type as well as its bytes,
+so that one kind of document can never be passed off as another. Clients check it on the bytes as they came
+(`read_signed_bytes`): what nobody signed is never parsed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from dpcheckin.service.wire.canonical import LARGEST_DOCUMENT, canonical, parse
-from dpcheckin.service.wire.document_kinds import Document
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument
 from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.schema import Document
 
 D = TypeVar("D", bound=Document)
 SIGNATURE_BYTES = 64
@@ -43,38 +43,21 @@ def signed_message(document: Document) -> bytes:
 
 
 def signed(document: Document, key: Ed25519PrivateKey) -> dict[str, Any]:
-    """The document with its signature, as an object.
-
-    Args:
-        document: plan, key or round.
-        key: the analyzer's private identity.
-    """
-    return {
-        "document": document.to_object(),
-        "signature": key.sign(signed_message(document)).hex(),
-    }
+    """A `document` with its signature by the private identity `key`, as an object."""
+    return {"document": document.to_object(), "signature": key.sign(signed_message(document)).hex()}
 
 
 def signed_bytes(document: Document, key: Ed25519PrivateKey) -> bytes:
-    """The document with its signature, as canonical bytes.
-
-    Args:
-        document: plan, key or round.
-        key: the analyzer's private identity.
-    """
+    """A `document` with its signature by the private identity `key`, as canonical bytes."""
     return canonical(signed(document, key))
 
 
 def read_signed(kind: type[D], value: Any, identity: bytes | None) -> D:
-    """The document inside; checked against the pinned identity unless that is None.
+    """The document of this `kind` in a parsed `value`; checked against the pinned `identity` (32 bytes) unless that is
+    None.
 
-    Only a shuffler that was not told an identity passes None: it has authenticated the analyzer
-    by its token, and clients check the signature in any case.
-
-    Args:
-        kind: the class of document that is expected.
-        value: what `canonical.parse` gave.
-        identity: 32 bytes of the analyzer's public identity, or None: the signature is not checked.
+    Only a shuffler that was not told an identity passes None: it has authenticated the analyzer by its token, and
+    clients check the signature in any case.
     """
     if not isinstance(value, dict) or value.keys() != {"document", "signature"}:
         raise Malformed("a signed document has exactly the fields document and signature")
@@ -95,13 +78,8 @@ def read_signed(kind: type[D], value: Any, identity: bytes | None) -> D:
 
 
 def read_signed_bytes(kind: type[D], data: bytes, identity: bytes) -> D:
-    """The document in the canonical bytes of a signed one; parsed only if the signature holds.
-
-    Args:
-        kind: the class of document that is expected.
-        data: as they came from the network.
-        identity: 32 bytes of the public identity that must have signed it.
-    """
+    """The document of this `kind` in the `data` from the network, canonical bytes; parsed only if `identity` has signed
+    it."""
     if len(data) > LARGEST_DOCUMENT:
         raise Malformed(f"a document of {len(data):,} bytes, more than {LARGEST_DOCUMENT:,}")
     end = _END.fullmatch(data, max(0, len(data) - _END_BYTES))
@@ -121,12 +99,8 @@ def read_signed_bytes(kind: type[D], data: bytes, identity: bytes) -> D:
 
 
 def read_plan_page(data: bytes, identity: bytes) -> tuple[PlanDocument, list[KeyDocument]]:
-    """Plan and keys on the page that a shuffler serves; nothing on it is parsed unsigned.
-
-    Args:
-        data: as they came from the network.
-        identity: 32 bytes of the analyzer's public identity.
-    """
+    """Plan and keys in the `data` of the page that a shuffler serves; nothing on it is parsed that `identity` has not
+    signed."""
     start = _PAGE.match(data) if len(data) <= LARGEST_DOCUMENT else None
     if start is None or not data.endswith(b"}"):
         raise Malformed("the plan page is not one")

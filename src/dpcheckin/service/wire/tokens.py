@@ -1,25 +1,21 @@
 """Report tokens: the right to one report in one round of one plan, which names nobody.
 
-A token is a number of 32 random bytes that its client drew, and the issuer's blind signature over
-it (`blind_signatures`). The issuer has one key for each round, so that tokens of many rounds cannot
-be saved up for one; the plan and the round are signed too. The issuer announces its keys in a
-document under its own signature, and the analyzer repeats the round's key in the round document,
-which is the same for everybody: a client that was given a key of its own, by which its token could
-be told from others, finds out and does not use it.
+A token is a number of 32 random bytes that its client drew, and the issuer's blind signature (`blind_signatures`) over
+it, the plan and the round. There is a key for each round, so that tokens of many rounds cannot be saved up for one. The
+issuer signs its keys, and the analyzer repeats the round's key in the round document, which is the same for everybody:
+a client that was given a key of its own, by which its token could be told from others, finds out and does not use it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from dpcheckin.service.wire.blind_signatures import PublicKey
-from dpcheckin.service.wire.document_kinds import FlatDocument
 from dpcheckin.service.wire.documents import MODULUS_BYTES, TOKEN_BYTES
-from dpcheckin.service.wire.fields import Check, hex_bytes, integer, not_allowed, one_of
 from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.schema import Document, hex_bytes, integer, not_allowed
 
 NUMBER_BYTES = 32
 MOST_KEYS = 1024
@@ -29,12 +25,8 @@ _ROUND = struct.Struct(">I")
 
 
 def token_message(plan_id: bytes, round_number: int, number: bytes) -> bytes:
-    """What the issuer signs without seeing it.
-
-    Args:
-        plan_id: 32 bytes.
-        round_number: counted from 0.
-        number: the token's, 32 random bytes.
+    """What the issuer signs without seeing it, for round `round_number` of a plan (`plan_id`): the token's random
+    `number`.
 
     >>> token_message(bytes(32), 7, b"n" * 32) == b"dpcheckin/1 token" + bytes(32) + (
     ...     b"\\0\\0\\0\\7" + b"n" * 32
@@ -65,13 +57,8 @@ class Token:
         return self.number + self.signature
 
     def check(self, key: PublicKey, plan_id: bytes, round_number: int) -> None:
-        """Raise `Malformed` unless the issuer signed it for this round of this plan.
-
-        Args:
-            key: the issuer's of the round.
-            plan_id: 32 bytes.
-            round_number: counted from 0.
-        """
+        """Raise `Malformed` unless the issuer signed it with its `key` of the round `round_number` of a plan
+        (`plan_id`)."""
         key.verify(token_message(plan_id, round_number, self.number), self.signature)
 
 
@@ -82,31 +69,21 @@ def _keys(name: str, value: Any) -> list[str]:
     return [check(f"{name}[{place}]", one) for place, one in enumerate(value)]
 
 
-_TOKEN_KEYS_FIELDS: dict[str, Check] = {
-    "type": one_of("token-keys"),
-    "plan": hex_bytes(32),
-    "first": integer(0),
-    "keys": _keys,
-}
-
-
 @dataclass(frozen=True)
-class TokenKeysDocument(FlatDocument):
+class TokenKeysDocument(Document):
     """The issuer's public keys of some rounds that follow each other, under its signature."""
 
     type: ClassVar[str] = "token-keys"
-    checks: ClassVar[Mapping[str, Check]] = _TOKEN_KEYS_FIELDS
 
-    plan: str
+    plan: Annotated[str, hex_bytes(32)]
     """Id of the plan, in hex."""
-    first: int
+    first: Annotated[int, integer(0)]
     """The round of the first key."""
-    keys: list[str]
+    keys: Annotated[list[str], _keys]
     """Moduli, in hex."""
 
-    @classmethod
-    def check_together(cls, found: Mapping[str, Any]) -> None:
-        integer(0)("token-keys.first", found["first"] + len(found["keys"]) - 1)
+    def check_together(self) -> None:
+        integer(0)("token-keys.first", self.first + len(self.keys) - 1)
 
     @property
     def rounds(self) -> range:

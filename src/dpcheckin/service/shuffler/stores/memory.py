@@ -1,9 +1,15 @@
-"""The store for tests and trials: everything in this process, nothing survives it."""
+"""The store for tests and trials: everything in this process, nothing survives it.
+
+Control work and clients are in a SQLite database in memory. Reports are not: who was there are sets, and bodies lie one
+after the other in large pieces of memory, which is what makes it fast. Memory that is touched for the first time costs
+several times what receiving a body does, so the pieces of a destroyed batch are overwritten and kept for the next one,
+up to a limit.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import os
+import mmap
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +19,74 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Counts, Entry, PlanRecord, RoundRecord, State
-from dpcheckin.service.shuffler.stores.arena import Arena, Place, Pool
-from dpcheckin.service.shuffler.stores.base import IdCollision, Store, Taken, Transaction
+from dpcheckin.service.shuffler.records import Counts, Entry, IdCollision, State, Taken
+from dpcheckin.service.shuffler.stores import schema
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.shuffler.stores.sqlite import TYPES, SqliteTransaction
+from dpcheckin.service.storage.database import Row, committed
+
+_PIECE = 64 << 20
+_KEPT_PIECES = 32
+SMALL = 16 << 10
+"""Bodies up to this size are kept as they are."""
+
+Place = tuple[int, int, int] | bytes
+
+
+class Pool:
+    """Wiped pieces that wait for the next batch."""
+
+    def __init__(self) -> None:
+        self._free: list[mmap.mmap] = []
+
+    def take(self, size: int) -> mmap.mmap:
+        """A piece of at least that size."""
+        if size <= _PIECE and self._free:
+            return self._free.pop()
+        return mmap.mmap(-1, max(size, _PIECE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
+    def give_back(self, piece: mmap.mmap, used: int) -> None:
+        """A `piece` of which so many bytes were `used`: overwritten, then kept or returned to the system."""
+        piece[:used] = bytes(used)
+        if len(piece) == _PIECE and len(self._free) < _KEPT_PIECES:
+            self._free.append(piece)
+        else:
+            piece.close()
+
+
+class Arena:
+    """Bodies of one batch."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._pieces: list[mmap.mmap] = []
+        self._used: list[int] = []
+
+    def keep(self, body: bytes) -> Place:
+        """Where it was put."""
+        size = len(body)
+        if size <= SMALL:
+            return body
+        if not self._pieces or self._used[-1] + size > len(self._pieces[-1]):
+            self._pieces.append(self._pool.take(size))
+            self._used.append(0)
+        start = self._used[-1]
+        self._pieces[-1][start : start + size] = body
+        self._used[-1] += size
+        return len(self._pieces) - 1, start, size
+
+    def read(self, place: Place) -> bytes:
+        """What was put there."""
+        if isinstance(place, bytes):
+            return place
+        piece, start, size = place
+        return self._pieces[piece][start : start + size]
+
+    def wipe(self) -> None:
+        """Overwrite everything and give it back."""
+        for piece, used in zip(self._pieces, self._used, strict=True):
+            self._pool.give_back(piece, used)
+        self._pieces, self._used = [], []
 
 
 class _Batch:
@@ -30,87 +101,13 @@ class _Batch:
         self.order: list[int] = []
 
 
-class _State:
-    """Control data; copied before a transaction, so that it can be undone."""
+class _MemoryTransaction(SqliteTransaction):
+    def __init__(self, connection: sqlite3.Connection, batches: dict[int, _Batch], pool: Pool) -> None:
+        super().__init__(connection)
+        self._batches, self._pool = batches, pool
 
-    def __init__(self) -> None:
-        self.plans: dict[bytes, PlanRecord] = {}
-        self.current: bytes | None = None
-        self.keys: dict[tuple[bytes, bytes], tuple[int, bytes]] = {}
-        self.models: dict[bytes, bytes] = {}
-        self.rounds: dict[int, RoundRecord] = {}
-
-    def copy(self) -> _State:
-        other = _State()
-        other.plans, other.current = dict(self.plans), self.current
-        other.keys, other.models = dict(self.keys), dict(self.models)
-        other.rounds = dict(self.rounds)
-        return other
-
-
-class _MemoryTransaction(Transaction):
-    def __init__(self, state: _State, batches: dict[int, _Batch], pool: Pool) -> None:
-        self._state = state
-        self._batches = batches
-        self._pool = pool
-
-    def plan(self) -> PlanRecord | None:
-        current = self._state.current
-        return None if current is None else self._state.plans[current]
-
-    def knows_plan(self, plan: bytes) -> bool:
-        return plan in self._state.plans
-
-    def set_plan(self, plan: bytes, document: bytes) -> None:
-        self._state.plans[plan] = PlanRecord(plan, document)
-        self._state.current = plan
-
-    def key(self, plan: bytes, key_id: bytes) -> tuple[int, bytes] | None:
-        return self._state.keys.get((plan, key_id))
-
-    def keys(self, plan: bytes) -> list[bytes]:
-        found = [(k[0], i[1], k[1]) for i, k in self._state.keys.items() if i[0] == plan]
-        return [document for _, _, document in sorted(found)]
-
-    def put_key(self, plan: bytes, key_id: bytes, from_round: int, document: bytes) -> None:
-        self._state.keys[plan, key_id] = (from_round, document)
-
-    def has_model(self, model: bytes) -> bool:
-        return model in self._state.models
-
-    def put_model(self, model: bytes, body: bytes) -> None:
-        self._state.models[model] = body
-
-    def forget_models(self, keep: bytes) -> None:
-        self._state.models = {d: body for d, body in self._state.models.items() if d == keep}
-
-    def round(self, plan: bytes, number: int) -> RoundRecord | None:
-        for record in self._state.rounds.values():
-            if (record.plan, record.number) == (plan, number):
-                return record
-        return None
-
-    def last_round(self, plan: bytes) -> RoundRecord | None:
-        of_plan = (r for r in reversed(self._state.rounds.values()) if r.plan == plan)
-        return next(of_plan, None)
-
-    def rounds(self, *states: State) -> list[RoundRecord]:
-        return [r for r in self._state.rounds.values() if r.state in states]
-
-    def count_rounds(self, plan: bytes, state: State, reason: str | None = None) -> int:
-        wanted = (plan, state, reason)
-        return sum((r.plan, r.state, r.reason) == wanted for r in self._state.rounds.values())
-
-    def unpurged(self) -> list[RoundRecord]:
-        return [r for r in self.rounds(State.VOID, State.DONE) if not r.purged]
-
-    def add_round(self, record: RoundRecord) -> None:
-        serial = len(self._state.rounds) + 1
-        self._state.rounds[serial] = dataclasses.replace(record, serial=serial)
+    def create_round_tables(self, serial: int) -> None:
         self._batches[serial] = _Batch(self._pool)
-
-    def change_round(self, serial: int, **changes: Any) -> None:
-        self._state.rounds[serial] = dataclasses.replace(self._state.rounds[serial], **changes)
 
     def counts(self, serial: int) -> Counts:
         batch = self._batches[serial]
@@ -127,26 +124,35 @@ class _MemoryTransaction(Transaction):
 
 
 class MemoryStore(Store):
-    """Dictionaries under one lock."""
+    """One connection, and the batches of rounds, under one lock."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._pool = Pool()
-        self._state = _State()
         self._batches: dict[int, _Batch] = {}
-        self._clients: dict[bytes, bytes] = {}
-        self._version = 0
+        self._open: set[int] = set()
+        """Serials of the rounds that take reports: nobody waits for the database to know."""
+        with self.writing() as transaction:
+            schema.prepare(transaction, TYPES)
 
     @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
+    def writing(self) -> Iterator[_MemoryTransaction]:
         with self._lock:
-            copy = self._state.copy()
-            yield _MemoryTransaction(copy, self._batches, self._pool)
-            self._state = copy
+            with committed(self._connection):
+                yield _MemoryTransaction(self._connection, self._batches, self._pool)
+            taking = self._connection.execute("SELECT serial FROM rounds WHERE state = ?", (State.OPEN.value,))
+            self._open = {row[0] for row in taking}
+
+    transaction = writing
+
+    def read(self, statement: str, *values: Any) -> list[Row]:
+        with self._lock:
+            return self._connection.execute(statement, values).fetchall()
 
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
         with self._lock:
-            if self._state.rounds[serial].state is not State.OPEN:
+            if serial not in self._open:
                 return [Taken.CLOSED] * len(entries)
             batch = self._batches[serial]
             seen, keep = batch.seen, batch.arena.keep
@@ -166,13 +172,10 @@ class MemoryStore(Store):
 
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
         with self._lock:
-            if self._state.rounds[serial].state is not State.OPEN:
+            if serial not in self._open:
                 return False
             self._batches[serial].present.update(clients)
             return True
-
-    def model(self, model: bytes) -> bytes | None:
-        return self._state.models.get(model)
 
     def report_ids(self, serial: int) -> Ids:
         # Sorted by random id: a dictionary would hand them out in order of arrival.
@@ -199,34 +202,8 @@ class MemoryStore(Store):
     def clean(self) -> None:
         pass
 
-    def enroll(self, digests: Sequence[bytes]) -> list[bytes]:
-        made = [os.urandom(16) for _ in digests]
-        with self._lock:
-            self._clients.update(zip(digests, made, strict=True))
-            self._version += 1
-        return made
-
-    def replace_token(self, client: bytes, token: bytes) -> bool:
-        with self._lock:
-            if not self.revoke(client):
-                return False
-            self._clients[token] = client
-            return True
-
-    def revoke(self, client: bytes) -> bool:
-        with self._lock:
-            tokens = [t for t, c in self._clients.items() if c == client]
-            for token in tokens:
-                del self._clients[token]
-            self._version += 1
-            return bool(tokens)
-
-    def clients(self) -> dict[bytes, bytes]:
-        with self._lock:
-            return dict(self._clients)
-
-    def clients_version(self) -> int:
-        return self._version
-
     def close(self) -> None:
-        pass
+        """Nothing: whoever opens it again finds what was there."""
+
+    def __del__(self) -> None:
+        self._connection.close()

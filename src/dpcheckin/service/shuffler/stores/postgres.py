@@ -1,12 +1,12 @@
 """The store for several front ends at once: one PostgreSQL database between them.
 
-Group commits of different front ends run beside each other; what keeps them apart is the primary
-key of `seen_N` (one entry per client and round, whoever asks first) and a share lock on the row of
-the round (no entry slips in while it is being closed). Control work takes one advisory lock.
+Group commits of different front ends run beside each other; what keeps them apart is the primary key of `seen_N` (one
+entry per client and round, whoever asks first) and a share lock on the row of the round (no entry slips in while it is
+being closed). Control work takes one advisory lock.
 
-Destroying a round drops its tables, and with them their files. What was written to the server's
-own log goes when the log does: `clean` switches it and asks for a checkpoint, which removes the
-old segments on a server configured as docs/operating.md says.
+Destroying a round drops its tables, and with them their files. What was written to the server's own log goes when the
+log does: `clean` switches it and asks for a checkpoint, which removes the old segments on a server configured as
+docs/operating.md says.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ import psycopg
 from psycopg import errors as pg
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.files import without_password
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Entry, State
+from dpcheckin.service.shuffler.records import Entry, IdCollision, State, Taken
 from dpcheckin.service.shuffler.stores import schema
-from dpcheckin.service.shuffler.stores.base import IdCollision, Taken, Transaction
-from dpcheckin.service.shuffler.stores.sql import Row, SqlTransaction
-from dpcheckin.service.shuffler.stores.sql_store import SqlStore
-from dpcheckin.service.storage import StorageBusy, StorageFailure
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.shuffler.stores.transaction import Transaction
+from dpcheckin.service.storage.database import Row, StorageBusy, StorageFailure
+from dpcheckin.service.storage.files import without_password
 
 _LOG = logging.getLogger("dpcheckin.shuffler")
 _CONTROL_LOCK = 0x64706369  # "dpci"
@@ -57,7 +56,7 @@ def _sql(statement: str) -> LiteralString:
     return statement.replace("?", "%s")
 
 
-class _PostgresTransaction(SqlTransaction):
+class _PostgresTransaction(Transaction):
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
@@ -67,9 +66,6 @@ class _PostgresTransaction(SqlTransaction):
 
     def run_many(self, statement: str, rows: Iterable[Row]) -> None:
         self._connection.cursor().executemany(_sql(statement), list(rows))
-
-    def change(self, statement: str, *values: Any) -> int:
-        return self._connection.execute(_sql(statement), values).rowcount
 
     def create_round_tables(self, serial: int) -> None:
         for name in ("present", "seen"):
@@ -91,12 +87,7 @@ def _translated() -> Iterator[None]:
     """The server's exceptions as ours."""
     try:
         yield
-    except (
-        pg.LockNotAvailable,
-        pg.DeadlockDetected,
-        pg.QueryCanceled,
-        pg.SerializationFailure,
-    ) as p:
+    except (pg.LockNotAvailable, pg.DeadlockDetected, pg.QueryCanceled, pg.SerializationFailure) as p:
         raise StorageBusy(f"PostgreSQL: {_first_line(p)}") from p
     except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as p:
         # internal: a damaged page, or a server that may not write at the moment
@@ -150,12 +141,8 @@ class _Session:
             self._connection = None
 
 
-class PostgresStore(SqlStore):
-    """A database, and three sessions on it: for reports, for control, for reading.
-
-    Args:
-        address: `postgresql://…`.
-    """
+class PostgresStore(Store):
+    """A database, and three sessions on it: for reports, for control, for reading. `address`: `postgresql://…`."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -165,36 +152,29 @@ class PostgresStore(SqlStore):
             raise InvalidParameter("store", shown, "an address as libpq reads it") from None
         self._reports, self._control, self._reads = (_Session(address) for _ in range(3))
         try:
-            self._prepare()
+            with self.transaction() as transaction:
+                schema.prepare(transaction, _TYPES)
+                if transaction.one("SHOW fsync") != ("on",):
+                    _LOG.warning("the database does not wait for its disk")
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self) -> None:
-        with self._control.use() as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CONTROL_LOCK,))
-            transaction = _PostgresTransaction(connection)
-            schema.prepare(transaction, _TYPES)
-            if transaction.one("SHOW fsync") != ("on",):
-                _LOG.warning("the database does not wait for its disk")
-
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        with self._control.use() as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_CONTROL_LOCK,))
-            yield _PostgresTransaction(connection)
+        with self.writing() as transaction:
+            transaction.run("SELECT pg_advisory_xact_lock(?)", _CONTROL_LOCK)
+            yield transaction
 
     @contextmanager
-    def writing(self) -> Iterator[SqlTransaction]:
+    def writing(self) -> Iterator[Transaction]:
         with self._control.use() as connection, connection.transaction():
             yield _PostgresTransaction(connection)
 
     @staticmethod
     def _is_open(connection: Connection, serial: int) -> bool:
         """Open, and kept so until this transaction is over."""
-        row = connection.execute(
-            "SELECT state FROM rounds WHERE serial = %s FOR SHARE", (serial,)
-        ).fetchone()
+        row = connection.execute("SELECT state FROM rounds WHERE serial = %s FOR SHARE", (serial,)).fetchone()
         return row is not None and row[0] == State.OPEN.value
 
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
@@ -214,10 +194,7 @@ class PostgresStore(SqlStore):
             ).fetchall()
             new = {bytes(row[0]) for row in served}
             self._keep(connection, serial, [first[client] for client in new])
-            return [
-                Taken.YES if e.client in new and first[e.client] is e else Taken.DUPLICATE
-                for e in entries
-            ]
+            return [Taken.YES if e.client in new and first[e.client] is e else Taken.DUPLICATE for e in entries]
 
     @staticmethod
     def _keep(connection: Connection, serial: int, entries: list[Entry]) -> None:
@@ -238,10 +215,7 @@ class PostgresStore(SqlStore):
             if not self._is_open(connection, serial):
                 return False
             connection.execute(
-                _sql(
-                    f"INSERT INTO present_{serial} (client) "
-                    "SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING"
-                ),
+                _sql(f"INSERT INTO present_{serial} (client) SELECT unnest(?::bytea[]) ON CONFLICT DO NOTHING"),
                 (sorted(set(clients)),),
             )
             return True
@@ -255,9 +229,8 @@ class PostgresStore(SqlStore):
         return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
 
     def purge(self, serial: int, at_once: int) -> bool:
-        with self._control.use() as connection, connection.transaction():
-            for name in ("present", "seen", "release", "reports"):
-                connection.execute(_sql(f"DROP TABLE IF EXISTS {name}_{serial}"))
+        with self.writing() as transaction:
+            transaction.drop_round_tables(serial)
         return True
 
     def clean(self) -> None:

@@ -1,9 +1,6 @@
 """The default store: one SQLite file, one writer at a time, durable when a call returns.
 
-Write-ahead log with synchronous=FULL: a commit is on disk before it is acknowledged. Deleted
-content is overwritten with zeros (secure_delete), and `clean` moves the log into the file and
-truncates it, so that nothing of a destroyed batch is left in either. One front end only: several
-belong on PostgreSQL.
+`clean` leaves nothing of a destroyed batch in the file or its log. One front end only: several belong on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -11,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,27 +15,22 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.service.files import InUse, make_folder, take_lock
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Entry, State
+from dpcheckin.service.shuffler.records import Entry, IdCollision, State, Taken
 from dpcheckin.service.shuffler.stores import schema
-from dpcheckin.service.shuffler.stores.base import IdCollision, Taken, Transaction
-from dpcheckin.service.shuffler.stores.sql import Row, SqlTransaction
-from dpcheckin.service.shuffler.stores.sql_store import SqlStore
-from dpcheckin.service.storage import StorageBusy, StorageFailure, damaged, translated
+from dpcheckin.service.shuffler.stores.base import Store
+from dpcheckin.service.shuffler.stores.transaction import Transaction
+from dpcheckin.service.storage.database import Database, Row, StorageFailure
+from dpcheckin.service.storage.files import InUse, make_folder, take_lock
 
-_WAIT_SECONDS = 5.0
-_TYPES = {
-    "blob": "BLOB",
-    "int": "INTEGER",
-    "real": "REAL",
-    "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
-}
+TYPES = {"blob": "BLOB", "int": "INTEGER", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 DEFAULT_RESERVE = 64 << 20
 """Bytes of disk that reports may not use, so that a full disk can still close and destroy."""
 
 
-class _SqliteTransaction(SqlTransaction):
+class SqliteTransaction(Transaction):
+    """Control work of a SQLite connection."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -49,9 +40,6 @@ class _SqliteTransaction(SqlTransaction):
     def run_many(self, statement: str, rows: Iterable[Row]) -> None:
         self._connection.executemany(statement, rows)
 
-    def change(self, statement: str, *values: Any) -> int:
-        return self._connection.execute(statement, values).rowcount
-
     def create_round_tables(self, serial: int) -> None:
         for name in ("present", "seen"):
             self.run(f"CREATE TABLE {name}_{serial} (client BLOB PRIMARY KEY) WITHOUT ROWID")
@@ -59,109 +47,64 @@ class _SqliteTransaction(SqlTransaction):
         self.run(f"CREATE TABLE reports_{serial} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
 
     def insert_release(self, serial: int, order: Ids) -> None:
-        self.run(
-            f"CREATE TABLE release_{serial} (position INTEGER PRIMARY KEY, id INTEGER NOT NULL)"
-        )
-        self.run_many(
-            f"INSERT INTO release_{serial} (position, id) VALUES (?, ?)",
-            enumerate(int(i) for i in order),
-        )
+        self.run(f"CREATE TABLE release_{serial} (position INTEGER PRIMARY KEY, id INTEGER NOT NULL)")
+        self.run_many(f"INSERT INTO release_{serial} (position, id) VALUES (?, ?)", enumerate(int(i) for i in order))
         self.run(f"CREATE UNIQUE INDEX released_{serial} ON release_{serial} (id)")
 
+    def is_open(self, serial: int) -> bool:
+        """Does a round take reports?"""
+        return self.one("SELECT state FROM rounds WHERE serial = ?", serial) == (State.OPEN.value,)
 
-class SqliteStore(SqlStore):
-    """A file, its log, one connection that writes and one that reads.
 
-    Args:
-        file: the database, made when it is not there.
-        reserve: bytes of disk that reports may not use.
-        free_bytes: how many are free; None: the file system's own answer.
-    """
+class SqliteStore(Store):
+    """A `file` and its log; reports leave `reserve` bytes of the disk alone; `free_bytes` says how many are free."""
 
     def __init__(
-        self,
-        file: Path | str,
-        *,
-        reserve: int = DEFAULT_RESERVE,
-        free_bytes: Callable[[], int] | None = None,
+        self, file: Path | str, *, reserve: int = DEFAULT_RESERVE, free_bytes: Callable[[], int] | None = None
     ) -> None:
         self.file = Path(file)
         self._reserve = reserve
         self._free_bytes = free_bytes or (lambda: shutil.disk_usage(self.file.parent).free)
-        self._write_lock = threading.Lock()
-        self._read_lock = threading.Lock()
         try:
             make_folder(self.file.parent)
-            os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as problem:
             raise StorageFailure(f"cannot open {self.file}: {problem.strerror}") from problem
-        opened: list[sqlite3.Connection] = []
+        self.database = Database(self.file)
         try:
-            with translated():
-                for _ in range(2):
-                    opened.append(self._connect())
-                self._writer, self._reader = opened
-                with self.writing() as transaction:
-                    schema.prepare(transaction, _TYPES)
+            with self.writing() as transaction:
+                schema.prepare(transaction, TYPES)
         except BaseException:
-            for connection in opened:
-                connection.close()
+            self.close()
             raise
 
-    def verify(self) -> None:
-        """Every page, every index, every digest."""
-        said = self.read("PRAGMA integrity_check(1)")
-        if said != [("ok",)]:
-            raise damaged(str(said[0][0]).replace("*** in database main ***", ""))
-        super().verify()
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.file, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        for pragma in (
-            "journal_mode = WAL",
-            "synchronous = FULL",
-            "secure_delete = ON",
-            "temp_store = MEMORY",  # nothing may leak into temporary files
-            "wal_autocheckpoint = 4000",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
-        return connection
-
     @contextmanager
-    def writing(self) -> Iterator[_SqliteTransaction]:
-        """A transaction of the one writer; translated errors, all or nothing."""
-        with self._write_lock, translated():
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield _SqliteTransaction(self._writer)
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+    def writing(self) -> Iterator[SqliteTransaction]:
+        with self.database.writing() as connection:
+            yield SqliteTransaction(connection)
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         with self.writing() as transaction:
             yield transaction
 
+    def read(self, statement: str, *values: Any) -> list[Row]:
+        return self.database.read(statement, *values)
+
+    def verify(self) -> None:
+        """Every page, every index, every digest."""
+        self.database.check_pages()
+        super().verify()
+
     def check_room(self) -> None:
         if self._reserve and self._free_bytes() < self._reserve:
             raise StorageFailure(f"less than {self._reserve:,} bytes of disk are free")
 
-    @staticmethod
-    def _is_open(transaction: _SqliteTransaction, serial: int) -> bool:
-        row = transaction.one("SELECT state FROM rounds WHERE serial = ?", serial)
-        return row is not None and row[0] == State.OPEN.value
-
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
         self.check_room()
         with self.writing() as transaction:
-            if not self._is_open(transaction, serial):
+            if not transaction.is_open(serial):
                 return [Taken.CLOSED] * len(entries)
-            execute, outcome = self._writer.execute, []
+            execute, outcome = self.database.writer.execute, []
             serve = f"INSERT OR IGNORE INTO seen_{serial} VALUES (?)"
             keep = f"INSERT INTO reports_{serial} VALUES (?, ?)"
             try:
@@ -178,20 +121,14 @@ class SqliteStore(SqlStore):
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:
         self.check_room()
         with self.writing() as transaction:
-            if not self._is_open(transaction, serial):
+            if not transaction.is_open(serial):
                 return False
-            self._writer.executemany(
-                f"INSERT OR IGNORE INTO present_{serial} VALUES (?)", [(c,) for c in clients]
-            )
+            transaction.run_many(f"INSERT OR IGNORE INTO present_{serial} VALUES (?)", [(c,) for c in clients])
             return True
 
-    def read(self, statement: str, *values: Any) -> list[Row]:
-        with self._read_lock, translated():
-            return self._reader.execute(statement, values).fetchall()
-
     def report_ids(self, serial: int) -> Ids:
-        with self._read_lock, translated():
-            found = self._reader.execute(f"SELECT id FROM reports_{serial} WHERE id >= 0")
+        with self.database.reading() as connection:
+            found = connection.execute(f"SELECT id FROM reports_{serial} WHERE id >= 0")
             return np.fromiter((row[0] for row in found), dtype=np.int64)
 
     def purge(self, serial: int, at_once: int) -> bool:
@@ -201,37 +138,25 @@ class SqliteStore(SqlStore):
             there = "SELECT 1 FROM sqlite_master WHERE name = ?"
             if transaction.one(there, f"reports_{serial}") is None:
                 return True
-            deleted = transaction.change(
-                f"DELETE FROM reports_{serial} WHERE id IN "
-                f"(SELECT id FROM reports_{serial} LIMIT ?)",
-                at_once,
-            )
-            if deleted == at_once:
+            some = f"DELETE FROM reports_{serial} WHERE id IN (SELECT id FROM reports_{serial} LIMIT ?)"
+            if self.database.writer.execute(some, (at_once,)).rowcount == at_once:
                 return False
-            for name in ("present", "seen", "release", "reports"):
-                transaction.run(f"DROP TABLE IF EXISTS {name}_{serial}")
+            transaction.drop_round_tables(serial)
             return True
 
     def clean(self) -> None:
-        with self._write_lock, translated():
-            busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
-            raise StorageBusy("a reader keeps the log from being truncated")
+        self.database.clean()
 
     @contextmanager
     def serve_alone(self) -> Iterator[None]:
         try:
             lock = take_lock(self.file.with_name(self.file.name + ".lock"))
         except InUse:
-            raise InUse(
-                f"another shuffler serves {self.file}; several front ends belong on PostgreSQL"
-            ) from None
+            raise InUse(f"another shuffler serves {self.file}; several front ends belong on PostgreSQL") from None
         try:
             yield
         finally:
             os.close(lock)
 
     def close(self) -> None:
-        with self._write_lock, self._read_lock:
-            self._reader.close()
-            self._writer.close()
+        self.database.close()

@@ -1,5 +1,5 @@
-"""Backup files: JSON lines between a first one that says what they are and a last one with their
-digest. For their owner's eyes only; written whole or not at all, read whole or not at all.
+"""Backup files: JSON lines between a first one that says what they are and a last one with their digest. For their
+owner's eyes only; written whole or not at all, read whole or not at all.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter, ServiceError
-from dpcheckin.service.files import open_fresh
+from dpcheckin.service.storage.files import open_fresh
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.problems import Malformed
 
@@ -24,12 +24,8 @@ class BackupDamaged(ServiceError):
 
 
 def write_backup(file: Path, kind: str, records: Iterable[dict[str, Any]]) -> int:
-    """Write a new file, durably; how many records it holds.
-
-    Args:
-        file: must not exist; its folder must.
-        kind: of the party whose backup it is.
-        records: JSON objects, in the order they will be read.
+    """Write a new file, durably, with the `records` of a `kind` of party in the order they will be read; how many it
+    holds.
     """
     if file.exists() or not file.absolute().parent.is_dir():
         raise InvalidParameter("out", str(file), "a new file in a folder that exists")
@@ -54,12 +50,7 @@ def write_backup(file: Path, kind: str, records: Iterable[dict[str, Any]]) -> in
 
 
 def read_backup(file: Path, kind: str) -> list[dict[str, Any]]:
-    """The records of a backup whose digest holds.
-
-    Args:
-        file: what `write_backup` wrote.
-        kind: of the party whose backup is expected.
-    """
+    """The records that `write_backup` wrote to a `file`, if its digest holds and it is of a party of this `kind`."""
     try:
         content = file.read_bytes()
     except OSError as problem:
@@ -68,8 +59,8 @@ def read_backup(file: Path, kind: str) -> list[dict[str, Any]]:
     try:
         end = parse(last)
         lines = [parse(line, _LONGEST_LINE) for line in body.splitlines()]
-        said = {"digest": hashlib.sha256(body + b"\n").hexdigest(), "lines": len(lines)}
-        if end != said or not content.endswith(b"\n"):
+        computed = {"digest": hashlib.sha256(body + b"\n").hexdigest(), "lines": len(lines)}
+        if end != computed or not content.endswith(b"\n"):
             raise BackupDamaged(f"{file} is not the backup that was written")
         first = lines[0]
     except (Malformed, IndexError):

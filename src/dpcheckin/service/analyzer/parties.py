@@ -1,9 +1,8 @@
-"""The shuffler as the analyzer sees it: one method for each line of the table in docs/wire.md.
+"""Shuffler and issuer as the analyzer sees them: one method for each line of the tables in docs/wire.md.
 
-Everything may be repeated. When the shuffler is away, busy or cannot store, the same request is
-made again, a little later each time, until it answers or `stop` says so; that it is away is logged
-once, and shown. It is not trusted with the analyzer's memory: nothing is unpacked, and no more is
-read than an answer or a record can have.
+Everything may be repeated. When a party is away, busy or cannot store, the same request is made again, a little later
+each time, until it answers or `stop` says so; that it is away is logged once, and shown. It is not trusted with the
+analyzer's memory: nothing is unpacked, and no more is read than an answer or a record can have.
 """
 
 from __future__ import annotations
@@ -20,9 +19,13 @@ import httpx
 from dpcheckin.errors import ServiceError
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
+from dpcheckin.service.settings import IssuerAccess
+from dpcheckin.service.wire.blind_signatures import PublicKey
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.credentials import bearer_header
+from dpcheckin.service.wire.documents import MODULUS_BYTES
 from dpcheckin.service.wire.problems import TRANSIENT, Malformed, Problem, Refusal, problem_in
+from dpcheckin.service.wire.schema import hex_bytes
 
 log = logging.getLogger("dpcheckin.analyzer")
 
@@ -66,23 +69,17 @@ class RefusedBy(Refusal):
 
 
 class PatientClient:
-    """A connection to another party that is asked again until it answers.
+    """A connection to another party, at its `address` and with the analyzer's `token`, that is asked again until it
+    answers.
 
-    Args:
-        address: such as `https://shuffler.example:8440`.
-        token: the analyzer's.
-        authority: PEM file of the only authority to believe; None: those of the system.
-        stop: ends waiting, with `Stopped`.
+    Only certificates of the `authority` (a PEM file; None: those of the system) are believed; `stop` ends waiting, with
+    `Stopped`.
     """
 
     party = "shuffler"
 
     def __init__(
-        self,
-        address: str,
-        token: str,
-        authority: Path | None = None,
-        stop: threading.Event | None = None,
+        self, address: str, token: str, authority: Path | None = None, stop: threading.Event | None = None
     ) -> None:
         self._http = httpx.Client(
             base_url=address,
@@ -92,7 +89,6 @@ class PatientClient:
             trust_env=False,
         )
         self._stop = stop or threading.Event()
-        self.failures = 0
         self.away: str | None = None
         """Why there is no answer at present; other threads may look."""
 
@@ -121,7 +117,6 @@ class PatientClient:
             pause = min(2 * pause, _LARGEST_PAUSE)
 
     def _fails(self, why: str) -> None:
-        self.failures += 1
         if self.away is None:
             log.warning("%s not reached, trying again: %s", self.party, why)
         self.away = why
@@ -146,7 +141,7 @@ class ShufflerClient(PatientClient):
         self._call("PUT", "/v1/plan", signed)
 
     def put_key(self, key_id: bytes, signed: bytes) -> None:
-        """Announce a signed opening key under its id (eight bytes)."""
+        """Announce a `signed` opening key under its `key_id` (eight bytes)."""
         self._call("PUT", f"/v1/keys/{key_id.hex()}", signed)
 
     def put_model(self, model: bytes) -> None:
@@ -154,7 +149,7 @@ class ShufflerClient(PatientClient):
         self._call("PUT", f"/v1/model/{digest(model).hex()}", model)
 
     def put_round(self, number: int, signed: bytes) -> None:
-        """Open a round with its signed document."""
+        """Open round `number` with its `signed` document."""
         self._call("PUT", f"/v1/rounds/{number}", signed)
 
     def status(self, number: int) -> Status | None:
@@ -167,7 +162,7 @@ class ShufflerClient(PatientClient):
             raise
 
     def claim(self, number: int, charge: str) -> None:
-        """Fix the batch of a closed round; `charge` is the ledger entry's digest, in hex."""
+        """Fix the batch of the closed round `number`; `charge` is the ledger entry's digest, in hex."""
         self._call("POST", f"/v1/rounds/{number}/claim", canonical({"charge": charge}))
 
     def delete(self, number: int) -> None:
@@ -204,11 +199,7 @@ def _body(answer: httpx.Response) -> bytes:
 
 
 def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Split a stream of `length ‖ record`, holding little more than one record at a time.
-
-    Args:
-        chunks: the stream, cut anywhere.
-    """
+    """Split a stream of `length ‖ record`, cut anywhere, holding little more than one record at a time."""
     buffer = bytearray()
     start = 0
     for chunk in chunks:
@@ -226,3 +217,33 @@ def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
         start = 0
     if buffer:
         raise TruncatedBatch(f"{len(buffer):,} bytes after the last whole record")
+
+
+NO_TOKENS = "ff" * MODULUS_BYTES
+"""In the place of a token key: nobody has the other half, or a token under it."""
+
+
+class IssuerClient(PatientClient):
+    """The connection to the issuer, with the analyzer's access token."""
+
+    party = "issuer"
+
+    def put_plan(self, signed: bytes) -> None:
+        """Have tokens issued for a signed plan."""
+        self._call("PUT", "/v1/plan", signed)
+
+    def open_round(self, plan: bytes, number: int) -> str:
+        """The key, in hex, of round `number` of a `plan` (its id) that is about to open; those before it are over."""
+        answer = parse(self._call("POST", f"/v1/plans/{plan.hex()}/rounds/{number}"))
+        if not isinstance(answer, dict):
+            raise Malformed("the issuer's answer is not an object")
+        key: str = hex_bytes(MODULUS_BYTES)("issuer.key", answer.get("key"))
+        PublicKey.from_bytes(bytes.fromhex(key))
+        return key
+
+
+def issuer_client(access: IssuerAccess | None, stop: threading.Event | None = None) -> IssuerClient | None:
+    """The connection to the issuer that an analyzer's settings name (`access`), if any; `stop` ends waiting."""
+    if access is None:
+        return None
+    return IssuerClient(access.address, access.token, access.authority, stop)

@@ -1,30 +1,26 @@
-"""What SQLite and PostgreSQL have in common: control work in plain SQL.
+"""Control work in SQL: plans, keys, models and rounds, the same over SQLite and PostgreSQL.
 
-Each round has four tables of its own, named by its serial: `present_N` and `seen_N` (clients),
-`reports_N` (random id, body; covers have ids below 0) and `release_N` (position, id). Clients and
-reports share no column; destroying a round is dropping its tables. Placeholders are written `?`.
+Each round has four tables of its own, named by its serial: `present_N` and `seen_N` (clients), `reports_N` (random id,
+body; covers have ids below 0) and `release_N` (position, id). Clients and reports share no column; destroying a round
+is dropping its tables. Placeholders are written `?`.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Counts, PlanRecord, RoundRecord, State
-from dpcheckin.service.shuffler.stores.base import Transaction
+from dpcheckin.service.storage.database import Row
 
-ATTENDANCE = ("present", "seen")
-_COLUMNS = (
-    "serial, plan, number, document, opens, closes, state, present, reports, reason, charge, "
-    "share_sum, purged"
-)
+_NAMES = [one.name for one in dataclasses.fields(RoundRecord)]
+_COLUMNS = ", ".join(_NAMES)
+_BLOBS = ("plan", "document", "charge", "share_sum")
 _CHANGEABLE = {"state", "present", "reports", "reason", "charge", "share_sum", "purged"}
-
-Row = Sequence[Any]
 
 
 def round_checksum(record: RoundRecord) -> bytes:
@@ -34,41 +30,33 @@ def round_checksum(record: RoundRecord) -> bytes:
     return hashlib.sha256(repr(plain).encode()).digest()
 
 
+def _plain(value: Any) -> Any:
+    """A field of a round as both databases take it."""
+    if isinstance(value, State):
+        return value.value
+    return int(value) if isinstance(value, bool) else value
+
+
 def round_from(row: Row) -> RoundRecord:
     """A row of `rounds` as a value."""
-    serial, plan, number, document, opens, closes, state, present, reports, reason = row[:10]
-    charge, share_sum, purged = row[10:]
-    return RoundRecord(
-        serial,
-        bytes(plan),
-        number,
-        bytes(document),
-        opens,
-        closes,
-        State(state),
-        present,
-        reports,
-        reason,
-        None if charge is None else bytes(charge),
-        None if share_sum is None else bytes(share_sum),
-        bool(purged),
-    )
+    values = dict(zip(_NAMES, row, strict=True))
+    for name in _BLOBS:
+        if values[name] is not None:
+            values[name] = bytes(values[name])
+    values["state"], values["purged"] = State(values["state"]), bool(values["purged"])
+    return RoundRecord(**values)
 
 
-class SqlTransaction(Transaction):
-    """Control work over a connection that has already begun a transaction."""
+class Transaction(ABC):
+    """Control work over a connection that has already begun a transaction: all of it happens, or nothing."""
 
     @abstractmethod
     def run(self, statement: str, *values: Any) -> list[Row]:
-        """All rows of a statement."""
+        """All rows of a statement, with `values` for its placeholders."""
 
     @abstractmethod
     def run_many(self, statement: str, rows: Iterable[Row]) -> None:
-        """One statement for each row of values."""
-
-    @abstractmethod
-    def change(self, statement: str, *values: Any) -> int:
-        """How many rows a statement changed."""
+        """One statement for each row of values: `statement` with each of `rows`."""
 
     @abstractmethod
     def create_round_tables(self, serial: int) -> None:
@@ -76,16 +64,12 @@ class SqlTransaction(Transaction):
 
     @abstractmethod
     def insert_release(self, serial: int, order: Ids) -> None:
-        """Create and fill `release_N`."""
+        """Create and fill `release_N` of the round `serial` with ids in this `order`."""
 
     def one(self, statement: str, *values: Any) -> Row | None:
-        """The first row."""
+        """The first row of a statement, with `values` for its placeholders."""
         rows = self.run(statement, *values)
         return rows[0] if rows else None
-
-    def clients_changed(self) -> None:
-        """Count up the version of the list of clients."""
-        self.run("UPDATE about SET value = CAST(value AS INTEGER) + 1 WHERE name = 'clients'")
 
     def about(self, name: str) -> str | None:
         """What the database says of itself under a name."""
@@ -93,10 +77,9 @@ class SqlTransaction(Transaction):
         return None if row is None else str(row[0])
 
     def set_about(self, name: str, value: str) -> None:
-        """Replace what the database says of itself under a name."""
+        """Let the database say this `value` of itself under a name."""
         self.run(
-            "INSERT INTO about (name, value) VALUES (?, ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            "INSERT INTO about (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
             name,
             value,
         )
@@ -113,74 +96,74 @@ class SqlTransaction(Transaction):
             self.run("UPDATE rounds SET checksum = ? WHERE serial = ?", checksum, serial)
 
     def plan(self) -> PlanRecord | None:
+        """The current plan."""
         row = self.one("SELECT id, document FROM plans ORDER BY place DESC LIMIT 1")
         return None if row is None else PlanRecord(bytes(row[0]), bytes(row[1]))
 
     def knows_plan(self, plan: bytes) -> bool:
+        """Was this plan ever current?"""
         return self.one("SELECT 1 FROM plans WHERE id = ?", plan) is not None
 
     def set_plan(self, plan: bytes, document: bytes) -> None:
+        """A plan that was never current becomes it, with its signed `document`."""
         self.run(
-            "INSERT INTO plans (id, document, place) "
-            "SELECT ?, ?, coalesce(max(place), 0) + 1 FROM plans",
+            "INSERT INTO plans (id, document, place) SELECT ?, ?, coalesce(max(place), 0) + 1 FROM plans",
             plan,
             document,
         )
 
     def key(self, plan: bytes, key_id: bytes) -> tuple[int, bytes] | None:
-        row = self.one(
-            "SELECT from_round, document FROM keys WHERE plan = ? AND id = ?", plan, key_id
-        )
+        """First round and signed document of the key `key_id` of a plan."""
+        row = self.one("SELECT from_round, document FROM keys WHERE plan = ? AND id = ?", plan, key_id)
         return None if row is None else (row[0], bytes(row[1]))
 
     def keys(self, plan: bytes) -> list[bytes]:
+        """All signed keys of a plan, by first round and id."""
         rows = self.run("SELECT document FROM keys WHERE plan = ? ORDER BY from_round, id", plan)
         return [bytes(row[0]) for row in rows]
 
     def put_key(self, plan: bytes, key_id: bytes, from_round: int, document: bytes) -> None:
+        """A new key of a plan: `key_id`, `from_round` on, with its signed `document`."""
         self.run(
-            "INSERT INTO keys (plan, id, from_round, document) VALUES (?, ?, ?, ?)",
-            plan,
-            key_id,
-            from_round,
-            document,
+            "INSERT INTO keys (plan, id, from_round, document) VALUES (?, ?, ?, ?)", plan, key_id, from_round, document
         )
 
     def has_model(self, model: bytes) -> bool:
+        """Is a model of this digest here?"""
         return self.one("SELECT 1 FROM models WHERE id = ?", model) is not None
 
     def put_model(self, model: bytes, body: bytes) -> None:
+        """Keep `body` under the digest `model`; one that is here already stays."""
         self.run("INSERT INTO models (id, body) VALUES (?, ?) ON CONFLICT DO NOTHING", model, body)
 
     def forget_models(self, keep: bytes) -> None:
+        """Forget all models but this one."""
         self.run("DELETE FROM models WHERE id <> ?", keep)
 
     def round(self, plan: bytes, number: int) -> RoundRecord | None:
+        """The round of a plan with this number."""
         row = self.one(f"SELECT {_COLUMNS} FROM rounds WHERE plan = ? AND number = ?", plan, number)
         return None if row is None else round_from(row)
 
     def last_round(self, plan: bytes) -> RoundRecord | None:
-        row = self.one(
-            f"SELECT {_COLUMNS} FROM rounds WHERE plan = ? ORDER BY number DESC LIMIT 1", plan
-        )
+        """The round with the highest number."""
+        row = self.one(f"SELECT {_COLUMNS} FROM rounds WHERE plan = ? ORDER BY number DESC LIMIT 1", plan)
         return None if row is None else round_from(row)
 
     def rounds(self, *states: State) -> list[RoundRecord]:
+        """All rounds of any plan in one of these states, oldest first."""
         marks = ", ".join("?" for _ in states)
         return self._rounds(f"state IN ({marks})", *(state.value for state in states))
 
     def count_rounds(self, plan: bytes, state: State, reason: str | None = None) -> int:
-        row = self.one(
-            "SELECT count(*) FROM rounds "
-            "WHERE plan = ? AND state = ? AND coalesce(reason, '') = coalesce(?, '')",
-            plan,
-            state.value,
-            reason,
-        )
+        """How many rounds of a plan are in this state, for this reason."""
+        same = "plan = ? AND state = ? AND coalesce(reason, '') = coalesce(?, '')"
+        row = self.one(f"SELECT count(*) FROM rounds WHERE {same}", plan, state.value, reason)
         assert row is not None
         return int(row[0])
 
     def unpurged(self) -> list[RoundRecord]:
+        """Void and done rounds of which something may be left."""
         return self._rounds("state IN ('void', 'done') AND purged = 0")
 
     def _rounds(self, condition: str, *values: Any) -> list[RoundRecord]:
@@ -188,42 +171,46 @@ class SqlTransaction(Transaction):
         return [round_from(row) for row in rows]
 
     def add_round(self, record: RoundRecord) -> None:
-        self.run(
-            "INSERT INTO rounds (plan, number, document, opens, closes, state, purged) "
-            "VALUES (?, ?, ?, ?, ?, ?, 0)",
-            record.plan,
-            record.number,
-            record.document,
-            record.opens,
-            record.closes,
-            record.state.value,
-        )
+        """A new open round (its serial is the store's to choose)."""
+        self.create_round_tables(self.insert_round(record))
+
+    def insert_round(self, record: RoundRecord) -> int:
+        """A round as it is remembered, without tables of its own; its serial, which is the store's to choose."""
+        values = [_plain(getattr(record, name)) for name in _NAMES[1:]]
+        marks = ", ".join("?" for _ in values)
+        self.run(f"INSERT INTO rounds ({', '.join(_NAMES[1:])}) VALUES ({marks})", *values)
         added = self.round(record.plan, record.number)
         assert added is not None
         self.seal_round(added.serial)
-        self.create_round_tables(added.serial)
+        return added.serial
 
     def change_round(self, serial: int, **changes: Any) -> None:
+        """Set fields of the round `serial`, by name; it keeps reports from being accepted into it meanwhile."""
         assert changes.keys() <= _CHANGEABLE
-        values = [value.value if isinstance(value, State) else value for value in changes.values()]
-        values = [int(value) if isinstance(value, bool) else value for value in values]
         setting = ", ".join(f"{name} = ?" for name in changes)
-        self.run(f"UPDATE rounds SET {setting} WHERE serial = ?", *values, serial)
+        self.run(f"UPDATE rounds SET {setting} WHERE serial = ?", *map(_plain, changes.values()), serial)
         self.seal_round(serial)
 
     def counts(self, serial: int) -> Counts:
+        """Clients who fetched the round, clients served, reports held."""
         tables = ("present_{}", "seen_{}", "reports_{} WHERE id >= 0")
         found = [self.one("SELECT count(*) FROM " + name.format(serial)) for name in tables]
         return Counts(*(int(row[0]) for row in found if row is not None))
 
     def forget_attendance(self, serial: int) -> None:
-        for name in ATTENDANCE:
+        """Destroy the lists of clients present and served."""
+        self._drop(serial, "present", "seen")
+
+    def drop_round_tables(self, serial: int) -> None:
+        """Destroy what is left of a round: who was there, and every report."""
+        self._drop(serial, "present", "seen", "release", "reports")
+
+    def _drop(self, serial: int, *names: str) -> None:
+        for name in names:
             self.run(f"DROP TABLE IF EXISTS {name}_{serial}")
 
     def fix_release(self, serial: int, order: Ids) -> None:
+        """Fix what is released of the round `serial` in which `order`; reports not named in it are destroyed."""
         self.insert_release(serial, order)
         # covers go with the round, a little at a time: here it would hold up everybody
-        self.run(
-            f"DELETE FROM reports_{serial} "
-            f"WHERE id >= 0 AND id NOT IN (SELECT id FROM release_{serial})"
-        )
+        self.run(f"DELETE FROM reports_{serial} WHERE id >= 0 AND id NOT IN (SELECT id FROM release_{serial})")

@@ -1,8 +1,8 @@
 """Which names a page answers to: a browser that was led astray must not read it.
 
-A page on the loopback interface has no password. Any site could have its own name point to
-127.0.0.1 and let a visitor's browser fetch the page under that name (DNS rebinding). An address in
-place of a name cannot be pointed elsewhere, so addresses are always known.
+A page on the loopback interface has no password. Any site could have its own name point to 127.0.0.1 and let a
+visitor's browser fetch the page under that name (DNS rebinding). An address in place of a name cannot be pointed
+elsewhere, so addresses are always known.
 """
 
 from __future__ import annotations
@@ -15,18 +15,6 @@ from urllib.parse import urlsplit
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-
-def plain_answer(status: int) -> bytes:
-    """A whole HTTP response that says no more than its status, and hangs up.
-
-    Args:
-        status: of HTTP.
-    """
-    phrase = HTTPStatus(status).phrase
-    body = f"{phrase}\n".encode()
-    head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: text/plain\r\n"
-    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
 def is_known(host: str, names: Container[str]) -> bool:
@@ -50,11 +38,8 @@ def is_known(host: str, names: Container[str]) -> bool:
 
 
 class KnownHosts:
-    """An application behind a check of the `Host` header.
-
-    Args:
-        app: what is served.
-        names: what it is known by, besides addresses and `localhost`.
+    """The application `app` behind a check of the `Host` header; besides addresses and `localhost` it is known by
+    `names`.
     """
 
     def __init__(self, app: ASGIApp, names: Container[str]) -> None:

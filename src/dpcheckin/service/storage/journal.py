@@ -1,12 +1,12 @@
 """An append-only file of entries that survives kill -9 and notices when it was changed.
 
-One line of canonical JSON for each entry; each names the digest of the one before it. An entry is
-on disk (fsync) before `append` returns. Beside the file stands its *head*, the number and digest of
-the last entry, written after each append, so that a journal that lost its end is noticed too. At
-most one process has a journal open. What the entries mean is for the ledgers built on it.
+One line of canonical JSON for each entry; each names the digest of the one before it. An entry is on disk (fsync)
+before `append` returns. Beside the file stands its *head*, the number and digest of the last entry, written after each
+append, so that a journal that lost its end is noticed too. At most one process has a journal open. What the entries
+mean is for the ledgers built on it.
 
-A crash may leave half a line, which nobody was told about: it is cut off. It may leave the head one
-entry behind: the entry counts. Anything else is damage, and the journal refuses to open.
+A crash may leave half a line, which nobody was told about: it is cut off. It may leave the head one entry behind: the
+entry counts. Anything else is damage, and the journal refuses to open.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.files import InUse, make_folder, open_fresh, take_lock
+from dpcheckin.service.storage.files import InUse, make_folder, replace_file, sync_folder, take_lock, write_all
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.problems import Malformed
 
@@ -29,10 +29,6 @@ _HEAD_SLOT = 512
 
 class JournalDamaged(ServiceError):
     """The file does not hold what was written to it."""
-
-
-class JournalLocked(ServiceError):
-    """Another process has the journal open."""
 
 
 class JournalUnavailable(ServiceError):
@@ -62,9 +58,9 @@ def _entries_in(content: bytes, path: Path) -> list[Entry]:
     for index, line in enumerate(content.splitlines()):
         previous = entries[-1].digest if entries else START
         try:
-            found = parse(line)
-            body, recorded = found["body"], found["digest"]
-            named = found["previous"]
+            recorded_line = parse(line)
+            body, recorded = recorded_line["body"], recorded_line["digest"]
+            named = recorded_line["previous"]
         except (Malformed, KeyError, TypeError):
             raise JournalDamaged(f"{path}: entry {index} cannot be read") from None
         if named != previous or recorded != _digest(index, previous, body):
@@ -81,14 +77,14 @@ def _head_line(count: int, last: str) -> bytes:
 
 def _head_in(content: bytes, path: Path) -> tuple[int, str]:
     """The newer of the two places; an empty file is that of a new journal."""
-    found = []
+    heads = []
     for start in (0, _HEAD_SLOT):
         parts = content[start : start + _HEAD_SLOT].decode("ascii", "replace").split()
         if len(parts) == 3 and digest(" ".join(parts[:2]).encode()).hex() == parts[2]:
-            found.append((int(parts[0]), parts[1]))
-    if content and not found:
+            heads.append((int(parts[0]), parts[1]))
+    if content and not heads:
         raise JournalDamaged(f"{path} cannot be read")
-    return max(found, default=(0, START))
+    return max(heads, default=(0, START))
 
 
 def _head_of(path: Path) -> Path:
@@ -96,11 +92,7 @@ def _head_of(path: Path) -> Path:
 
 
 def journal_bytes(path: Path) -> bytes:
-    """A copy of a journal that may be in use: all entries that were acknowledged, checked.
-
-    Args:
-        path: the file; its head lies beside it.
-    """
+    """A copy of a journal that may be in use: all entries that were acknowledged, checked against its head."""
     head = _head_of(path)
     count, _ = _head_in(head.read_bytes() if head.exists() else b"", head)  # before its entries
     content = path.read_bytes()
@@ -111,12 +103,7 @@ def journal_bytes(path: Path) -> bytes:
 
 
 def restore_journal(path: Path, content: bytes) -> None:
-    """Make a journal of what `journal_bytes` gave.
-
-    Args:
-        path: must not exist; its folder must.
-        content: whole entries.
-    """
+    """Make a journal of the whole entries of `journal_bytes`, `content`; `path` must not exist, its folder must."""
     entries = _entries_in(content, path)
     last = entries[-1].digest if entries else START
     slot = _head_line(len(entries), last)
@@ -125,45 +112,8 @@ def restore_journal(path: Path, content: bytes) -> None:
     replace_file(path, content)
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Put `content` in the place of a file, durably: a crash leaves the old one or the new one.
-
-    Args:
-        path: the file; beside it `<name>.new` is written first.
-        content: all of the new file.
-    """
-    fresh = path.with_name(path.name + ".new")
-    handle = open_fresh(fresh)
-    try:
-        _write_all(handle, content)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    os.replace(fresh, path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _write_all(handle: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(handle, view) :]
-
-
 class Journal:
-    """The open journal; use as a context manager or call `close`.
-
-    Args:
-        path: the file, made when it is not there; `<name>.head` and `<name>.lock` lie beside it.
-    """
+    """The open journal; use as a context manager or call `close`. Beside its file are `<name>.head` and `.lock`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -174,7 +124,7 @@ class Journal:
         try:
             self._open_files = [take_lock(path.with_name(path.name + ".lock"))]
         except InUse:
-            raise JournalLocked(f"{path} is open in another process") from None
+            raise InUse(f"{path} is open in another process") from None
         try:
             self._handle = self._opened(path, os.O_APPEND)
             self._head = self._opened(self._head_path, 0)
@@ -206,27 +156,21 @@ class Journal:
         return self.entries[-1].digest if self.entries else START
 
     def append(self, body: dict[str, Any]) -> Entry:
-        """Write an entry durably; raises `JournalUnavailable` when that is not certain.
-
-        Args:
-            body: any JSON object.
-        """
+        """Write an entry durably; raises `JournalUnavailable` when that is not certain. `body`: any JSON object."""
         if self._failed:
             raise JournalUnavailable(f"{self.path} failed before; open it again")
         previous = self.last_digest
         entry = Entry(len(self.entries), body, _digest(len(self.entries), previous, body))
         before = os.fstat(self._handle).st_size
         try:
-            _write_all(self._handle, _line(entry, previous))
+            write_all(self._handle, _line(entry, previous))
         except OSError as problem:
             self._undo(before)
             raise self._unavailable(problem) from None
         try:
             os.fsync(self._handle)
         except OSError as problem:
-            self._failed = (
-                True  # what a failed fsync left on disk is unknown until it is read again
-            )
+            self._failed = True  # what a failed fsync left on disk is unknown until it is read again
             raise self._unavailable(problem) from None
         self.entries.append(entry)
         try:
@@ -264,9 +208,7 @@ class Journal:
         self.entries = _entries_in(content[:end], self.path)
         count, last = _head_in(os.pread(self._head, 2 * _HEAD_SLOT, 0), self._head_path)
         if len(self.entries) < count:
-            raise JournalDamaged(
-                f"{self.path} holds {len(self.entries):,} entries, but {count:,} were written"
-            )
+            raise JournalDamaged(f"{self.path} holds {len(self.entries):,} entries, but {count:,} were written")
         if len(self.entries) > count + 1:
             raise JournalDamaged(f"{self._head_path} is behind the journal by more than one entry")
         if count and self.entries[count - 1].digest != last:

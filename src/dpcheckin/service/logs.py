@@ -32,22 +32,14 @@ class JsonLines(logging.Formatter):
 class BoundedRate(logging.Filter):
     """Lets warnings and errors of one kind through at a bounded rate: junk must not fill a disk.
 
-    The line after a gap says how many were left out, under `suppressed`. Events below a warning
-    are ours alone to cause, and pass.
-
-    Args:
-        burst: lines of a kind at once.
-        per_minute: lines of a kind on average.
-        monotonic: seconds.
+    `burst` lines of a kind may come at once, `per_minute` on average by a clock of `monotonic` seconds. The line after
+    a gap says how many were left out, under `suppressed`. Events below a warning are ours alone to cause, and pass.
     """
 
     _KINDS = 256  # kinds are texts in the code; should one hold a value after all, they share one
 
     def __init__(
-        self,
-        burst: int = 20,
-        per_minute: float = 20.0,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, burst: int = 20, per_minute: float = 20.0, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         super().__init__()
         self._burst, self._rate, self._monotonic = float(burst), per_minute / 60.0, monotonic
@@ -74,11 +66,8 @@ class BoundedRate(logging.Filter):
 
 
 def set_up(logger: str, level: str) -> None:
-    """Send a service's events and the web server's warnings to standard error.
-
-    Args:
-        logger: name of the service's logger, such as `dpcheckin.shuffler`.
-        level: least severity of the events that are written: debug, info, warning or error.
+    """Send a service's events from the severity `level` on, and the web server's warnings, to standard error; `logger`
+    is the name of the service's, such as `dpcheckin.shuffler`.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
@@ -87,3 +76,8 @@ def set_up(logger: str, level: str) -> None:
         one = logging.getLogger(name)
         one.handlers, one.propagate = [handler], False
         one.setLevel(lowest)
+
+
+def event(log: logging.Logger, name: str, *, level: int = logging.INFO, **fields: Any) -> None:
+    """Write a line of severity `level` with `fields` to a party's `log`; lines are counted by `name`, one of few."""
+    log.log(level, name, extra={"fields": fields})

@@ -1,8 +1,7 @@
 """Files and folders of a party: for its own eyes only, used by one process at a time.
 
-Folders are made with mode 0700 and secrets with mode 0600. A key that others may read is not used,
-as with ssh, and neither is a folder that everybody may write to: whoever can, can put another key
-there.
+Folders are made with mode 0700 and secrets with mode 0600. A key that others may read is not used, as with ssh, and
+neither is a folder that everybody may write to: whoever can, can put another key there.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from pathlib import Path
 from dpcheckin.errors import InvalidParameter, ServiceError
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
-
-
 _IN_ADDRESS = re.compile(r"(://[^:/@\s]*):\S*@")
 _IN_OPTIONS = re.compile(r"(password\s*=\s*)[^&\s]+", re.IGNORECASE)
 
@@ -41,11 +38,7 @@ class InUse(ServiceError):
 
 
 def make_folder(folder: Path) -> None:
-    """A folder of one's own, with mode 0700 if it is new; one that everybody may write to is not.
-
-    Args:
-        folder: made with its parents when it is not there.
-    """
+    """A folder of one's own, made with its parents and mode 0700; one that everybody may write to is not."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
@@ -54,45 +47,28 @@ def make_folder(folder: Path) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse what is no folder, and what everybody may write to.
-
-    Args:
-        folder: has to exist.
-    """
+    """Refuse what is no folder, and what everybody may write to. `folder`: has to exist."""
     if not folder.is_dir():
         raise InvalidParameter("folder", str(folder), "a folder")
     mode = folder.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        raise InvalidParameter(
-            "folder", str(folder), f"one that only its owner may write to (chmod 700 {folder})"
-        )
+        raise InvalidParameter("folder", str(folder), f"one that only its owner may write to (chmod 700 {folder})")
 
 
 def check_secret(name: str, file: Path, *, group: bool = False) -> None:
-    """Refuse a key that others may read.
-
-    Args:
-        name: of the parameter, for the message.
-        file: has to exist.
-        group: its group may read it, if it is root's, as is usual for certificates' keys.
+    """Refuse a `file`, given as the parameter `name`, that others may read; with `group`, its group may if it is
+    root's, as is usual for certificates' keys.
     """
-    found = file.stat()
+    status = file.stat()
     forbidden = _OTHERS
-    if group and found.st_uid == 0:
+    if group and status.st_uid == 0:
         forbidden &= ~stat.S_IRGRP
-    if found.st_mode & forbidden:
-        raise InvalidParameter(
-            name, str(file), f"a file that only its owner may read (chmod 600 {file})"
-        )
+    if status.st_mode & forbidden:
+        raise InvalidParameter(name, str(file), f"a file that only its owner may read (chmod 600 {file})")
 
 
 def write_secret(file: Path, content: bytes) -> None:
-    """A new file that only its owner may read, from its first byte on.
-
-    Args:
-        file: must not exist yet.
-        content: all of it.
-    """
+    """A new `file` of this `content` that only its owner may read, from its first byte on."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as out:
         out.write(content)
@@ -104,21 +80,15 @@ def open_fresh(file: Path) -> int:
     """A descriptor of a new file that only its owner may read; what had its name is gone.
 
     Not one that somebody else has put there, who could read what is written to it.
-
-    Args:
-        file: will hold only what is written from now on.
     """
     file.unlink(missing_ok=True)
     return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
 
 def take_lock(file: Path) -> int:
-    """Lock a file that is only there to be locked; the descriptor that holds the lock.
+    """Lock a file that is only there to be locked, made if need be; the descriptor that holds the lock.
 
     The system lets go of it when the process ends, however it ends.
-
-    Args:
-        file: made when it is not there.
     """
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -127,3 +97,34 @@ def take_lock(file: Path) -> int:
         os.close(descriptor)
         raise InUse(f"{file} is held by another process") from None
     return descriptor
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Put `content` in the place of the file `path`, durably: a crash leaves the old one or the new one, and perhaps
+    `<name>.new`.
+    """
+    fresh = path.with_name(path.name + ".new")
+    handle = open_fresh(fresh)
+    try:
+        write_all(handle, content)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    os.replace(fresh, path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_all(handle: int, content: bytes) -> None:
+    """Write `content` to the file behind `handle`, in as many calls as it takes."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(handle, view) :]
