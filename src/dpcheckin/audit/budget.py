@@ -1,9 +1,18 @@
-"""How much an audit may cost: seconds of wall clock or of processors, or pairs of runs."""
+"""How much an audit may cost (seconds of wall clock or of processors, or pairs of runs), and the processes that play
+it.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
 
 from dpcheckin.errors import InvalidParameter
 
@@ -12,13 +21,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Exactly one of the three; processor time is that of all workers together.
-
-    Args:
-        seconds: of wall clock.
-        pairs: pairs of runs.
-        cpu_seconds: of all processes together.
-    """
+    """Exactly one of seconds of wall clock, pairs of runs, or processor seconds of all workers together."""
 
     seconds: float | None = None
     pairs: int | None = None
@@ -51,3 +54,42 @@ class Budget:
         if self.cpu_seconds is not None:
             return f"{self.cpu_seconds:,g} s of processor time"
         return f"{self.seconds:,g} s"
+
+
+def _timed(function: Callable[..., Any], job: tuple[Any, ...]) -> tuple[Any, int, float]:
+    """What a job gives, and how much processor time its process has used since it began."""
+    return function(*job), os.getpid(), time.process_time()
+
+
+class WorkerPool:
+    """Runs jobs here, or in worker processes, and knows what they cost."""
+
+    def __init__(self, workers: int, pool: ProcessPoolExecutor | None) -> None:
+        self.workers, self._pool = workers, pool
+        self._began, self._spent = time.process_time(), dict[int, float]()
+
+    def run(self, function: Callable[..., Any], jobs: list[tuple[Any, ...]]) -> list[Any]:
+        """What `function` gives for each of the `jobs`, which are its arguments, in their order."""
+        if self._pool is None:
+            return [function(*job) for job in jobs]
+        waiting: list[Future[Any]] = [self._pool.submit(_timed, function, job) for job in jobs]
+        results = [future.result() for future in waiting]
+        for _, worker, spent in results:
+            self._spent[worker] = max(spent, self._spent.get(worker, 0.0))
+        return [result for result, _, _ in results]
+
+    def cpu_seconds(self) -> float:
+        """Processor time of this process and all workers."""
+        return time.process_time() - self._began + sum(self._spent.values())
+
+
+@contextmanager
+def worker_pool(workers: int) -> Iterator[WorkerPool]:
+    """So many processes (1: this one only); they end with the block."""
+    if workers < 1:
+        raise InvalidParameter("workers", workers, "at least 1")
+    if workers == 1:
+        yield WorkerPool(1, None)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+        yield WorkerPool(workers, pool)

@@ -1,9 +1,8 @@
 """One check of one claim: play pairs of runs, choose an event, bet on it, say what was shown.
 
-The first part of the budget is the pilot, from which the event and the stakes are chosen; only the
-runs after it count. State is written after every few blocks, so that a check can be stopped and
-taken up again: the bet may go on for as long as one likes, the confidence holds at every moment.
-Systems, statistics and bets are in the rooms beside this module.
+The first part of the budget is the pilot, from which the event and the stakes are chosen; only the runs after it count.
+State is written after every few blocks, so that a check can be stopped and taken up again: the bet may go on for as
+long as one likes, the confidence holds at every moment.
 """
 
 from __future__ import annotations
@@ -19,22 +18,17 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.audit.attacks.statistics import Statistic
-from dpcheckin.audit.attacks.turn_choice import choose_turns
-from dpcheckin.audit.attacks.turns import NAME as TURNS
-from dpcheckin.audit.attacks.turns import Turns, can_take_turns, play_in_turns
-from dpcheckin.audit.betting import evidence
-from dpcheckin.audit.betting.capital import Capital, epsilon_grid
-from dpcheckin.audit.betting.choice import Choice, choose
-from dpcheckin.audit.betting.evidence import Counts, FloatArray
-from dpcheckin.audit.budget import Budget
-from dpcheckin.audit.finding import Finding
-from dpcheckin.audit.processes import WorkerPool, worker_pool
-from dpcheckin.audit.state import State
-from dpcheckin.audit.systems.base import System
-from dpcheckin.audit.systems.batches import Neighbours
-from dpcheckin.audit.systems.simulated import Simulated
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.audit import evidence
+from dpcheckin.audit.budget import Budget, WorkerPool, worker_pool
+from dpcheckin.audit.choice import Choice, choose, choose_turns
+from dpcheckin.audit.evidence import Capital, Counts, FloatArray, epsilon_grid
+from dpcheckin.audit.finding import Finding, State
+from dpcheckin.audit.simulated import Simulated
+from dpcheckin.audit.statistics import Statistic
+from dpcheckin.audit.systems import Neighbours, System
+from dpcheckin.audit.turns import NAME as TURNS
+from dpcheckin.audit.turns import Turns, can_take_turns, play_in_turns
+from dpcheckin.errors import InvalidParameter, Superfluous
 
 Progress = Callable[[float, str], None]
 """Called with the share of the budget that is used up, and a few words."""
@@ -51,8 +45,8 @@ _SAVE_EVERY = 2.0
 class Check:
     """A claim about a system, and how to attack it.
 
-    With `turns` every client is the target in turn; the statistics, which look at one target, are
-    tried in the pilot all the same.
+    With `turns` every client is the target in turn; the statistics, which look at one target, are tried in the pilot
+    all the same.
 
     Args:
         name: a few words for reports.
@@ -76,7 +70,7 @@ class Check:
 
     def __post_init__(self) -> None:
         if self.turns and not can_take_turns(self.system):
-            raise InvalidParameter("turns", True, "left out: this system cannot take turns")
+            raise Superfluous("turns", True, "leave it out: this system cannot take turns")
         evidence.needed_capital(self.confidence)
         if not 0.0 <= self.epsilon <= math.inf:
             raise InvalidParameter("epsilon", self.epsilon, "a number of at least 0")
@@ -88,17 +82,17 @@ class Check:
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
     def scores(self, seed: int, block: int, runs: int) -> dict[str, tuple[FloatArray, FloatArray]]:
-        """Play one block and score it."""
+        """Play a block of so many runs (the number `block` of `seed`) and score it."""
         first, second = self.system.play_both(self.data, (seed, block), runs)
         return {s.name: (s.scores(first), s.scores(second)) for s in self.statistics}
 
     def in_turns(self, seed: int, block: int, plays: int) -> tuple[Turns, Turns]:
-        """Play one block with every client as the target."""
+        """Play a block of so many plays (the number `block` of `seed`) with every client as the target."""
         assert isinstance(self.system, Simulated)
         return play_in_turns(self.system, self.data, (seed, block), plays)
 
     def counted(self, seed: int, block: int, runs: int, choice: Choice) -> Counts | Capital:
-        """Play one block and count the event."""
+        """Play a block of so many runs (the number `block` of `seed`) and count the event of `choice`."""
         event = choice.event
         if event.statistic == TURNS:
             means = [t.mean(event.slope(t.values)) for t in self.in_turns(seed, block, runs)]
@@ -124,7 +118,7 @@ def examine(
 ) -> Finding:
     """Audit one claim within a budget.
 
-    The stakes suit the pairs that this budget buys, or those that are planned.
+    The stakes suit the pairs that this budget buys, or those that are `planned` for all sessions together.
 
     Args:
         check: claim and attack.
@@ -135,7 +129,7 @@ def examine(
         state_path: file to go on from, None to keep none.
         resume: add the budget to what the file holds.
         stop_when_refuted: end as soon as the claim has fallen.
-        planned: pairs of all sessions together, if more are to follow.
+        planned: pairs, if more sessions are to follow.
     """
     fingerprint, began = check.fingerprint(), time.perf_counter()
     with worker_pool(workers) as pool:
@@ -153,7 +147,7 @@ def examine(
             blocks = [state.next_block + i for i in range(workers)]
             runs = min(runs, clock.left(workers))
             jobs = [(check, state.seed, block, runs, state.choice) for block in blocks]
-            for counts in pool.run(_counted, jobs):
+            for counts in pool.run(Check.counted, jobs):
                 state.counts = counts if state.counts is None else state.counts + counts
             state.next_block += workers
             clock.spend(workers * runs)
@@ -212,9 +206,7 @@ def _pilot(check: Check, seed: int, clock: _Clock, pool: WorkerPool, planned: in
     turns: list[tuple[Turns, Turns]] = []
     workers, block = pool.workers, 0
     single, plays, runs_kept = 0, 0, 0
-    while not parts or (
-        clock.share() < PILOT and single + plays < _LARGEST_PILOT and runs_kept < _LARGEST_TURNS
-    ):
+    while not parts or (clock.share() < PILOT and single + plays < _LARGEST_PILOT and runs_kept < _LARGEST_TURNS):
         # on sound code single targets seldom show more than all of them in turn, but orders and
         # repeated cohorts show in them
         apiece = 1 if single < _EQUALLY else _TURNS_TO_ONE
@@ -229,26 +221,21 @@ def _pilot(check: Check, seed: int, clock: _Clock, pool: WorkerPool, planned: in
             runs_kept += sum(side.values.size for pair in played for side in pair)
             plays += workers * runs
         else:
-            parts += pool.run(_scored, jobs)
+            parts += pool.run(Check.scores, jobs)
             single += workers * runs
         block += workers
         clock.spend(workers * runs)
         clock.report("pilot")
-    scores = {
-        name: tuple(np.concatenate([part[name][side] for part in parts]) for side in (0, 1))
-        for name in parts[0]
-    }
+    scores = {name: tuple(np.concatenate([part[name][side] for part in parts]) for side in (0, 1)) for name in parts[0]}
     to_come = max(clock.to_come(), (planned or 0) - single - plays)
     return State(seed, _chosen(check, scores, turns, single, to_come), single + plays, block)
 
 
-def _chosen(
-    check: Check, scores: Any, turns: list[tuple[Turns, Turns]], single: int, to_come: int
-) -> Choice:
+def _chosen(check: Check, scores: Any, turns: list[tuple[Turns, Turns]], single: int, to_come: int) -> Choice:
     """The event that promises most.
 
-    A single target is preferred only for what it shows in as few pairs as were tried: in so short
-    a pilot some event always looks good by luck, and many pairs to come make luck look certain.
+    A single target is preferred only for what it shows in as few pairs as were tried: in so short a pilot some event
+    always looks good by luck, and many pairs to come make luck look certain.
     """
     if not turns:
         return choose(scores, to_come, check.delta, check.confidence)
@@ -264,10 +251,8 @@ def _finding(check: Check, state: State) -> Finding:
     stakes = state.choice.stakes
     counts = Counts.plain() if state.counts is None else state.counts
     if isinstance(counts, Capital):
-        wanted = evidence.needed_capital(check.confidence)
-        lower, won = (
-            counts.lower_epsilon(wanted, stakes), counts.log_evidence(check.epsilon, stakes),
-        )  # fmt: skip
+        lower = counts.lower_epsilon(evidence.needed_capital(check.confidence), stakes)
+        won = counts.log_evidence(check.epsilon, stakes)
     else:
         lower = evidence.lower_epsilon(counts, check.delta, check.confidence, stakes)
         won = evidence.log_evidence(counts, check.epsilon, check.delta, stakes)
@@ -290,14 +275,6 @@ def _finding(check: Check, state: State) -> Finding:
     )
 
 
-def _scored(check: Check, seed: int, block: int, runs: int) -> Any:
-    return check.scores(seed, block, runs)
-
-
 def _played_in_turns(check: Check, seed: int, block: int, plays: int) -> Any:
     first, second = check.in_turns(seed, block, plays)
     return first.coarse(), second.coarse()
-
-
-def _counted(check: Check, seed: int, block: int, runs: int, choice: Choice) -> Any:
-    return check.counted(seed, block, runs, choice)

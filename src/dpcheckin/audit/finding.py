@@ -1,17 +1,21 @@
-"""What an audit has shown, as a value that prints as a sentence."""
+"""What an audit has shown: as a sentence, JSON, a page, a picture, and as the state from which it goes on."""
 
 from __future__ import annotations
 
+import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from dpcheckin.accounting.figures import rounded_down, rounded_up
-from dpcheckin.audit.betting import evidence
-from dpcheckin.audit.betting.capital import Capital
-from dpcheckin.audit.betting.choice import Event
-from dpcheckin.audit.betting.evidence import Counts, Stakes
+from dpcheckin.audit import evidence
+from dpcheckin.audit.choice import Choice, Event
+from dpcheckin.audit.evidence import Capital, Counts, Stakes
+from dpcheckin.document import Document, Table, versions
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.files import replacing
 
 ENOUGH = 0.5
 """An audit that shows less than this share of what it should see says nothing either way."""
@@ -88,10 +92,7 @@ class Finding:
 
     @property
     def clopper_pearson(self) -> float | None:
-        """The classical bound on the same runs and event (without a slope), for comparison.
-
-        None when every client took its turn: it needs runs that are independent.
-        """
+        """The classical bound on the same event (without a slope), to compare with; None for plays."""
         if isinstance(self.counts, Capital):
             return None
         return evidence.clopper_pearson_epsilon(self.counts, self.delta, self.confidence)
@@ -135,12 +136,118 @@ class Finding:
             "pairs": self.pairs,
             "pilot_pairs": self.pilot_pairs,
             "event": {**asdict(self.event), "text": str(self.event)},
-            "counts": _counts_json(self.counts),
+            "counts": None if isinstance(self.counts, Capital) else [list(row) for row in self.counts.table],
             "seconds": self.seconds,
             "cpu_seconds": self.cpu_seconds,
             "seed": self.seed,
         }
 
 
-def _counts_json(counts: Counts | Capital) -> list[list[int]] | None:
-    return None if isinstance(counts, Capital) else [list(row) for row in counts.table]
+def write_page(finding: Finding, words: str, picture: Path | None, path: Path) -> None:
+    """Write the page of one audit to `path`: the finding, the `words` in which it is printed, and a picture of it."""
+    claimed = f"≤\u00a0{rounded_up(finding.claimed)}" if math.isfinite(finding.claimed) else "none"
+    classical = finding.clopper_pearson
+    rows = {
+        "attacked": finding.name,
+        "played": finding.played or "–",
+        "event": str(finding.event),
+        f"{finding.unit}, to choose the event": f"{finding.pilot_pairs:,}",
+        "classical bound on the same event": "–" if classical is None else rounded_down(classical),
+        "seconds": f"{finding.seconds:,.1f}",
+        "CPU seconds": f"{finding.cpu_seconds:,.1f}",
+        "seed": finding.seed,
+    }
+    Document(
+        kind="Audit report",
+        title=f"ε\u00a0≥\u00a0{rounded_down(finding.lower)} shown, {claimed} claimed",
+        chip=finding.verdict.value,
+        statement=words,
+        figures={
+            "audited ε": f"≥ {rounded_down(finding.lower)}",
+            "claimed ε": claimed,
+            "δ": f"{finding.delta:g}",
+            "confidence": f"{100 * finding.confidence:g}%",
+            finding.unit: f"{finding.pairs:,}",
+        },
+        pictures={} if picture is None else {picture: "What was shown beside what is claimed"},
+        tables=(Table("The attack", list(rows.items())), versions()),
+        bad=finding.verdict is not Verdict.NOT_VIOLATED,
+    ).write(path)
+
+
+def draw_finding(finding: Finding, path: Path) -> None:
+    """Draw the finding to `path`: the audited lower bound as a bar, with the claim as a mark."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 2.25), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.barh([0], [finding.lower], height=0.45, color="#d62728" if finding.refuted else "#1f77b4")
+    if math.isfinite(finding.claimed):
+        axes.plot([finding.claimed] * 2, [-0.33, 0.33], color="black", linewidth=2.5)
+    name = finding.name.replace("; ", "\n")
+    axes.set_yticks([0], [f"{name}\nδ = {finding.delta:g}, {finding.pairs:,} {finding.unit}"], fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xlim(left=0.0)
+    axes.set_xlabel("epsilon")
+    axes.set_title(
+        f"bar: audited lower bound, confidence {100 * finding.confidence:g}% (red: claim violated)\n"
+        "black mark: claimed epsilon",
+        fontsize=9,
+    )
+    figure.savefig(path, dpi=130)
+
+
+@dataclass
+class State:
+    """Everything needed to go on."""
+
+    seed: int
+    choice: Choice
+    pilot_pairs: int
+    next_block: int
+    counts: Counts | Capital | None = None
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def save(self, path: Path, fingerprint: str) -> None:
+        """Write the state of the check with this fingerprint to `path`; an interruption leaves the old one."""
+        content = {"fingerprint": fingerprint, **asdict(replace(self, counts=None))}
+        if self.counts is not None:
+            content["counts"] = self.counts.to_json()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            json.dump(content, file)
+
+    @staticmethod
+    def load(path: Path, fingerprint: str) -> State:
+        """The state at `path`, refused unless it is of the check with this fingerprint."""
+        try:
+            read = json.loads(path.read_text(encoding="utf-8"))
+            chosen = read["choice"]
+            stakes = Stakes(*(tuple(chosen["stakes"][key]) for key in ("sizes", "shares")))
+            state = State(
+                int(read["seed"]),
+                Choice(Event(**chosen["event"]), stakes, float(chosen["promised"])),
+                int(read["pilot_pairs"]),
+                int(read["next_block"]),
+                _read_counts(read["counts"]),
+                float(read["seconds"]),
+                float(read["cpu_seconds"]),
+            )
+        except FileNotFoundError:
+            raise InvalidParameter("resume", str(path), "a folder with a saved audit") from None
+        except (KeyError, TypeError, ValueError) as problem:
+            raise InvalidParameter("resume", str(problem), "a state saved by an audit") from None
+        if read["fingerprint"] != fingerprint:
+            raise InvalidParameter("resume", str(path), "the state of an audit with the same options")
+        return state
+
+
+def _read_counts(read: Any) -> Counts | Capital | None:
+    if read is None:
+        return None
+    if "table" in read:
+        return Counts(tuple(tuple(row) for row in read["table"]))
+    return Capital.from_json(read)

@@ -1,14 +1,13 @@
 """Training models over simulated fleets: data, models, per-client gradients, the simulator.
 
-Needs torch (`pip install dpcheckin[learning]`). A run in ten lines is in `docs/training.md`. The
-names below are loaded when they are first used: the command line lists the options of a run
-(`learning.options`) where torch is not installed.
+Needs torch (`pip install dpcheckin[learning]`). A run in ten lines is in `docs/training.md`. The names below
+are loaded when they are first used: the command line lists the options of a run where torch is not installed.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from dpcheckin.errors import DatasetMissing as DatasetMissing
+from dpcheckin.lazy import offered
 
 if TYPE_CHECKING:
     from dpcheckin.learning.data.datasets import Dataset as Dataset
@@ -21,14 +20,15 @@ if TYPE_CHECKING:
     from dpcheckin.learning.gradients.engine import VmapGradients as VmapGradients
     from dpcheckin.learning.gradients.layerwise import LayerwiseGradients as LayerwiseGradients
     from dpcheckin.learning.gradients.layerwise import client_gradients as client_gradients
-    from dpcheckin.learning.losses import Score as Score
-    from dpcheckin.learning.losses import accuracy as accuracy
+    from dpcheckin.learning.models import Score as Score
+    from dpcheckin.learning.models import accuracy as accuracy
     from dpcheckin.learning.models import build_model as build_model
     from dpcheckin.learning.models import count_parameters as count_parameters
     from dpcheckin.learning.models import papers_cnn as papers_cnn
     from dpcheckin.learning.models import small_network as small_network
     from dpcheckin.learning.options import RunOptions as RunOptions
-    from dpcheckin.learning.settings import Settings as Settings
+    from dpcheckin.learning.options import Settings as Settings
+    from dpcheckin.learning.run import train as train
     from dpcheckin.learning.simulation.backends import Backend as Backend
     from dpcheckin.learning.simulation.backends import InProcess as InProcess
     from dpcheckin.learning.simulation.backends import Processes as Processes
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from dpcheckin.learning.simulation.client_work import Reports as Reports
     from dpcheckin.learning.simulation.training import Outcome as Outcome
     from dpcheckin.learning.simulation.training import Trainer as Trainer
-    from dpcheckin.learning.training_call import train as train
 
 _MODULES = {
     "data.datasets": "Dataset load_dataset",
@@ -46,26 +45,12 @@ _MODULES = {
     "data.own": "client_data",
     "gradients.engine": "VmapGradients",
     "gradients.layerwise": "LayerwiseGradients client_gradients",
-    "losses": "Score accuracy",
-    "models": "build_model count_parameters papers_cnn small_network",
-    "options": "RunOptions",
-    "settings": "Settings",
+    "models": "Score accuracy build_model count_parameters papers_cnn small_network",
+    "options": "RunOptions Settings",
     "simulation.backends": "Backend InProcess Processes RayCluster make_backend",
     "simulation.client_work": "ClientWork Reports",
     "simulation.training": "Outcome Trainer",
-    "training_call": "train",
+    "run": "train",
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
-__all__ = ["DatasetMissing", *_HOME]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+_names, __getattr__, __dir__ = offered(__name__, _MODULES)
+__all__ = ["DatasetMissing", *_names]

@@ -1,26 +1,114 @@
-"""Built-in models: the papers' CNN, a small one for 8×8 digits, a head on frozen features.
+"""What is trained and judged: losses of one record each, the score on held-out records, and built-in models.
 
-Any `torch.nn.Module` that treats its records independently can be trained; these are only the
-ones the commands know by name. The papers' CIFAR-10 runs pre-train on CIFAR-100, taken to be
-public, and fine-tune the last layer privately: `public_features` does the first half for any image
-dataset, and looks at no private record; the second half is an ordinary run of a `private_head`.
+Any `torch.nn.Module` that treats its records independently can be trained, with any loss that gives a number for each;
+these are only the ones the commands know by name. They are top-level names, so that worker processes can receive them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.modules import activation
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset
-from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.names import MODELS
+from dpcheckin.learning.options import MODELS
+from dpcheckin.numerals import written
 from dpcheckin.options import listed
 from dpcheckin.randomizers.base import at_least
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""Maps a batch of model outputs and targets to one loss per record (no reduction)."""
+
+_BLOCK = 1000  # records evaluated at once
+
+
+def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy of each record, from outputs, the logits (records, classes), and targets, the classes."""
+    return functional.cross_entropy(outputs, targets, reduction="none")
+
+
+def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Mean squared error of each record: outputs and targets have one row a record."""
+    return ((outputs - targets) ** 2).flatten(1).mean(dim=1)
+
+
+@dataclass(frozen=True)
+class PerRecord:
+    """Any loss without reduction, as one number for each record."""
+
+    loss: Loss
+
+    def __call__(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        values = self.loss(outputs, targets)
+        if values.ndim == 0 or len(values) != len(outputs):
+            raise InvalidParameter(
+                "loss",
+                f"a result of shape {tuple(values.shape)} for {len(outputs):,} records",
+                "one number for each record (torch's losses: reduction='none')",
+            )
+        return values if values.ndim == 1 else values.flatten(1).mean(dim=1)
+
+
+def named_loss(loss: Loss) -> str:
+    """A loss by the name of its function or class, the same in every process."""
+    if isinstance(loss, PerRecord):
+        return named_loss(loss.loss)
+    return str(getattr(loss, "__qualname__", type(loss).__qualname__))
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure of merit on held-out records: the mean of a number for each (`of_records`).
+
+    `name` is its key in the log, `label` its name in sentences; `better` is the better of several values, and `percent`
+    says whether it is a share.
+    """
+
+    name: str
+    label: str
+    better: Callable[[Iterable[float]], float]
+    of_records: Loss
+    percent: bool = False
+
+    def of(self, module: nn.Module, inputs: Tensor, targets: Tensor) -> float:
+        """The score of a model (module) on records: their inputs and targets."""
+        total = 0.0
+        with torch.no_grad():
+            for start in range(0, len(targets), _BLOCK):
+                some = slice(start, start + _BLOCK)
+                total += float(self.of_records(module(inputs[some]), targets[some]).double().sum())
+        return total / len(targets)
+
+    def text(self, value: float, digits: int = 2) -> str:
+        """A value as sentences show it; a percentage with so many digits."""
+        return f"{100 * value:.{digits}f}%" if self.percent else written(value, 4)
+
+
+def _rightly(outputs: Tensor, targets: Tensor) -> Tensor:
+    return outputs.argmax(dim=1) == targets
+
+
+ACCURACY = Score("accuracy", "test accuracy", max, _rightly, percent=True)
+
+
+def accuracy(module: nn.Module, inputs: Tensor, targets: Tensor) -> float:
+    """Share of records (inputs, with their classes as targets) that a model (module) classifies rightly."""
+    return ACCURACY.of(module, inputs, targets)
+
+
+def mean_loss(loss: Loss) -> Score:
+    """The mean of a loss over the held-out records, for targets that are no classes."""
+    name = named_loss(loss).rpartition(".")[2].replace("_", " ")
+    label = "test loss" if "<" in name else f"test loss ({name})"  # a lambda has no name
+    return Score("test_loss", label, min, loss)
+
 
 _ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
 FEATURES = 64
@@ -30,15 +118,10 @@ _BATCH, _LEARNING_RATE, _MOMENTUM = 100, 0.05, 0.9
 def papers_cnn(activation: str = "tanh", classes: int = 10, channels: int = 1) -> nn.Module:
     """P1 Table 3: 16 filters 8×8/2, pool, 32 filters 4×4/2, pool, 32 units, softmax.
 
-    The table leaves padding, pooling stride and activation open. Padding 3 and pooling stride 1
-    give the 26,010 parameters of the usual form of this network (for 28×28 images of one
-    channel); bounded activations keep the gradients of private training small (Papernot et al.,
-    arXiv 2007.14191), so tanh is the default.
-
-    Args:
-        activation: 'tanh' or 'relu'.
-        classes: number of outputs.
-        channels: of an image.
+    The table leaves padding, pooling stride and activation open. Padding 3 and pooling stride 1 give the 26,010
+    parameters of the usual form of this network (for 28×28 images of one channel); bounded activations keep the
+    gradients of private training small (Papernot et al., arXiv 2007.14191), so tanh is the default activation, and
+    'relu' the other. Images have so many channels, the network an output for each of the classes.
     """
     if activation not in _ACTIVATIONS:
         raise InvalidParameter("activation", activation, "'tanh' or 'relu'")
@@ -58,23 +141,15 @@ def papers_cnn(activation: str = "tanh", classes: int = 10, channels: int = 1) -
 
 
 def small_network(inputs: int, classes: int = 10, hidden: int = 32) -> nn.Module:
-    """One hidden layer of tanh units.
-
-    Args:
-        inputs: numbers in a record.
-        classes: number of outputs.
-        hidden: units of the hidden layer.
-    """
-    return nn.Sequential(
-        nn.Flatten(), nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)
-    )
+    """One hidden layer of tanh units (hidden), between the inputs of a record and an output for each of the classes."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes))
 
 
 class FrozenFeatures(nn.Module):
     """Public, pre-trained features and a private last layer: only `head` has parameters to train.
 
-    The body is kept as a buffer-free callable outside the module tree, so that optimisers,
-    gradients and checkpoints see the head alone.
+    The body is kept as a buffer-free callable outside the module tree, so that optimisers, gradients and checkpoints
+    see the head alone.
     """
 
     def __init__(self, body: nn.Module, features: int, classes: int) -> None:
@@ -109,7 +184,10 @@ def _body(channels: int) -> nn.Module:
 
 
 def public_features(public: Dataset, epochs: int, seed: int) -> nn.Module:
-    """A network that turns an image into `FEATURES` numbers, trained to tell the public classes."""
+    """A network that turns an image into `FEATURES` numbers, trained for some epochs to tell the public classes.
+
+    Its start and the order of the records follow from the seed.
+    """
     at_least("public_epochs", epochs, 0)
     if len(public.shape) != 3 or min(public.shape[1:]) < 8:
         raise InvalidParameter("public", public.shape, "images of at least 8×8")
@@ -129,21 +207,20 @@ def public_features(public: Dataset, epochs: int, seed: int) -> nn.Module:
 
 
 def private_head(public: Dataset, private: Dataset, epochs: int, seed: int) -> FrozenFeatures:
-    """The model of a private run: public features, and a last layer for the private classes."""
+    """The model of a private run: `public_features` (public, epochs, seed), and a last layer for private classes.
+
+    The papers' CIFAR-10 runs pre-train on CIFAR-100, taken to be public, and fine-tune the last layer privately. The
+    first half looks at no private record; the second is an ordinary run.
+    """
     if public.shape != private.shape:
-        raise InvalidParameter(
-            "public", f"records of shape {public.shape}", f"the private records' {private.shape}"
-        )
+        raise InvalidParameter("public", f"records of shape {public.shape}", f"the private records' {private.shape}")
     return FrozenFeatures(public_features(public, epochs, seed), FEATURES, private.classes)
 
 
 def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """A built-in model by name, for records of this shape (channels, height, width).
+    """A built-in model by name, one of `options.MODELS`, for records of this shape (channels, height, width).
 
-    Args:
-        name: one of `names.MODELS`.
-        shape: of a record: channels, height, width.
-        classes: number of outputs.
+    It has an output for each of the classes.
     """
     if name not in MODELS:
         raise InvalidParameter("model", name, listed(MODELS))

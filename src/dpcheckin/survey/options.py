@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA, option
-from dpcheckin.survey.names import KINDS
+from dpcheckin.survey.questions import QUERIES
 
 if TYPE_CHECKING:
     from dpcheckin.survey.planning import Wish
@@ -22,31 +22,23 @@ class SurveyOptions:
     """What a survey is to find out, and what it may cost."""
 
     population: int | None = option(None, "Clients; a run takes the lines of its data.")
-    epsilon: float | None = option(
-        None, "Certified epsilon to keep to; 1 unless an error is wanted.", section=_PRIVACY
-    )
+    epsilon: float | None = option(None, "Certified epsilon to keep to; 1 unless an error is wanted.", section=_PRIVACY)
     delta: float = option(DEFAULT_DELTA, "Delta of the guarantee.", section=_PRIVACY)
-    error: float | None = option(
-        None, "Wanted root mean squared error, instead of --epsilon.", section=_PRIVACY
-    )
+    error: float | None = option(None, "Wanted root mean squared error, instead of --epsilon.", section=_PRIVACY)
     largest_local_epsilon: float | None = option(
         None, "Most that may be left, over all rounds, if the shuffler colludes.", section=_PRIVACY
     )
     confidence: float = option(0.95, "Of the intervals.", section=_PRIVACY)
     simultaneous: bool = option(False, "All intervals are to hold at once.", section=_PRIVACY)
     rounds: int | None = option(None, "Rounds; chosen if left out.", section=_PRIVACY)
-    rate: float | None = option(
-        None, "Probability that a client reports in a round; 1 if left out.", section=_PRIVACY
-    )
+    rate: float | None = option(None, "Probability that a client reports in a round; 1 if left out.", section=_PRIVACY)
     randomizer: str | None = option(
         None,
         "dary, subset:W, unary, hadamard; levels:STEPS; flat, tree:B; hash:BITS; privunit or "
         "hemisphere, or one of your own; chosen if left out.",
         section=_PRIVACY,
     )
-    colluding: float = option(
-        0.0, "Fraction of clients working with the analyzer.", section=_PRIVACY
-    )
+    colluding: float = option(0.0, "Fraction of clients working with the analyzer.", section=_PRIVACY)
     colluding_clients: str | None = option(
         None,
         "Numbers of lying clients, with commas, of which it is stated how far they can move a "
@@ -65,46 +57,22 @@ class SurveyOptions:
     clip: float = option(1.0, "Largest length of a vector.", section=_QUESTION)
     bits: int = option(24, "Bits of a value, 8 to 64.", section=_QUESTION)
     top: int = option(50, "Values to list.", section=_QUESTION)
-    false_positives: float = option(
-        0.05, "Probability of listing anything that nobody holds.", section=_QUESTION
-    )
+    false_positives: float = option(0.05, "Probability of listing anything that nobody holds.", section=_QUESTION)
     alphabet: str = option("", "Characters of strings; empty for numbers.", section=_QUESTION)
 
     def query(self, kind: str) -> Query:
-        """The question that is meant.
+        """The question of a kind, one of `KINDS`, that is meant."""
+        from dpcheckin.survey.questions.query import query_class
 
-        Args:
-            kind: one of `KINDS`.
-        """
-        from dpcheckin.survey.questions.heavy_hitters import HeavyHitters
-        from dpcheckin.survey.questions.histogram import Count, Histogram
-        from dpcheckin.survey.questions.vectors import VectorMean
-
-        if kind == "count":
-            return Count()
-        if kind == "histogram":
-            return Histogram(self._categories())
-        if kind == "vector-mean":
-            if self.dimension is None:
-                raise InvalidParameter("dimension", None, "a whole number, for vector-mean")
-            return VectorMean(self.dimension, self.clip)
-        if kind == "heavy-hitters":
-            return HeavyHitters(self.bits, self.top, self.false_positives, self.alphabet)
-        return self._of_numbers(kind)
-
-    def _of_numbers(self, kind: str) -> Query:
-        from dpcheckin.survey.questions.distribution import Distribution, Quantiles
-        from dpcheckin.survey.questions.numbers import Mean, Sum
-
-        if kind not in KINDS:
-            raise InvalidParameter("kind", kind, "one of " + ", ".join(KINDS))
-        if self.low is None or self.high is None:
+        make = query_class(kind)
+        read = {"categories": self._categories, "quantiles": self._probabilities}
+        names = QUERIES[kind].options
+        if "low" in names and (self.low is None or self.high is None):
             raise InvalidParameter("low", self.low, f"given with --high, for {kind}")
-        if kind == "distribution":
-            return Distribution(self.low, self.high, self.bins)
-        if kind == "quantiles":
-            return Quantiles(self.low, self.high, self.bins, self._probabilities())
-        return (Mean if kind == "mean" else Sum)(self.low, self.high)
+        if "dimension" in names and self.dimension is None:
+            raise InvalidParameter("dimension", None, "a whole number, for vector-mean")
+        made: Query = make(*(read[name]() if name in read else getattr(self, name) for name in names))
+        return made
 
     def _probabilities(self) -> tuple[float, ...]:
         try:
@@ -126,12 +94,7 @@ class SurveyOptions:
         return tuple(part.strip() for part in text.split(","))
 
     def wish(self, query: Query, population: int) -> Wish:
-        """What a plan must keep to.
-
-        Args:
-            query: what is asked.
-            population: clients.
-        """
+        """What a plan must keep to that asks this query of a population."""
         from dpcheckin.survey.planning import Wish
 
         return Wish(

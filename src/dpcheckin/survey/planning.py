@@ -1,9 +1,7 @@
-"""Which randomizer, which local epsilon, how many rounds: least error at a certified epsilon.
+"""Which randomizer, which local epsilon, how many rounds: least error at a certified epsilon, or the other way round.
 
-Candidates are first ranked by the large-population limit, in which a round's loss depends on one
-number of the local pair; the best few are then certified in full, and the one of least error
-wins. The other way round, a wanted error fixes each candidate's local epsilon, and the one of
-least certified epsilon wins.
+Candidates are first ranked by the large-population limit, in which a round's loss depends on one number of the local
+pair; the best few are then certified in full. A wanted error fixes each candidate's local epsilon instead.
 """
 
 from __future__ import annotations
@@ -16,12 +14,13 @@ from typing import Any
 from dpcheckin.accounting import Guarantee, Round, local_guarantee
 from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.accounting.figures import rounded_up
-from dpcheckin.accounting.parameters import LARGEST_LOCAL_EPSILON
 from dpcheckin.display import Tabular
 from dpcheckin.errors import DpCheckinError, InvalidParameter, Unreachable
-from dpcheckin.survey.influence import COLLUDING_CLIENTS, FAILURE, check_clients
+from dpcheckin.numerals import LARGEST_LOCAL_EPSILON
+from dpcheckin.options import check_values
+from dpcheckin.special.roots import switch, whole_switch
+from dpcheckin.survey.estimates import COLLUDING_CLIENTS, FAILURE, check_clients, critical_value, gaussian_mu
 from dpcheckin.survey.questions.query import Query
-from dpcheckin.survey.sampling import critical_value, gaussian_mu
 from dpcheckin.survey.surveys import Survey
 
 FINALISTS = 2
@@ -32,17 +31,11 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True)
 class SurveyPlan(Tabular):
-    """What the planner found.
+    """The survey that was chosen, what is certified of it, and the errors to be expected.
 
-    Args:
-        survey: the chosen one.
-        guarantee: what is certified of it.
-        error: root of the mean squared error to be expected, in the query's unit.
-        half_width: of an interval at `confidence`.
-        confidence: of the intervals.
-        rivals: what else was certified, each with its error (or epsilon, if an error was wanted).
-        colluding_clients: numbers of them whose influence is stated.
-        for_error: an error was wanted, so that rivals are told by their epsilon.
+    The `error` is the root of the mean squared one in the query's unit, `half_width` that of an interval at
+    `confidence`. `rivals` were certified too, each with its error, or its epsilon if the plan is one `for_error`. The
+    influence of so many `colluding_clients` is stated.
     """
 
     survey: Survey
@@ -97,31 +90,22 @@ class SurveyPlan(Tabular):
             "influence": {str(c): self.survey.influence(c) for c in self.colluding_clients},
             "influence_fails_with_probability": FAILURE,
             "rivals": [
-                {"mechanism": one.mechanism, "rounds": one.rounds, "score": score,
-                 "local_epsilon": one.local_epsilon}
-                for one, score in self.rivals
+                {"mechanism": rival.mechanism, "rounds": rival.rounds, "score": score,
+                 "local_epsilon": rival.local_epsilon}
+                for rival, score in self.rivals
             ],
         }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What a plan must keep to.
+    """A query to a population, and what a plan for it must keep to.
 
-    Args:
-        query: what is asked.
-        population: clients.
-        delta: of the guarantee.
-        epsilon: certified, at most; or
-        error: root of the mean squared error, at most.
-        rounds: how many; without it the planner chooses.
-        rate: probability that a client reports in a round.
-        mechanism: of the query; without it the planner chooses.
-        largest_local_epsilon: cap on what is left, over all rounds, if the shuffler colludes.
-        confidence: of the intervals.
-        colluding: share of the clients that tell all they know.
-        colluding_clients: numbers of lying clients whose influence is stated; 1, 10 and 100 if
-            left out.
+    Either a certified `epsilon` at this `delta`, or a wanted `error`, the root of the mean squared one. Rounds,
+    rate (the probability that a client reports in a round; else 1) and mechanism are chosen where they are left out.
+    `largest_local_epsilon` caps what is left, over all rounds, if the shuffler colludes; `confidence` is that of the
+    intervals; a share `colluding` of the clients tells all it knows. The influence of so many lying clients
+    (`colluding_clients`) is stated, of 1, 10 and 100 if left out.
     """
 
     query: Query
@@ -140,12 +124,9 @@ class Wish:
     def __post_init__(self) -> None:
         if (self.epsilon is None) == (self.error is None):
             raise InvalidParameter("epsilon", self.epsilon, "given, or a wanted error, not both")
-        for name in ("epsilon", "error", "largest_local_epsilon"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise InvalidParameter(name, value, "a finite number above 0")
-        if not 0 < self.delta < 1:
-            raise InvalidParameter("delta", self.delta, "strictly between 0 and 1")
+        limits = ("epsilon", "error", "largest_local_epsilon")
+        check_values(self, limits, lambda x: math.isfinite(x) and x > 0, "a finite number above 0")
+        check_values(self, ("delta",), lambda x: 0 < x < 1, "strictly between 0 and 1")
         critical_value(self.confidence)
         for clients in self.colluding_clients or ():
             check_clients(clients, self.population, "colluding_clients")
@@ -175,10 +156,7 @@ class Wish:
 
 
 def plan_survey(wish: Wish) -> SurveyPlan:
-    """The survey of least error at the certified epsilon, or of least epsilon at the error.
-
-    Args:
-        wish: what the plan must keep to.
+    """The survey of least error at the certified epsilon of a wish, or of least epsilon at its error.
 
     >>> from dpcheckin.survey.questions.histogram import Histogram
     >>> found = plan_survey(Wish(Histogram(10), 10_000, 1e-6, epsilon=1.0))
@@ -195,74 +173,49 @@ def _least_error(wish: Wish, epsilon: float) -> SurveyPlan:
 
     def rough(survey: Survey) -> float:
         """The local epsilon of the large-population limit."""
+
+        def within(local_epsilon: float) -> bool:
+            return limit_mu(replace(survey, local_epsilon=local_epsilon)) <= mu
+
         most = wish.most_local(survey.rounds)
-        return _largest(lambda e: limit_mu(replace(survey, local_epsilon=e)) <= mu, most)
+        return most if within(most) else switch(within, _LEAST, most, absolute=1e-3)[0]
 
     ranked = _ranked(wish.candidates(), rough, Survey.predicted_error)
     certified = [_calibrated(survey, wish, epsilon) for survey in _finalists(ranked)]
-    found = {survey: survey.predicted_error() for survey in certified if survey is not None}
-    if not found:
+    errors = {survey: survey.predicted_error() for survey in certified if survey is not None}
+    if not errors:
         raise Unreachable(f"epsilon = {epsilon:g} cannot be met by {wish.population:,} clients")
-    return _planned(found, wish)
+    return _planned(errors, wish)
 
 
 def _least_epsilon(wish: Wish, error: float) -> SurveyPlan:
     def needed(survey: Survey) -> float:
         """The smallest local epsilon that reaches the error."""
-        low, high = _LEAST, wish.most_local(survey.rounds)
-        if replace(survey, local_epsilon=high).predicted_error() > error:
-            return math.nan
-        while high - low > 1e-4:
-            middle = (low + high) / 2
-            if replace(survey, local_epsilon=middle).predicted_error() <= error:
-                high = middle
-            else:
-                low = middle
-        return high
+
+        def reaches(local_epsilon: float) -> bool:
+            return replace(survey, local_epsilon=local_epsilon).predicted_error() <= error
+
+        most = wish.most_local(survey.rounds)
+        return switch(reaches, most, _LEAST, absolute=1e-4)[0] if reaches(most) else math.nan
 
     ranked = _ranked(wish.candidates(), needed, limit_mu)
     if not ranked:
         cap = wish.largest_local_epsilon or LARGEST_LOCAL_EPSILON
-        raise Unreachable(
-            f"error = {error:g} {wish.query.unit} cannot be reached with local epsilon {cap:g}"
-        )
-    return _planned(
-        {one: one.guarantee(wish.delta).epsilon.upper for one in _finalists(ranked)}, wish
-    )
+        raise Unreachable(f"error = {error:g} {wish.query.unit} cannot be reached with local epsilon {cap:g}")
+    return _planned({survey: survey.guarantee(wish.delta).epsilon.upper for survey in _finalists(ranked)}, wish)
 
 
 def limit_mu(survey: Survey) -> float:
-    """The survey's mu in the limit of many clients; a guide, not a guarantee.
-
-    Args:
-        survey: whose local pair and rounds count.
-    """
-    one = survey.randomizer.pair.second_moment
-    return math.sqrt(2.0 * survey.sample.reports * one) / survey.population
-
-
-def _largest(good: Callable[[float], bool], most: float) -> float:
-    low, high = _LEAST, most
-    if good(high):
-        return high
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (middle, high) if good(middle) else (low, middle)
-    return low
+    """The survey's mu in the limit of many clients; a guide, not a guarantee."""
+    moment = survey.randomizer.pair.second_moment
+    return math.sqrt(2.0 * survey.sample.reports * moment) / survey.population
 
 
 def _ranked(
-    surveys: Iterable[Survey],
-    local_epsilon: Callable[[Survey], float],
-    score: Callable[[Survey], float],
+    surveys: Iterable[Survey], local_epsilon: Callable[[Survey], float], score: Callable[[Survey], float]
 ) -> list[tuple[float, Survey]]:
-    found = []
-    for survey in surveys:
-        epsilon = local_epsilon(survey)
-        if not math.isnan(epsilon):
-            there = replace(survey, local_epsilon=epsilon)
-            found.append((score(there), there))
-    return sorted(found, key=lambda pair: pair[0])
+    tried = [replace(survey, local_epsilon=e) for survey in surveys if not math.isnan(e := local_epsilon(survey))]
+    return sorted(((score(survey), survey) for survey in tried), key=lambda pair: pair[0])
 
 
 def _finalists(ranked: list[tuple[float, Survey]]) -> list[Survey]:
@@ -279,8 +232,7 @@ def _calibrated(survey: Survey, wish: Wish, epsilon: float) -> Survey | None:
     """The survey with the largest local epsilon that is certified to meet the target."""
 
     def build(value: float) -> tuple[Round, int]:
-        there = replace(survey, local_epsilon=value)
-        return there.plan.accounting_round(), there.rounds
+        return replace(survey, local_epsilon=value).plan.accounting_round(), survey.rounds
 
     try:
         value = solve("local_epsilon", build, epsilon=epsilon, delta=wish.delta)
@@ -288,15 +240,12 @@ def _calibrated(survey: Survey, wish: Wish, epsilon: float) -> Survey | None:
         return None
     # a fifth digit: of a large local epsilon four are too few to use what may be spent
     unit = 10.0 ** (math.floor(math.log10(value)) - 4)
-    good, bad = 0, 10
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        finer = round(value + middle * unit, 12)
-        if replace(survey, local_epsilon=finer).plan.epsilon(wish.delta).upper <= epsilon:
-            good = middle
-        else:
-            bad = middle
-    value = round(value + good * unit, 12)
+
+    def certified(digit: int) -> bool:
+        finer = round(value + digit * unit, 12)
+        return replace(survey, local_epsilon=finer).plan.epsilon(wish.delta).upper <= epsilon
+
+    value = round(value + whole_switch(certified, 0, 10) * unit, 12)
     if wish.largest_local_epsilon is not None:
         value = min(value, _allowed(survey, wish, wish.largest_local_epsilon))
     return replace(survey, local_epsilon=value)
@@ -305,16 +254,12 @@ def _calibrated(survey: Survey, wish: Wish, epsilon: float) -> Survey | None:
 def _allowed(survey: Survey, wish: Wish, cap: float) -> float:
     """The largest local epsilon of which no more than the cap is left if the shuffler colludes."""
 
-    def left(value: float) -> float:
-        one = replace(survey, local_epsilon=value).plan.accounting_round()
-        part = (replace(survey, local_epsilon=value).randomizer.pair, one.exposed_participation)
-        return local_guarantee([(*part, survey.rounds)], wish.delta).epsilon
+    def allowed(value: float) -> bool:
+        there = replace(survey, local_epsilon=value)
+        pair, exposed = there.randomizer.pair, there.plan.accounting_round().exposed_participation
+        return local_guarantee([(pair, exposed, survey.rounds)], wish.delta).epsilon <= cap
 
-    low, high = wish.most_local(survey.rounds), min(cap, LARGEST_LOCAL_EPSILON)
-    while high - low > 1e-3 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if left(middle) <= cap else (low, middle)
-    return low
+    return switch(allowed, wish.most_local(survey.rounds), min(cap, LARGEST_LOCAL_EPSILON), relative=1e-3)[0]
 
 
 def _planned(scores: dict[Survey, float], wish: Wish) -> SurveyPlan:
@@ -332,7 +277,7 @@ def _planned(scores: dict[Survey, float], wish: Wish) -> SurveyPlan:
         error,
         critical_value(wish.confidence) * error,
         wish.confidence,
-        tuple((one, score) for one, score in scores.items() if one != chosen),
+        tuple((survey, score) for survey, score in scores.items() if survey != chosen),
         wish.liars,
         wish.error is not None,
     )

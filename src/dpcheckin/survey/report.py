@@ -1,8 +1,8 @@
 """The end of a survey: estimate and intervals as JSON, CSV, a picture and one page.
 
-Files in the run's folder: `estimate.json`, `estimate.csv`, `estimate.png` and `report.html` (the
-picture embedded), with `certificate.json` where certificates cover the run. In a simulation the
-truth stands beside the estimate; a deployment knows none.
+Files in the run's folder: `estimate.json`, `estimate.csv`, `estimate.png` and `report.html` (the picture embedded),
+with `certificate.json` where certificates cover the run. In a simulation the truth stands beside the estimate; a
+deployment knows none.
 """
 
 from __future__ import annotations
@@ -21,23 +21,16 @@ from dpcheckin.accounting.proof.certificate import beside
 from dpcheckin.display import legend_beside
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.numerals import written
-from dpcheckin.survey.estimates import Estimate, Figures
-from dpcheckin.survey.influence import COLLUDING_CLIENTS
+from dpcheckin.survey.estimates import COLLUDING_CLIENTS, Estimate, Figures
 from dpcheckin.survey.planning import SurveyPlan
 from dpcheckin.survey.simulation import Outcome
 from dpcheckin.survey.surveys import Survey
 
 MOST_BARS = 40
-_LIARS = "colluding clients that send at most one report a round"
 
 
 def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
-    """The figures of a finished run as plain data.
-
-    Args:
-        plan: what was planned.
-        outcome: what came of it.
-    """
+    """The figures of a finished run as plain data: what was planned (plan), and its outcome."""
     estimate, truth = outcome.estimate, outcome.truth
     errors = estimate.values - truth
     inside = estimate.contains(truth)
@@ -53,59 +46,35 @@ def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
         "largest_error": float(np.abs(errors).max()) if len(errors) else None,
         "intervals_with_truth": int(inside.sum()),
         "influence": influence(outcome.survey, estimate, plan.colluding_clients),
-        "influence_of_each": {
-            str(c): outcome.survey.moves(c, estimate).tolist() for c in plan.colluding_clients
-        },
+        "influence_of_each": {str(c): outcome.survey.moves(c, estimate).tolist() for c in plan.colluding_clients},
     }
 
 
-def influence(
-    survey: Survey, estimate: Estimate, clients: Sequence[int] = COLLUDING_CLIENTS
-) -> dict[str, float]:
-    """The most that some numbers of colluding clients can have moved any figure by; proved.
+def influence(survey: Survey, estimate: Estimate, clients: Sequence[int] = COLLUDING_CLIENTS) -> dict[str, float]:
+    """The most that some numbers of colluding clients can have moved any figure of a survey's estimate by; proved.
 
-    Args:
-        survey: what was asked, and how.
-        estimate: what the reports led to, theirs included.
-        clients: how many collude; numbers above the population are left out.
+    Numbers above the population are left out.
     """
     few = (c for c in clients if c <= survey.population)
     return {str(c): float(survey.moves(c, estimate).max(initial=0.0)) for c in few}
 
 
 def write_report(folder: Path, plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
-    """Write all files and return the summary.
-
-    Args:
-        folder: where they go; it is made if need be.
-        plan: what was planned.
-        outcome: what came of it.
-    """
+    """Write all files of a plan and its outcome to a folder, which is made if need be, and return the summary."""
     folder.mkdir(parents=True, exist_ok=True)
     facts = summary(plan, outcome)
     (folder / "estimate.json").write_text(json.dumps(facts, indent=1) + "\n")
     write_csv(folder / "estimate.csv", outcome.estimate, outcome.truth)
     write_picture(folder / "estimate.png", outcome.survey, outcome.estimate, outcome.truth)
-    answer = answer_table(outcome.estimate, outcome.truth)
-    page = _document(folder / "estimate.png", facts, answer, beside(plan.guarantee, folder))
+    page = _document(folder / "estimate.png", outcome, facts, beside(plan.guarantee, folder))
     page.write(folder / "report.html")
     return facts
 
 
 def write_csv(path: Path, estimate: Estimate, truth: Figures | None = None) -> None:
-    """A line for each figure.
-
-    Args:
-        path: of the file.
-        estimate: figures and intervals.
-        truth: the figures without noise, which only a simulation knows.
-    """
-    columns = {
-        "estimate": estimate.values,
-        "lower": estimate.lower,
-        "upper": estimate.upper,
-        "deviation": estimate.deviation,
-    }
+    """A file at this path with a line for each figure of an estimate; the truth is what only a simulation knows."""
+    e = estimate
+    columns = {"estimate": e.values, "lower": e.lower, "upper": e.upper, "deviation": e.deviation}
     if truth is not None:
         columns["truth"] = truth
     with path.open("w", newline="", encoding="utf-8") as stream:
@@ -115,16 +84,10 @@ def write_csv(path: Path, estimate: Estimate, truth: Figures | None = None) -> N
             out.writerow([name, *(repr(float(column[i])) for column in columns.values())])
 
 
-def write_picture(
-    path: Path, survey: Survey, estimate: Estimate, truth: Figures | None = None
-) -> None:
-    """Bars with intervals, or the distribution with its band.
+def write_picture(path: Path, survey: Survey, estimate: Estimate, truth: Figures | None = None) -> None:
+    """A picture at this path: bars with the intervals of a survey's estimate, or the distribution with its band.
 
-    Args:
-        path: of the picture.
-        survey: what was asked, and how.
-        estimate: figures and intervals.
-        truth: the figures without noise, which only a simulation knows.
+    The truth is what only a simulation knows.
     """
     from matplotlib.figure import Figure
 
@@ -181,12 +144,7 @@ def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
 
 
 def answer_table(e: Estimate, truth: Figures | None = None) -> Table:
-    """The answer in figures: every one, or the largest that the picture shows.
-
-    Args:
-        e: figures and intervals.
-        truth: the figures without noise, which only a simulation knows.
-    """
+    """The answer in figures of an estimate e, all or the largest that the picture shows, beside the truth if known."""
     shown = _largest(e) if len(e.names) > MOST_BARS else np.arange(len(e.names))
     rows = [
         (
@@ -202,19 +160,14 @@ def answer_table(e: Estimate, truth: Figures | None = None) -> Table:
     return Table(title, rows, heads)
 
 
-def _document(picture: Path, facts: dict[str, Any], answer: Table, proof: Path | str) -> Document:
-    plan, estimate = facts["plan"], facts["estimate"]
+def _document(picture: Path, outcome: Outcome, facts: dict[str, Any], proof: Path | str) -> Document:
+    plan, e = facts["plan"], outcome.estimate
     error = facts["root_mean_squared_error"]
-    inside = f"{facts['intervals_with_truth']:,} of {len(estimate['names']):,}"
     rows: dict[str, object] = {
-        "question": plan["query"]["kind"],
-        "randomizer": plan["randomizer"],
-        "rate": f"{plan['rate']:g}",
-        "reports dropped": f"{estimate['dropped']:,}",
-        "bytes of a report": f"{plan['report_bytes']:,}",
+        **run_rows(outcome.survey, e),
         "predicted root mean squared error": f"{rounded_up(plan['error'])} {plan['unit']}",
         "root mean squared error": "–" if error is None else f"{rounded_up(error)} {facts['unit']}",
-        "intervals that contain the truth": inside,
+        "intervals that contain the truth": f"{facts['intervals_with_truth']:,} of {len(e.names):,}",
         "seed": facts["seed"],
         "certificate": proof,
     }
@@ -225,56 +178,33 @@ def _document(picture: Path, facts: dict[str, Any], answer: Table, proof: Path |
         "δ": f"{plan['delta']:g}",
         "clients": f"{plan['population']:,}",
         "rounds": f"{plan['rounds']:,}",
-        "reports counted": f"{estimate['reports']:,}",
-        "confidence": f"{100 * estimate['confidence']:g}%",
+        "reports counted": f"{e.reports:,}",
+        "confidence": f"{100 * e.confidence:g}%",
     }
     if facts["largest_error"] is not None:
         figures["largest error"] = f"{rounded_up(facts['largest_error'])} {facts['unit']}"
     title = f"{plan['query']['kind'].capitalize()} of {plan['population']:,} clients"
-    statement, moved = plan["statement"], facts["influence"]
-    return document(picture, statement, answer, rows, moved, title, "simulated", figures)
+    pictures = {picture: "Estimate with intervals"}
+    tabled = tables(answer_table(e, outcome.truth), rows, facts["influence"])
+    return Document("Survey report", title, "simulated", plan["statement"], figures, pictures, tabled)
 
 
-def document(
-    picture: Path,
-    statement: str,
-    answer: Table,
-    rows: Mapping[str, object],
-    influence: Mapping[str, float],
-    title: str,
-    chip: str,
-    figures: Mapping[str, str],
-) -> Document:
-    """The page of a survey, simulated or asked.
+def run_rows(survey: Survey, estimate: Estimate) -> dict[str, object]:
+    """What the page of every survey says of the run and its estimate, row by row."""
+    return {
+        "question": survey.query.kind,
+        "randomizer": survey.randomizer.describe(),
+        "rate": f"{survey.rate:g}",
+        "reports dropped": f"{estimate.dropped:,}",
+        "bytes of a report": f"{survey.report_bytes:,}",
+    }
 
-    Args:
-        picture: a PNG file, which is embedded.
-        statement: what is guaranteed.
-        answer: what was found, see `answer_table`.
-        rows: of the table under the picture.
-        influence: the most that so many colluding clients can move a figure by.
-        title: the headline.
-        chip: a word about it.
-        figures: names and values shown large.
-    """
+
+def tables(answer: Table, rows: Mapping[str, object], influence: Mapping[str, float]) -> tuple[Table, ...]:
+    """The tables of a survey's page: the answer (`answer_table`), the rows of the run, the influence of liars."""
     moved = [
-        (
-            f"{int(count):,} colluding client{'' if count == '1' else 's'}",
-            f"at most {rounded_up(bound)}",
-        )
+        (f"{int(count):,} colluding client{'' if count == '1' else 's'}", f"at most {rounded_up(bound)}")
         for count, bound in influence.items()
     ]
-    return Document(
-        kind="Survey report",
-        title=title,
-        chip=chip,
-        statement=statement,
-        figures=figures,
-        pictures={picture: "Estimate with intervals"},
-        tables=(
-            answer,
-            Table("The run", list(rows.items())),
-            Table(f"How far {_LIARS} can move any figure", moved),
-            versions(),
-        ),
-    )
+    liars = "How far colluding clients that send at most one report a round can move any figure"
+    return (answer, Table("The run", list(rows.items())), Table(liars, moved), versions())

@@ -1,23 +1,24 @@
 """A survey played on given values: who reports, what is reported, and what follows from it.
 
-Every draw is a function of the seed and the round, so a run that was killed goes on as if nothing
-had happened: finished rounds are read from the run's folder, the others are played.
+Every draw is a function of the seed and the round, so a run that was killed goes on as if nothing had happened:
+finished rounds are read from the run's folder, the others are played.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.files import csv_lines, replacing
 from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures
@@ -33,15 +34,9 @@ OnProgress = Callable[[int, int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Outcome(Tabular):
-    """What came of a simulated survey.
+    """What came of a survey that was simulated from a seed: the estimate, and the truth without noise.
 
-    Args:
-        survey: that was played.
-        estimate: from the reports of all rounds.
-        truth: the figures without noise, of values that were clipped as clients clip them.
-        seed: of every draw.
-        clipped: how many values were, if any.
-        beyond: what they are beyond, in words.
+    The truth is that of values clipped as clients clip them: so many (`clipped`) were, and are `beyond` this in words.
     """
 
     survey: Survey
@@ -56,10 +51,7 @@ class Outcome(Tabular):
         e = self.estimate
         columns = zip(e.names, e.values, e.lower, e.upper, self.truth, strict=True)
         names = ("name", "estimate", "lower", "upper", "truth")
-        return [
-            dict(zip(names, (str(name), *map(float, figures)), strict=True))
-            for name, *figures in columns
-        ]
+        return [dict(zip(names, (str(name), *map(float, figures)), strict=True)) for name, *figures in columns]
 
     @property
     def caption(self) -> str:
@@ -76,16 +68,28 @@ class Outcome(Tabular):
         return f"{of} are {self.beyond}: estimate and truth are of clipped values"
 
 
-def one_round(survey: Survey, values: Values, seed: int, index: int) -> Reports:
-    """The reports of one round, in the order of the shuffler.
+def silent(*_: int) -> None:
+    """Somebody who does not want to be told."""
 
-    Args:
-        survey: to play.
-        values: encoded, one a client.
-        seed: of every draw.
-        index: of the round.
+
+def one_round(survey: Survey, values: Values, seed: int, index: int, on_progress: OnProgress = silent) -> Reports:
+    """The reports of a survey's round of this index, in the order of the shuffler.
+
+    The values are encoded, one a client; every draw follows from the seed; `on_progress` is told how far the round is.
     """
-    return _played(survey, values, seed, index, lambda *_: None)
+    clients = survey.plan.cohort(seed, index).clients
+    source = SeededSource((seed, _RANDOMIZING, index))
+    parts = []
+    on_progress(index, 0, len(clients))
+    for start in range(0, len(clients), CHUNK):
+        asked = survey.query.asked(values[clients[start : start + CHUNK]], index)
+        parts.append(survey.randomizer.randomize(asked, source))
+        on_progress(index, min(start + CHUNK, len(clients)), len(clients))
+    if not parts:
+        return np.asarray(survey.randomizer.randomize(values[:0], source))
+    reports = np.concatenate(parts)
+    order = SeededSource((seed, _RANDOMIZING + 1, index)).generator.permutation(len(reports))
+    return np.asarray(reports[order])
 
 
 def simulate(
@@ -96,37 +100,32 @@ def simulate(
     confidence: float = 0.95,
     simultaneous: bool = False,
     folder: Path | None = None,
-    on_progress: OnProgress = lambda *_: None,
+    on_progress: OnProgress = silent,
 ) -> Outcome:
-    """Play a survey on one value a client.
+    """Play a survey on raw values, one for each client of its population; every draw follows from the seed.
 
-    Args:
-        survey: to play.
-        values: raw, as many as the survey's population.
-        seed: of every draw.
-        confidence: of the intervals.
-        simultaneous: whether all intervals are to hold at once.
-        folder: where finished rounds are kept; a run of the same survey goes on there.
-        on_progress: told how far the run is.
+    Intervals have this confidence, all of them at once if `simultaneous`. Finished rounds are kept in the folder, where
+    a run of the same survey goes on; `on_progress` is told how far the run is.
 
     >>> from dpcheckin.survey import Histogram
     >>> asked = Survey(Histogram(("no", "yes")), population=1000, local_epsilon=4.0)
-    >>> found = simulate(asked, ["yes"] * 600 + ["no"] * 400, seed=1)
-    >>> bool(abs(found.estimate.values[1] - 600) < 40)
+    >>> outcome = simulate(asked, ["yes"] * 600 + ["no"] * 400, seed=1)
+    >>> bool(abs(outcome.estimate.values[1] - 600) < 40)
     True
     """
     encoded = survey.query.encode(values)
     if len(encoded) != survey.population:
-        raise InvalidParameter(
-            "population", survey.population, f"the {len(encoded):,} values given"
-        )
-    store = _Rounds(folder, survey, encoded, seed)
+        raise InvalidParameter("population", survey.population, f"the {len(encoded):,} values given")
+    kept = None if folder is None else _rounds_folder(folder, survey, encoded, seed)
     rounds = []
     for index in range(survey.rounds):
-        reports = store.read(index)
-        if reports is None:
-            reports = _played(survey, encoded, seed, index, on_progress)
-            store.write(index, reports)
+        file = None if kept is None else kept / f"round-{index:04}.npy"
+        if file is not None and file.exists():
+            reports = _read(file)
+        else:
+            reports = one_round(survey, encoded, seed, index, on_progress)
+            if file is not None:
+                _write(file, reports)
         on_progress(index, len(reports), len(reports))
         rounds.append(reports)
     estimate = survey.estimate(rounds, confidence, simultaneous)
@@ -134,62 +133,58 @@ def simulate(
     return Outcome(survey, estimate, truth, seed, *survey.query.clipped(values))
 
 
-def _played(
-    survey: Survey, values: Values, seed: int, index: int, on_progress: OnProgress
-) -> Reports:
-    clients = survey.plan.cohort(seed, index).clients
-    source = SeededSource((seed, _RANDOMIZING, index))
-    parts = []
-    on_progress(index, 0, len(clients))
-    for start in range(0, len(clients), CHUNK):
-        some = survey.query.asked(values[clients[start : start + CHUNK]], index)
-        parts.append(survey.randomizer.randomize(some, source))
-        on_progress(index, min(start + CHUNK, len(clients)), len(clients))
-    if not parts:
-        return np.asarray(survey.randomizer.randomize(values[:0], source))
-    reports = np.concatenate(parts)
-    order = SeededSource((seed, _RANDOMIZING + 1, index)).generator.permutation(len(reports))
-    return np.asarray(reports[order])
+def _rounds_folder(out: Path, survey: Survey, values: Values, seed: int) -> Path:
+    """Where finished rounds of a run are kept; a folder with those of another run is refused."""
+    folder = out / "rounds"
+    folder.mkdir(parents=True, exist_ok=True)
+    run = json.dumps({"survey": survey.as_document(), "seed": seed}, sort_keys=True)
+    data = np.ascontiguousarray(values).tobytes()
+    mark = hashlib.sha256(run.encode() + data).hexdigest()
+    path = folder / "run.json"
+    if path.exists() and json.loads(path.read_text()).get("fingerprint") != mark:
+        raise InvalidParameter("out", str(out), "an empty folder or one with a run of exactly these settings")
+    path.write_text(json.dumps({"fingerprint": mark}) + "\n")
+    return folder
 
 
-class _Rounds:
-    """Finished rounds on disk, one file each, written whole or not at all."""
+def _read(file: Path) -> Reports:
+    kept = np.load(file, allow_pickle=False)
+    return np.asarray(kept.astype(np.int64) if kept.dtype.kind in "iu" else kept)
 
-    def __init__(self, folder: Path | None, survey: Survey, values: Values, seed: int) -> None:
-        self._folder = None if folder is None else folder / "rounds"
-        if self._folder is None:
-            return
-        self._folder.mkdir(parents=True, exist_ok=True)
-        run = json.dumps({"survey": survey.as_document(), "seed": seed}, sort_keys=True)
-        data = np.ascontiguousarray(values).tobytes()
-        mark = hashlib.sha256(run.encode() + data).hexdigest()
-        path = self._folder / "run.json"
-        if path.exists() and json.loads(path.read_text()).get("fingerprint") != mark:
-            raise InvalidParameter(
-                "out", str(folder), "an empty folder or one with a run of exactly these settings"
-            )
-        path.write_text(json.dumps({"fingerprint": mark}) + "\n")
 
-    def read(self, index: int) -> Reports | None:
-        """The reports of a finished round."""
-        if self._folder is None or not self._file(index).exists():
-            return None
-        kept = np.load(self._file(index), allow_pickle=False)
-        return np.asarray(kept.astype(np.int64) if kept.dtype.kind in "iu" else kept)
+def _write(file: Path, reports: Reports) -> None:
+    """Keep a round, in the smallest integers that hold its reports."""
+    if reports.dtype.kind in "iu" and reports.size:
+        reports = reports.astype(np.min_scalar_type(int(reports.max())))
+    with replacing(file, "wb") as stream:
+        np.save(stream, reports)
 
-    def write(self, index: int, reports: Reports) -> None:
-        """Keep a round."""
-        if self._folder is None:
-            return
-        if reports.dtype.kind in "iu" and reports.size:
-            reports = reports.astype(np.min_scalar_type(int(reports.max())))
-        fresh = self._file(index).with_suffix(".new")
-        with fresh.open("wb") as file:
-            np.save(file, reports)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self._file(index))
 
-    def _file(self, index: int) -> Path:
-        assert self._folder is not None
-        return self._folder / f"round-{index:04}.npy"
+def read_columns(path: Path, columns: tuple[str, ...]) -> NDArray[np.str_]:
+    """The columns of a CSV file (path) side by side, as text without blanks round it; empty values are refused."""
+    if not path.is_file():
+        raise InvalidParameter("data", str(path), "a CSV file with a header")
+    with csv_lines(path) as lines:
+        rows = _rows(lines, columns)
+    if not rows:
+        raise InvalidParameter("data", str(path), "at least one line under the header")
+    return np.array(rows)
+
+
+def _rows(lines: Iterator[list[str]], columns: tuple[str, ...]) -> list[list[str]]:
+    header = [name.strip() for name in next(lines, [])]
+    for column in columns:
+        if header.count(column) != 1:
+            allowed = f"one of {', '.join(header) or 'none'}, once in the header"
+            raise InvalidParameter("column", column, allowed)
+    places = [header.index(column) for column in columns]
+    rows = []
+    for number, line in enumerate(lines, start=2):
+        if not line:
+            continue
+        row = [line[at].strip() if at < len(line) else "" for at in places]
+        if not all(row):
+            empty = columns[row.index("")]
+            raise InvalidParameter("data", f"line {number}", f"a value of {empty}")
+        rows.append(row)
+    return rows

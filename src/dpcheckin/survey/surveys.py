@@ -1,7 +1,7 @@
 """A question put to a fleet: the query, its randomizer, and who answers when.
 
-A survey is a frozen description. It is accounted for, simulated and deployed as it stands, and it
-travels as a plain document.
+A survey is a frozen description. It is accounted for, simulated and deployed as it stands, and it travels as a plain
+document.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
-from dpcheckin.survey.estimates import Estimate, Figures
+from dpcheckin.survey.estimates import Estimate, Figures, Sample
 from dpcheckin.survey.questions.query import Query
-from dpcheckin.survey.sampling import Sample, expected_sample
 
 ABSENT = 50.0
 """Clients that stay away on average in a round that asks "everybody" where full shuffling is not
@@ -30,16 +29,11 @@ proved; that nobody does then has probability e^-50, and is charged."""
 
 @dataclass(frozen=True)
 class Survey:
-    """A query with everything that its guarantee depends on.
+    """A query to a population, with everything that its guarantee depends on.
 
-    Args:
-        query: what is asked.
-        population: clients.
-        local_epsilon: of one report.
-        mechanism: of the query, by name; without it the first.
-        rate: probability that a client reports in a round; 1 asks everybody.
-        rounds: how many there are; a multiple of the query's stages.
-        colluding: share of the clients that tell all they know.
+    A report has `local_epsilon` and is made by a `mechanism` of the query, by name, or by its first. A client reports
+    in a round with probability `rate`; 1 asks everybody. There are so many `rounds`, a multiple of the query's stages;
+    a share `colluding` of the clients tells all it knows.
     """
 
     query: Query
@@ -56,9 +50,7 @@ class Survey:
         if not 0.0 < self.rate <= 1.0:
             raise InvalidParameter("rate", self.rate, "above 0 and at most 1")
         if self.rounds % self.query.stages:
-            raise InvalidParameter(
-                "rounds", self.rounds, f"a multiple of the query's {self.query.stages} stages"
-            )
+            raise InvalidParameter("rounds", self.rounds, f"a multiple of the query's {self.query.stages} stages")
         self.query.randomizer(self.local_epsilon, self.mechanism)  # refuses what it does not know
 
     @cached_property
@@ -84,7 +76,7 @@ class Survey:
     def sample(self) -> Sample:
         """The reports to be expected."""
         rate = 1.0 if isinstance(self.plan, FullShuffle) else self.plan.rate
-        return expected_sample(self.population, rate, self.rounds)
+        return Sample(self.population, (rate * self.population,) * self.rounds)
 
     @property
     def report_bytes(self) -> int:
@@ -104,33 +96,21 @@ class Survey:
         return self.query.predicted_error(self.randomizer, self.sample)
 
     def estimate(
-        self,
-        reports: Sequence[Reports] | Reports,
-        confidence: float = 0.95,
-        simultaneous: bool = False,
+        self, reports: Sequence[Reports] | Reports, confidence: float = 0.95, simultaneous: bool = False
     ) -> Estimate:
-        """The answer, from the reports of all rounds."""
+        """The answer, from the reports of all rounds, with intervals of this confidence (all at once: simultaneous)."""
         return self.query.estimate(reports, self.plan, confidence, simultaneous)
 
     def influence(self, clients: int, answer: Estimate | int | None = None) -> float:
         """The most by which so many colluding clients can move any figure, in the query's unit.
 
-        Proved in docs/survey.md. Of an estimate it holds in any case; before there is one, but with
-        probability 10⁻⁹ over the coins of honest clients.
-
-        Args:
-            clients: how many collude.
-            answer: what the reports led to, or how many were counted in all rounds.
+        Proved in docs/survey.md. Of an estimate (the `answer`, or the number of reports that it counts) it holds in any
+        case; before there is one, but with probability 10⁻⁹ over the coins of honest clients.
         """
         return float(self.query.influence(self.plan, clients, answer).max(initial=0.0))
 
     def moves(self, clients: int, estimate: Estimate) -> Figures:
-        """The most by which so many colluding clients have moved each figure, in its own unit.
-
-        Args:
-            clients: how many collude.
-            estimate: what the reports led to, theirs included.
-        """
+        """The most by which so many colluding clients have moved each figure of an estimate, in its own unit."""
         bounds = self.query.influence(self.plan, clients, estimate)
         lower, upper = self.query.moved(estimate, bounds)
         return np.asarray(np.maximum(upper - estimate.values, estimate.values - lower))
@@ -149,11 +129,7 @@ class Survey:
 
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> Survey:
-        """The survey that a document describes.
-
-        Args:
-            document: as `as_document` gives it.
-        """
+        """The survey that a document of `as_document` describes."""
         given = {name: value for name, value in document.items() if name != "query"}
         if not isinstance(document.get("query"), Mapping):
             raise InvalidParameter("query", document.get("query"), "a query's document")

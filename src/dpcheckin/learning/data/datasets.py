@@ -1,9 +1,8 @@
 """Datasets by name: the embedded digits, image sets in idx files, CIFAR, or a folder's .npz.
 
-`digits` comes with scikit-learn and needs nothing. The others are looked for in `data_dir`, then in
-`../shared/data` beside the repository, then in `~/.cache/dpcheckin`, then downloaded through
-torchvision when that is installed and there is a network; otherwise one clear error says where
-files were looked for. CIFAR may also be one file of arrays, `cifar10.npz`.
+`digits` comes with scikit-learn. The others are looked for in `data_dir`, or else in `../shared/data` beside the
+repository and in `~/.cache/dpcheckin`, then downloaded through torchvision when that is installed and there is a
+network; otherwise one clear error says where files were looked for.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpcheckin.errors import DatasetMissing, InvalidParameter
-from dpcheckin.learning.names import DATASETS
+from dpcheckin.learning.options import DATASETS
 
 _IMAGES = {  # torchvision's class, mean and deviation of the pixels
     "mnist": ("MNIST", 0.1307, 0.3081),
@@ -30,11 +29,7 @@ _IMAGES = {  # torchvision's class, mean and deviation of the pixels
     "cifar100": ("CIFAR100", 0.4782, 0.2682),
 }
 _CIFAR = {  # folder, files with training records and, last, with test records, key of the labels
-    "cifar10": (
-        "cifar-10-batches-py",
-        [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"],
-        b"labels",
-    ),
+    "cifar10": ("cifar-10-batches-py", [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"], b"labels"),
     "cifar100": ("cifar-100-python", ["train", "test"], b"fine_labels"),
 }
 _ARRAYS = ("train_inputs", "train_targets", "test_inputs", "test_targets")
@@ -44,16 +39,9 @@ _Parts = list[NDArray[Any]]
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training and test records as tensors; `owners` names each training record's user if known.
+    """Training records and records to evaluate on, one row each, with their classes or rows of numbers as targets.
 
-    Args:
-        name: what it is called.
-        train_inputs: records, one row each.
-        train_targets: their classes, or numbers in one row each.
-        test_inputs: records to evaluate on.
-        test_targets: their classes or numbers.
-        owners: the user of each training record, None if unknown.
-        labels: what the classes are called, () if nobody said.
+    The `owners` are the users of the training records, if known; `labels` what the classes are called, if anybody said.
     """
 
     name: str
@@ -85,7 +73,7 @@ class Dataset:
 
 
 def divided(data: Dataset, out: NDArray[np.bool_]) -> Dataset:
-    """The same training records, of which those marked in `out` are evaluated on instead."""
+    """The training records of data, of which those marked in `out` are evaluated on instead."""
     kept, watched = (torch.from_numpy(np.flatnonzero(rows)) for rows in (~out, out))
     return replace(
         data,
@@ -98,10 +86,7 @@ def divided(data: Dataset, out: NDArray[np.bool_]) -> Dataset:
 
 
 def held_out(data: Dataset, share: float) -> Dataset:
-    """The training records alone: a fixed random share of them takes the place of the test records.
-
-    Settings that are chosen this way are chosen without the test records.
-    """
+    """The training records of data alone: a fixed random share of them takes the place of the test records."""
     count = len(data.train_targets)
     held = round(share * count)
     if not 1 <= held < count:
@@ -111,11 +96,9 @@ def held_out(data: Dataset, share: float) -> Dataset:
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
-    """A dataset by name, or by the path of an .npz file (or of a folder that holds one).
+    """A dataset by name, one of `options.DATASETS`, or by the path of an .npz file or of a folder that holds one.
 
-    Args:
-        name: one of `names.DATASETS`, or a path.
-        data_dir: folder to look in; None looks beside the repository and in the cache.
+    Files are looked for in `data_dir`; without it beside the repository and in the cache.
     """
     if name == "digits":
         return _digits()
@@ -124,9 +107,7 @@ def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
     path = Path(name).expanduser()
     if path.exists():
         return _npz(path)
-    raise InvalidParameter(
-        "data", name, f"{', '.join(DATASETS)} or the path of an .npz, .csv or .parquet file"
-    )
+    raise InvalidParameter("data", name, f"{', '.join(DATASETS)} or the path of an .npz, .csv or .parquet file")
 
 
 def _digits() -> Dataset:

@@ -1,8 +1,7 @@
 """Whose data is whose: from a client's number to its records, at a cost that ignores population.
 
-A fleet never lists its clients. `Fleet.records` gives the data of the clients that checked in, and
-nothing is stored or computed for the others: ten million clients bootstrapped from 60,000 records
-take the memory of the records.
+A fleet never lists its clients. `Fleet.records` gives the data of the clients that checked in, and nothing is stored or
+computed for the others: ten million clients bootstrapped from 60,000 records take the memory of the records.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Records = tuple[Tensor, Tensor, Tensor | None]
 
 
 def client_hash(clients: Clients, seed: int) -> NDArray[np.uint64]:
-    """A fixed pseudo-random 64-bit word for each client (the finaliser of SplitMix64)."""
+    """A fixed pseudo-random 64-bit word for each of the clients, from a seed (the finaliser of SplitMix64)."""
     word = clients.astype(np.uint64) + np.uint64((seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
@@ -59,12 +58,7 @@ class Fleet(ABC):
 
 @dataclass(frozen=True)
 class OneRecordEach(Fleet):
-    """Client i holds record i.
-
-    Args:
-        inputs: records, one row a client.
-        targets: their classes.
-    """
+    """Client i holds record i: row i of the inputs, and of the targets."""
 
     inputs: Tensor
     targets: Tensor
@@ -80,14 +74,7 @@ class OneRecordEach(Fleet):
 
 @dataclass(frozen=True)
 class Bootstrapped(Fleet):
-    """Any number of clients, each holding one record drawn with replacement, once and for all.
-
-    Args:
-        inputs: records to draw from.
-        targets: their classes.
-        population: number of clients.
-        seed: of the draw.
-    """
+    """A population of any size, each client holding one record drawn with replacement, once and for all by a seed."""
 
     inputs: Tensor
     targets: Tensor
@@ -104,14 +91,8 @@ class Bootstrapped(Fleet):
 class GroupedByOwner(Fleet):
     """Natural clients: each owner's records together, so that the guarantee is per user.
 
-    A client takes part with at most `most_records` of its records (the first ones); its report is
-    about its mean gradient, and is clipped as one.
-
-    Args:
-        inputs: records.
-        targets: their classes.
-        owners: the user of each record.
-        most_records: records of a client that count, the first ones.
+    A client takes part with at most `most_records` of its records (the first ones); its report is about its mean
+    gradient, and is clipped as one. The `owners` are those of each record.
     """
 
     inputs: Tensor

@@ -1,18 +1,14 @@
-"""Images that nobody took and drawings that nobody made, for where no public images are at hand.
+"""Images that nobody took and drawings that nobody made, functions of a seed, for where no public images are at hand.
 
-Dead leaves: discs and boxes of random size, place and colour fall onto each other (the model of
-Matheron, with radii that follow a power law as objects in photographs do). Edges, occlusion,
-shading and channels that go together are what the first layers of vision respond to, so principal
-components of these images serve photographs. Number and smallest size of the leaves were set by eye
-beside twenty training images of CIFAR-10.
+Dead leaves: discs and boxes of random size, place and colour fall onto each other (the model of Matheron, with radii
+that follow a power law as objects in photographs do). Edges, occlusion, shading and channels that go together are what
+the first layers of vision respond to, so principal components of these images serve photographs. Number and smallest
+size of the leaves were set by eye beside twenty training images of CIFAR-10.
 
-Strokes: one to three curves a drawing, some beginning where the one before ended, centred and
-scaled into the middle of the image as MNIST's digits are. Every drawing comes a few times: other
-slant, size, place and thickness, and a hand that trembles. What the images of one drawing have in
-common is what a writer meant, and how they differ is what a writer did not: directions that tell
-the one from the other serve handwriting of any kind.
-
-Both are a function of a seed and enter no record of anybody.
+Strokes: one to three curves a drawing, centred and scaled as MNIST's digits are. Every drawing comes a few times: other
+slant, size, place and thickness, and a hand that trembles. What the images of one drawing have in common is what a
+writer meant, and how they differ is what a writer did not: directions that tell the one from the other serve
+handwriting of any kind.
 """
 
 from __future__ import annotations
@@ -47,7 +43,7 @@ _THIN, _THICK = 0.8 / 28, 1.3 / 28  # of the side: half the width of a stroke
 
 
 def made_up(name: str, data: Dataset) -> Dataset:
-    """Public images of the shape of somebody's records; nothing else of them is looked at."""
+    """Public images of a name, in the shape of somebody's data; nothing else of them is looked at."""
     shape, grey = data.shape, name == STROKES
     if len(shape) != 3 or shape[0] not in ((1,) if grey else (1, 3)) or shape[1] != shape[2]:
         channels = "one channel" if grey else "one or three channels"
@@ -59,7 +55,7 @@ def made_up(name: str, data: Dataset) -> Dataset:
 
 
 def dead_leaves(count: int, channels: int = 3, side: int = 32, seed: int = 0) -> Tensor:
-    """Images (count, channels, side, side), around zero."""
+    """Images (count, channels, side, side), around zero, from a seed."""
     if channels not in (1, 3):
         raise InvalidParameter("channels", channels, "1 or 3")
     chance = torch.Generator().manual_seed(seed)
@@ -99,7 +95,7 @@ def _painted(count: int, channels: int, side: int, chance: torch.Generator) -> T
 
 
 def strokes(drawings: int, times: int = TIMES, side: int = 28, seed: int = 0) -> Tensor:
-    """Images (drawings · times, 1, side, side) from 0 to 1, those of one drawing together."""
+    """Images (drawings · times, 1, side, side) from 0 to 1, those of one drawing together, from a seed."""
     if drawings < 1 or times < 1:
         raise InvalidParameter("drawings", (drawings, times), "at least 1, at least once")
     chance = torch.Generator().manual_seed(seed)
@@ -117,9 +113,7 @@ def _drawn(count: int, times: int, side: int, chance: torch.Generator) -> Tensor
     return torch.stack(images, dim=1).flatten(0, 1)
 
 
-def _once(
-    meant: Tensor, joined: Tensor, there: Tensor, side: int, chance: torch.Generator
-) -> Tensor:
+def _once(meant: Tensor, joined: Tensor, there: Tensor, side: int, chance: torch.Generator) -> Tensor:
     """One image of each drawing, (drawings, 1, side, side)."""
     count = len(meant)
 

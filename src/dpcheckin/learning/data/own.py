@@ -1,9 +1,8 @@
 """Your own data as a `Dataset`: arrays, a torch Dataset, a table, a file or a folder.
 
-One client is one owner of records, or one record where no owners are given. Clients, never single
-records of a client, are held out to evaluate on. Nothing here is learned from the data but the list
-of classes, which can be given: columns are used as they are, or mapped by `bounds` that are known
-beforehand, so that no preparation has to be charged.
+One client is one owner of records, or one record where no owners are given. Nothing here is learned from the data but
+the list of classes, which can be given: columns are used as they are, or mapped by `bounds` that are known beforehand,
+so that no preparation has to be charged.
 """
 
 from __future__ import annotations
@@ -17,17 +16,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.learning.data.datasets import Dataset, divided, load_dataset
-from dpcheckin.learning.data.tables import (
-    Bounds,
-    Choice,
-    Table,
-    is_table_file,
-    not_finite,
-    read_table,
-)
-from dpcheckin.learning.names import TASKS
+from dpcheckin.learning.data.tables import Bounds, Choice, Table, is_table_file, not_finite, read_table
+from dpcheckin.learning.options import TASKS
 from dpcheckin.options import listed
 
 OWN = "own data"
@@ -61,17 +53,17 @@ def client_data(
     """Records of clients as tensors, with some clients held out to evaluate on.
 
     Args:
-        source: a path of a .csv (or .csv.gz), .parquet or .npz file; a folder with one such
-            table per client; a pandas DataFrame; a pair (inputs, targets) of arrays; a
-            torch Dataset whose items are (input, target) or (input, target, owner).
+        source: a path of a .csv (or .csv.gz), .parquet or .npz file; a folder with one such table per client; a pandas
+            DataFrame; a pair (inputs, targets) of arrays; a torch Dataset whose items are (input, target) or (input,
+            target, owner).
         target: of tables: the column that is to be predicted.
         owner: of tables: the column that names each record's client.
         columns: of tables: the columns to learn from; None for all others, in their order.
-        bounds: of tables: column -> (lowest, highest), known beforehand; values are clipped to
-            them and mapped to [-1, 1].
+        bounds: of tables: column -> (lowest, highest), known beforehand; values are clipped to them and mapped to
+            [-1, 1].
         owners: of arrays and torch Datasets: the client of each record.
-        task: "classes", "numbers", or "auto": text, booleans and whole numbers with at most
-            20 distinct values are classes.
+        task: "classes", "numbers", or "auto": text, booleans and whole numbers with at most 20 distinct values are
+            classes.
         classes: the targets' values in the order of the model's outputs; None sorts those found.
         test: records to evaluate on, of the same kind as `source`.
         test_share: without `test`: the share of clients that is held out.
@@ -81,7 +73,7 @@ def client_data(
     if task not in TASKS:
         raise InvalidParameter("task", task, listed(TASKS))
     if isinstance(source, str | Path) and not is_table_file(source):
-        return _stored(source, target, owner)
+        return stored_data(str(source), target=target, owner=owner)
     choice = Choice(target, owner, None if columns is None else tuple(columns), bounds or {})
     called = name or (Path(source).name if isinstance(source, str | Path) else OWN)
     raw, held = _raw(source, choice, owners, called), None
@@ -93,19 +85,15 @@ def client_data(
     if held is None:
         return _checked(_split(data, test_share, seed))
     watched = _numbered(called, held, known)
-    return _checked(
-        replace(data, test_inputs=watched.train_inputs, test_targets=watched.train_targets)
-    )
+    return _checked(replace(data, test_inputs=watched.train_inputs, test_targets=watched.train_targets))
 
 
-def _stored(source: str | Path, target: str | None, owner: str | None) -> Dataset:
-    """An .npz file or a named data set: its parts are fixed already."""
-    for parameter, value in (("target", target), ("owner", owner)):
+def stored_data(name: str, data_dir: Path | None = None, **columns: Any) -> Dataset:
+    """An .npz file or a data set by name, see `load_dataset` (data_dir): its parts are fixed, it has no columns."""
+    for parameter, value in columns.items():
         if value is not None:
-            raise InvalidParameter(
-                parameter, value, f"left out: {source} is no table (.csv, .parquet or a folder)"
-            )
-    return load_dataset(str(source))
+            raise Superfluous(parameter, value, f"leave it out: {name} is no table, nor a folder that holds one")
+    return load_dataset(name, data_dir)
 
 
 def _raw(source: Any, choice: Choice, owners: Any, called: str, *, asks_owner: bool = True) -> _Raw:
@@ -115,16 +103,14 @@ def _raw(source: Any, choice: Choice, owners: Any, called: str, *, asks_owner: b
         columns = {str(name): np.asarray(source[name]) for name in source.columns}
         return Table(called, columns).records(choice, asks_owner)
     if choice.target is not None or choice.owner is not None:
-        raise InvalidParameter("target", choice.target, "left out: only tables have columns")
+        raise Superfluous("target", choice.target, "leave it out: only tables have columns")
     if isinstance(source, tuple) and len(source) == 2:
         inputs, targets = (np.asarray(part) for part in source)
     elif hasattr(source, "__getitem__") and hasattr(source, "__len__"):
         inputs, targets, *named = _items(source)
         owners = named[0] if named and owners is None else owners
     else:
-        raise InvalidParameter(
-            "data", source, "a path, a DataFrame, a pair (inputs, targets) or a torch Dataset"
-        )
+        raise InvalidParameter("data", source, "a path, a DataFrame, a pair (inputs, targets) or a torch Dataset")
     _check_rows(inputs, targets, owners, called)
     return inputs, targets, None if owners is None else np.asarray(owners)
 
@@ -133,9 +119,7 @@ def _items(source: Any) -> list[NDArray[Any]]:
     items = [source[i] for i in range(len(source))]
     sizes = {len(item) if isinstance(item, tuple | list) else 0 for item in items}
     if len(sizes) != 1 or not sizes <= {2, 3}:
-        raise InvalidParameter(
-            "data", type(source).__name__, "items (input, target) or (input, target, owner)"
-        )
+        raise InvalidParameter("data", type(source).__name__, "items (input, target) or (input, target, owner)")
     return [np.stack([np.asarray(part) for part in column]) for column in zip(*items, strict=True)]
 
 
@@ -143,22 +127,16 @@ def _check_rows(inputs: NDArray[Any], targets: NDArray[Any], owners: Any, called
     if inputs.ndim < 2:
         raise InvalidParameter("inputs", f"shape {inputs.shape}", "one row for each record")
     if len(inputs) != len(targets):
-        raise InvalidParameter(
-            "targets", f"{len(targets):,} of them", f"{len(inputs):,}, as inputs"
-        )
+        raise InvalidParameter("targets", f"{len(targets):,} of them", f"{len(inputs):,}, as inputs")
     if owners is not None and len(owners) != len(targets):
-        raise InvalidParameter(
-            "owners", f"{len(owners):,} of them", f"{len(targets):,}, as records"
-        )
+        raise InvalidParameter("owners", f"{len(owners):,} of them", f"{len(targets):,}, as records")
     if inputs.dtype.kind not in "biuf":
         raise InvalidParameter("inputs", f"dtype {inputs.dtype}", "numbers")
     if (row := not_finite(inputs)) is not None:
         raise InvalidParameter("inputs", f"NaN or infinity in record {row}", "finite numbers")
 
 
-def _classes(
-    targets: NDArray[Any], task: str, classes: Sequence[Any] | None
-) -> Sequence[Any] | None:
+def _classes(targets: NDArray[Any], task: str, classes: Sequence[Any] | None) -> Sequence[Any] | None:
     """The classes in the order of the model's outputs, None if the targets are numbers."""
     if targets.dtype.kind == "f" and (row := not_finite(targets)) is not None:
         raise InvalidParameter("target", f"NaN or infinity in record {row}", "finite numbers")
@@ -210,9 +188,7 @@ def _split(data: Dataset, share: float, seed: int) -> Dataset:
     count = int(clients.max()) + 1 if len(clients) else 0
     held = max(1, round(share * count))
     if count - held < 2:
-        raise InvalidParameter(
-            "data", f"{count:,} clients in {data.name}", f"at least 2 beside {held:,} held out"
-        )
+        raise InvalidParameter("data", f"{count:,} clients in {data.name}", f"at least 2 beside {held:,} held out")
     order = np.random.Generator(np.random.PCG64(seed)).permutation(count)
     return divided(data, np.isin(clients, order[:held]))
 
@@ -222,9 +198,7 @@ def _checked(data: Dataset) -> Dataset:
     if clients < 2:
         raise InvalidParameter("data", f"{clients:,} clients in {data.name}", "at least 2")
     if data.train_inputs.shape[1:] != data.test_inputs.shape[1:]:
-        raise InvalidParameter(
-            "test", f"records of shape {tuple(data.test_inputs.shape[1:])}", f"{data.shape}"
-        )
+        raise InvalidParameter("test", f"records of shape {tuple(data.test_inputs.shape[1:])}", f"{data.shape}")
     return data
 
 

@@ -1,15 +1,11 @@
 """Tables of records: CSV and parquet files, and folders with one file per client.
 
-A table becomes arrays of numbers here, or one line that names file, column and row. Which columns
-are wanted is a `Choice`; what clients and classes are is `data.own`'s business. The windows that
-clients choose for themselves (random check-ins) come from such a table too.
+A table becomes arrays of numbers here, or one line that names file, column and row; what clients and classes are is
+`data.own`'s business. The windows that clients choose for themselves come from such a table too.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.files import csv_lines
 from dpcheckin.protocols import ClientWindows
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -53,10 +50,8 @@ class Table:
     owners: Column | None = None
     """The client of each row where the table itself says it (a folder of files)."""
 
-    def records(
-        self, choice: Choice, asks_owner: bool = True
-    ) -> tuple[NDArray[np.float64], Column, Column | None]:
-        """Inputs (records, columns), targets, and owners if there are any.
+    def records(self, choice: Choice, asks_owner: bool = True) -> tuple[NDArray[np.float64], Column, Column | None]:
+        """Inputs (records, columns), targets, and owners if there are any, by a choice of columns.
 
         The owners of records to evaluate on do not matter: then `asks_owner` is False.
         """
@@ -106,9 +101,7 @@ class Table:
     def _refuse_empty(self, name: str, values: Column) -> None:
         for row, value in enumerate(values.tolist(), start=1):
             if value is None or value == "" or value != value:
-                raise InvalidParameter(
-                    "data", value, f"a value in column {name!r}, row {row} of {self.name}"
-                )
+                raise InvalidParameter("data", value, f"a value in column {name!r}, row {row} of {self.name}")
 
     def _numbers(self, name: str, bounds: Bounds) -> NDArray[np.float64]:
         values = self.columns[name]
@@ -117,9 +110,7 @@ class Table:
         numbers = values.astype(np.float64)
         if (row := not_finite(numbers)) is not None:
             raise InvalidParameter(
-                "data",
-                float(numbers[row]),
-                f"finite numbers in column {name!r}, row {row + 1} of {self.name}",
+                "data", float(numbers[row]), f"finite numbers in column {name!r}, row {row + 1} of {self.name}"
             )
         if name in bounds:
             low, high = bounds[name]
@@ -169,9 +160,7 @@ def read_table(path: Path) -> Table:
     for table in tables[1:]:
         if list(table.columns) != list(first.columns):
             raise InvalidParameter(
-                "data",
-                f"{path.name}/{table.name}",
-                f"the columns of {first.name}: {first._listed()}",
+                "data", f"{path.name}/{table.name}", f"the columns of {first.name}: {first._listed()}"
             )
     merged = {name: _joined([table.columns[name] for table in tables]) for name in first.columns}
     rows = [len(next(iter(table.columns.values()))) for table in tables]
@@ -185,12 +174,8 @@ def _joined(parts: Sequence[Column]) -> Column:
 
 
 def _read_csv(path: Path) -> Table:
-    opened = gzip.open if path.suffix.lower() == ".gz" else open
-    try:
-        with opened(path, "rt", encoding="utf-8-sig", newline="") as stream:
-            rows = [row for row in csv.reader(stream, skipinitialspace=True, strict=True) if row]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error, zlib.error) as problem:
-        raise InvalidParameter("data", str(path), f"a readable CSV file ({problem})") from None
+    with csv_lines(path) as lines:
+        rows = [row for row in lines if row]
     if len(rows) < 2:
         raise InvalidParameter("data", str(path), "a CSV file with a header and records")
     header, body = [name.strip() for name in rows[0]], rows[1:]
@@ -201,9 +186,7 @@ def _read_csv(path: Path) -> Table:
     for row, cells in enumerate(body, start=1):
         if len(cells) != len(header):
             raise InvalidParameter(
-                "data",
-                f"{len(cells)} cells in row {row:,} of {path.name}",
-                f"{len(header)}, as in the header",
+                "data", f"{len(cells)} cells in row {row:,} of {path.name}", f"{len(header)}, as in the header"
             )
     columns = zip(header, zip(*body, strict=True), strict=True)
     return Table(path.name, {name: _typed(cells) for name, cells in columns})
@@ -228,10 +211,7 @@ def _read_parquet(path: Path) -> Table:
 
 
 def read_windows(path: Path) -> ClientWindows:
-    """Windows from a table with the columns first, last and, if not 1, probability.
-
-    One row for each client; slots are counted from 0.
-    """
+    """Windows from a table with the columns first, last (slots, from 0) and, if not 1, probability; a row a client."""
     columns = {"probability": np.ones(1), **read_table(path).columns}
     for name in ("first", "last", "probability"):
         if name not in columns:

@@ -1,8 +1,7 @@
 """A data set turned into features, once: computed in batches, reduced, and kept on disk.
 
-What is kept is found again by a digest of the records and of everything that went into it, so
-another data set, transform or number of components is computed anew. All of it is a function of
-one client's record and of public data; `settings` of a run name it and nothing is charged for it.
+What is kept is found again by a digest of the records and of everything that went into it. All of it is a function of
+one client's record and of public data; nothing is charged for it.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.files import replacing
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.features.reduction import (
     Projection,
@@ -30,8 +30,7 @@ from dpcheckin.learning.features.reduction import (
     unit_rows,
     whitened,
 )
-from dpcheckin.learning.files import replacing
-from dpcheckin.learning.names import FEATURES
+from dpcheckin.learning.options import FEATURES
 from dpcheckin.options import listed
 
 _VERSIONS = {"scattering": 3, "efficientnet-lite0": 3}
@@ -87,10 +86,10 @@ class FeatureRecipe:
     def transform(self) -> Transform:
         """The map from images to rows, before any reduction."""
         if self.name == "scattering":
-            from dpcheckin.learning.features.scattering import scattering
+            from dpcheckin.learning.features.transforms import scattering
 
             return scattering
-        from dpcheckin.learning.features.imagenet import imagenet_features, load_network
+        from dpcheckin.learning.features.transforms import imagenet_features, load_network
 
         network = load_network()
         return lambda images: imagenet_features(network, images)
@@ -114,10 +113,7 @@ def cache_folder() -> Path:
 
 
 def featured(data: Dataset, recipe: FeatureRecipe, progress: Progress = silent) -> Dataset:
-    """The same records as rows of features of length one, from disk if they were made before.
-
-    `progress` is told in a line what is going on, and what it cost.
-    """
+    """The records of data as rows of length one by a recipe, from disk if made before; progress is told in lines."""
     count = recipe.components
     if count is not None and recipe.name in _COSTLY:
         train, test, deviations = _reduced(data, recipe, count, progress)
@@ -154,8 +150,7 @@ def _kept_or_made(data: Dataset, recipe: FeatureRecipe, progress: Progress) -> R
         np.savez(fresh, allow_pickle=False, **dict(zip(_PARTS, arrays, strict=True)))
     seconds = time.perf_counter() - began
     progress(
-        f"{len(train) + len(test):,} records became {train.shape[1]} features each in "
-        f"{seconds:.0f} s; kept in {file}"
+        f"{len(train) + len(test):,} records became {train.shape[1]} features each in {seconds:.0f} s; kept in {file}"
     )
     return train, test, deviations
 
@@ -206,9 +201,7 @@ def _projection(recipe: FeatureRecipe, width: int, public: Tensor | None, count:
     return telling_components(public, recipe.together, count)
 
 
-def _rows(
-    inputs: Tensor, transform: Transform, reduce: Transform, what: str, progress: Progress
-) -> Tensor:
+def _rows(inputs: Tensor, transform: Transform, reduce: Transform, what: str, progress: Progress) -> Tensor:
     blocks: list[Tensor] = []
     reported = time.monotonic()
     for start in range(0, len(inputs), _BLOCK):

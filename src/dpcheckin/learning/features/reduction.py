@@ -1,9 +1,7 @@
 """Fewer numbers a record, chosen without looking at private data.
 
-Principal components of *another*, public data set, directions that tell public things apart, or a
-random projection. Fewer features mean fewer parameters of the head, and noise grows with their
-number. Every row is scaled to length one at the end, by itself: the gradient of a linear head is
-then bounded before it is clipped.
+Fewer features mean fewer parameters of the head, and noise grows with their number. Every row is scaled to length one
+at the end, by itself: the gradient of a linear head is then bounded before it is clipped.
 """
 
 from __future__ import annotations
@@ -35,11 +33,11 @@ class Projection:
 
 
 def whitened(rows: Tensor, deviations: Tensor, power: float) -> Tensor:
-    """Rows with each number divided by a power of its public deviation, then of length one.
+    """Rows with each number divided by a power of its public deviation (deviations), then of length one.
 
-    Directions of small variance tell classes apart as well as others do; left small, they need
-    steps so large that the noise of all directions grows with them. Power 0 leaves the rows as they
-    are, 1 gives public rows equal variance in all directions.
+    Directions of small variance tell classes apart as well as others do; left small, they need steps so large that the
+    noise of all directions grows with them. Power 0 leaves the rows as they are, 1 gives public rows equal variance in
+    all directions.
     """
     if power == 0:
         return rows
@@ -74,11 +72,11 @@ def principal_components(public: Tensor, count: int) -> Projection:
 
 
 def telling_components(public: Tensor, together: int, count: int) -> Projection:
-    """Directions in which things differ most, over how much images of the *same* thing do.
+    """A count of directions in which things differ most, over how much images of the *same* thing do.
 
-    Fisher's discriminant directions with every public thing a class of its own, whose `together`
-    rows are neighbours. Each direction is scaled so that images of one thing have about deviation
-    one in it; `deviations` are those of all images.
+    Fisher's discriminant directions with every public thing a class of its own, whose `together` rows are neighbours.
+    Each direction is scaled so that images of one thing have about deviation one in it; `deviations` are those of all
+    images.
     """
     things, width = len(public) // together, public.shape[1]
     most = min(things - 1, width)
@@ -116,7 +114,7 @@ def _signed(axes: Tensor) -> Tensor:
 
 
 def random_projection(dimension: int, count: int, seed: int = 0) -> Projection:
-    """Random directions, for when no public data is at hand."""
+    """A count of random directions (from a seed) in a space of this dimension, for when no public data is at hand."""
     if not 1 <= count <= dimension:
         raise InvalidParameter("components", count, f"from 1 to {dimension:,}")
     chance = torch.Generator().manual_seed(seed)

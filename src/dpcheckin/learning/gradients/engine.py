@@ -1,9 +1,7 @@
 """One gradient per client, without one backward pass per client: the interface and the general way.
 
-`VmapGradients` (torch.func) serves any model that treats its records independently, clients with
-many records, and clients that take several steps of their own before they report. The fast engines
-and the choice between all of them are in `learning.gradients.layerwise`; clipping, noise and
-reports in `learning.simulation.client_work`.
+`VmapGradients` (torch.func) serves any model that treats its records independently, clients with many records, and
+clients that take several steps of their own before they report. `gradients.layerwise` has the fast engines.
 """
 
 from __future__ import annotations
@@ -16,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
-from dpcheckin.accounting.parameters import positive
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.learning.losses import Loss
+from dpcheckin.learning.models import Loss
+from dpcheckin.numerals import positive
 
 
 def squared_lengths(rows: Tensor) -> Tensor:
@@ -39,7 +37,7 @@ class Part(ABC):
 
     @abstractmethod
     def write(self, rows: Tensor, weights: Tensor, some: slice) -> None:
-        """Weighted gradients of some clients into `rows`, flat, one a client."""
+        """Gradients of some clients times their weights into `rows`, flat, one a client."""
 
 
 class Rows(Part):
@@ -59,8 +57,8 @@ class Rows(Part):
 class ChunkGradients:
     """The gradients of one chunk of clients, a part for each of the model's parameter tensors.
 
-    They may live in memory that their engine uses again: they are valid until its next chunk.
-    Weights are (clients, tensors) everywhere.
+    They may live in memory that their engine uses again: they are valid until its next chunk. Weights are (clients,
+    tensors) everywhere.
     """
 
     def __init__(self, module: nn.Module, parts: Sequence[Part], losses: Tensor) -> None:
@@ -76,7 +74,7 @@ class ChunkGradients:
         return torch.cat([part.sum(w) for part, w in pairs])
 
     def matrix(self, weights: Tensor, first: int = 0, last: int | None = None) -> Tensor:
-        """Weighted flat gradients of clients first, …, last - 1 as rows, (clients, parameters)."""
+        """Flat gradients of clients first, …, last - 1 times their weights, as rows (clients, parameters)."""
         some = slice(*slice(first, last).indices(len(self.losses)))
         rows = torch.empty(some.stop - some.start, sum(self._sizes))
         pieces = torch.split(rows, self._sizes, dim=1)
@@ -90,7 +88,7 @@ class GradientEngine(ABC):
 
     @abstractmethod
     def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
-        """Inputs are (clients, …), or (clients, records, …) with a 0/1 mask."""
+        """The gradients of inputs (clients, …), or (clients, records, …) with a 0/1 mask, and their targets."""
 
 
 def refuse_batch_coupling(module: nn.Module) -> None:
@@ -109,9 +107,9 @@ def refuse_batch_coupling(module: nn.Module) -> None:
 class LocalSteps:
     """Steps that a client takes over all of its records before it reports (federated averaging).
 
-    The report is about the difference between the published model and the client's, clipped and
-    randomized as a gradient would be. It is a function of the client's own records and of what has
-    been published, so every theorem about reports holds for it as it stands, at the same price.
+    The report is about the difference between the published model and the client's, clipped and randomized as a
+    gradient would be. It is a function of the client's own records and of what has been published, so every theorem
+    about reports holds for it as it stands, at the same price.
     """
 
     steps: int
@@ -124,12 +122,9 @@ class LocalSteps:
 
 
 class VmapGradients(GradientEngine):
-    """The general engine: `vmap(grad)` over the clients of a chunk.
+    """The general engine: `vmap(grad)` of a model and a loss over the clients of a chunk.
 
-    Args:
-        module: the model.
-        loss: one loss per record, see `Loss`.
-        local: steps of each client, whose differences take the place of gradients; None: one.
+    Where clients take `local` steps, their differences take the place of gradients.
     """
 
     def __init__(self, module: nn.Module, loss: Loss, local: LocalSteps | None = None) -> None:

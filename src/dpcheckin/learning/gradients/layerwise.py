@@ -1,12 +1,9 @@
 """Per-client gradients at about the cost of plain batches, for models of Linear and Conv2d layers.
 
-One ordinary batched pass in channels-last layout keeps each layer's input and output gradient;
-per-client norms and weighted sums follow from those. Two things make it fast beyond that: what is
-large (receptive fields, rows of all parameters) is formed for a few clients at a time, so that it
-stays in the processor's cache, and in memory that the engine keeps, because fresh pages cost more
+One ordinary batched pass in channels-last layout keeps each layer's input and output gradient; per-client norms and
+weighted sums follow from those. What is large (receptive fields, rows of all parameters) is formed for a few clients at
+a time, so that it stays in the processor's cache, and in memory that the engine keeps, because fresh pages cost more
 than the arithmetic. A linear head under cross-entropy has a closed form and needs no pass at all.
-`client_gradients` picks between these two engines and the general one of
-`learning.gradients.engine`.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from dpcheckin.learning.gradients.engine import (
     refuse_batch_coupling,
     squared_lengths,
 )
-from dpcheckin.learning.losses import Loss, cross_entropy
+from dpcheckin.learning.models import Loss, cross_entropy
 
 _BLOCK_NUMBERS = 400_000
 """Receptive fields are formed for as many clients as hold about this many numbers (1.6 MB)."""
@@ -58,8 +55,7 @@ def _fields(inputs: Tensor, layer: nn.Conv2d) -> Tensor:
     rows, columns = (height - tall) // down + 1, (width - wide) // along + 1
     s = inputs.stride()
     return inputs.as_strided(
-        (clients, rows, columns, tall, wide, channels),
-        (s[0], s[2] * down, s[3] * along, s[2], s[3], s[1]),
+        (clients, rows, columns, tall, wide, channels), (s[0], s[2] * down, s[3] * along, s[2], s[3], s[1])
     )
 
 
@@ -117,12 +113,7 @@ def _refuse_many_records(mask: Tensor | None) -> None:
 
 
 class LayerwiseGradients(GradientEngine):
-    """The fast engine; `supports` says whether a model qualifies.
-
-    Args:
-        module: a model of plain `Linear` and `Conv2d` layers.
-        loss: one loss per record, see `Loss`.
-    """
+    """The fast engine for models of plain `Linear` and `Conv2d` layers; `supports` says whether one qualifies."""
 
     def __init__(self, module: nn.Module, loss: Loss) -> None:
         refuse_batch_coupling(module)
@@ -170,9 +161,7 @@ class LayerwiseGradients(GradientEngine):
             parts += self._weight_and_bias(layer, seen[layer][0], delta)
         return ChunkGradients(self._module, parts, losses.detach())
 
-    def _weight_and_bias(
-        self, layer: nn.Linear | nn.Conv2d, inputs: Tensor, deltas: Tensor
-    ) -> list[Part]:
+    def _weight_and_bias(self, layer: nn.Linear | nn.Conv2d, inputs: Tensor, deltas: Tensor) -> list[Part]:
         if isinstance(layer, nn.Linear):
             return _linear(layer, inputs, deltas, squared_lengths(deltas))
         by_place = deltas.permute(0, 2, 3, 1).flatten(1, 2)
@@ -208,7 +197,7 @@ class LinearHeadGradients(GradientEngine):
 
     @staticmethod
     def supports(module: nn.Module, loss: Loss) -> bool:
-        """Whether the model is a linear head and the loss cross-entropy."""
+        """Whether the model (module) is a linear head and the loss cross-entropy."""
         return loss is cross_entropy and head_of(module) is not None
 
     def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
@@ -235,17 +224,11 @@ class _CalledTwice(Exception):
 def client_gradients(
     module: nn.Module, loss: Loss, inputs: Tensor, targets: Tensor, *, many_records: bool = False
 ) -> GradientEngine:
-    """The fastest engine that is right for this model, tried out on two example records.
+    """The fastest engine that is right for this module and loss, tried out on two example records.
 
-    The trial matters: a model may use a layer's weight outside the layer (weight tying, a
-    functional call), which no inspection of its modules would show.
-
-    Args:
-        module: the model.
-        loss: one loss per record, see `Loss`.
-        inputs: example records, two or more.
-        targets: their classes.
-        many_records: whether clients hold several records each.
+    The trial matters: a model may use a layer's weight outside the layer (weight tying, a functional call), which no
+    inspection of its modules would show. The examples are two or more inputs with their targets; `many_records` says
+    whether clients hold several each.
     """
     general = VmapGradients(module, loss)
     if many_records or not LayerwiseGradients.supports(module):

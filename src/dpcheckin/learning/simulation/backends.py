@@ -1,10 +1,9 @@
 """Who runs the chunks of a round: this process, several processes, or a Ray cluster.
 
-Every backend yields the results in the order of the chunks, and a chunk's result depends only on
-the parameters, its clients and its seed, so all of them give the same sum, bit for bit, as long
-as each worker uses the same number of threads. Work is shipped in groups of thousands of clients,
-never one client at a time; the data travels once. `sweeps.runners` plays whole runs by the same
-means.
+Every backend yields the results in the order of the chunks, and a chunk's result depends only on the parameters, its
+clients and its seed, so all of them give the same sum, bit for bit, as long as each worker uses the same number of
+threads. Work is shipped in groups of thousands of clients, never one client at a time; the data travels once.
+`sweeps.grid` plays whole runs by the same means.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import torch
 from torch import Tensor
 
 from dpcheckin.errors import DpCheckinError, InvalidParameter
-from dpcheckin.learning.names import BACKENDS
+from dpcheckin.learning.options import BACKENDS
 from dpcheckin.learning.simulation.client_work import Chunk, ChunkResult, ClientWork, set_parameters
 from dpcheckin.options import listed
 from dpcheckin.randomizers.base import at_least
@@ -56,8 +55,8 @@ def follow_parent() -> None:
 def connect_ray(workers: int, address: str | None = None) -> Iterator[Any]:
     """The ray package, connected; what was started here is stopped at the end.
 
-    Without an address the one in RAY_ADDRESS counts, as everywhere in Ray, and without that a local
-    cluster of so many processes is started.
+    Without an address the one in RAY_ADDRESS counts, as everywhere in Ray, and without that a local cluster of so many
+    processes (workers) is started.
     """
     at_least("workers", workers, 1)
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -94,7 +93,7 @@ class Backend(ABC):
 
     @abstractmethod
     def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:
-        """Results in the order of `chunks`."""
+        """Results of chunks at these parameters of the model, in the order of the chunks."""
 
     def close(self) -> None:
         """Let workers go."""
@@ -180,13 +179,9 @@ class RayCluster(Backend):
 
 
 def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) -> Backend:
-    """A backend by name; `local` ignores `workers` and leaves torch's threads alone.
+    """A backend by name, one of `options.BACKENDS`, for the work of clients.
 
-    Args:
-        name: one of `names.BACKENDS`.
-        work: what clients do.
-        workers: number of processes.
-        threads: torch threads of each process.
+    There are so many workers with so many torch threads each; `local` ignores both.
     """
     if name not in BACKENDS:
         raise InvalidParameter("backend", name, listed(BACKENDS))

@@ -1,9 +1,8 @@
 """What the clients of one round do: gradient, clip, report, sum. A pure function of its seed.
 
-A round's cohort is cut into chunks; each chunk draws its chance from (seed, round, chunk) and
-nothing else, so chunks may run in any process, in any order, again after a crash, and the result
-is the same. `ClientWork.chunk` is that unit. Who runs it is `simulation.backends`' business, what
-happens to the sum is `simulation.training`'s.
+A round's cohort is cut into chunks; each chunk draws its chance from (seed, round, chunk) and nothing else, so chunks
+may run in any process, in any order, again after a crash, and the result is the same. `ClientWork.chunk` is that unit.
+Who runs it is `simulation.backends`' business, what happens to the sum is `simulation.training`'s.
 """
 
 from __future__ import annotations
@@ -16,17 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.errors import InvalidParameter, NumericalFailure, Superfluous
 from dpcheckin.learning.data.fleet import Clients, Fleet
-from dpcheckin.learning.gradients.engine import (
-    ChunkGradients,
-    GradientEngine,
-    LocalSteps,
-    VmapGradients,
-)
+from dpcheckin.learning.gradients.engine import ChunkGradients, GradientEngine, LocalSteps, VmapGradients
 from dpcheckin.learning.gradients.layerwise import LinearHeadGradients, client_gradients
-from dpcheckin.learning.losses import Loss
-from dpcheckin.learning.models import count_parameters
+from dpcheckin.learning.models import Loss, count_parameters
 from dpcheckin.randomizers import SeededSource, SummableRandomizer, VectorRandomizer
 
 CLIENT_CHUNK = 500
@@ -75,7 +68,7 @@ def set_parameters(module: nn.Module, flat: Tensor) -> None:
 
 
 def pieces(module: nn.Module, flat: Tensor) -> Iterator[tuple[nn.Parameter, Tensor]]:
-    """Each parameter with its part of a flat vector, in its shape."""
+    """Each parameter of a module with its part of a flat vector, in its shape."""
     parameters = list(module.parameters())
     parts = torch.split(flat, [p.numel() for p in parameters])
     return ((p, part.view_as(p)) for p, part in zip(parameters, parts, strict=True))
@@ -90,14 +83,10 @@ def get_parameters(module: nn.Module) -> Tensor:
 class ClientWork:
     """Everything a worker needs to play the clients of any chunk.
 
-    Args:
-        module: the model, at the parameters of the round.
-        loss: one loss per record.
-        fleet: whose data is whose.
-        randomizer: what makes reports; its `clip` bounds a gradient's l2 norm.
-        reports: draw every report, or only their sum.
-        per_tensor: clip each parameter tensor to an equal share of the norm.
-        local: steps that a client takes on its own; None reports the gradient itself.
+    The model (module) at the parameters of the round, a loss per record, whose data is whose (fleet), and what makes
+    reports, whose `clip` bounds a gradient's norm. `reports` says whether every report is drawn or only their sum,
+    `per_tensor` whether each parameter tensor is clipped to an equal share of the norm, `local` which steps a client
+    takes on its own; None reports the gradient itself.
     """
 
     module: nn.Module
@@ -110,20 +99,16 @@ class ClientWork:
 
     def __post_init__(self) -> None:
         if self.per_tensor and self.randomizer.norm != 2:
-            raise InvalidParameter(
-                "per_tensor", True, f"left out: {self.randomizer.describe()} clips another norm"
-            )
+            raise Superfluous("per_tensor", True, f"leave it out: {self.randomizer.describe()} clips another norm")
         if self.reports is Reports.SUM and not isinstance(self.randomizer, SummableRandomizer):
-            raise InvalidParameter(
-                "reports", "sum", f"'each': a sum of {self.randomizer.describe()} has no short cut"
-            )
+            raise InvalidParameter("reports", "sum", f"'each': a sum of {self.randomizer.describe()} has no short cut")
         self._engine: GradientEngine | None = None
 
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_engine": None}  # engines hold closures; a worker makes its own
 
     def chunks(self, cohort: Clients, seed: tuple[int, ...]) -> list[Chunk]:
-        """Cut a cohort; an empty cohort gives no chunk."""
+        """Cut a cohort, with a seed for each chunk; an empty cohort gives no chunk."""
         size = CLIENT_CHUNK
         plain = self.local is None and not self.fleet.many_records
         if plain and LinearHeadGradients.supports(self.module, self.loss):
@@ -151,7 +136,7 @@ class ClientWork:
         return ChunkResult(total, len(chunk.clients), float(gradients.losses.sum()), clipped)
 
     def dummies(self, count: int, seed: tuple[int, ...]) -> Tensor:
-        """The sum for clients that hold the zero vector: the dummy updates of random check-ins."""
+        """The sum for a count of clients that hold zeros: the dummy updates of random check-ins, from a seed."""
         zeros = torch.zeros(count, count_parameters(self.module))
         return self._estimates(zeros, SeededSource(seed, arrays="torch"))
 
@@ -164,13 +149,9 @@ class ClientWork:
         if self.local is not None:
             return VmapGradients(self.module, self.loss, self.local)
         first = (inputs[:, 0], targets[:, 0]) if mask is not None else (inputs, targets)
-        return client_gradients(
-            self.module, self.loss, *first, many_records=self.fleet.many_records
-        )
+        return client_gradients(self.module, self.loss, *first, many_records=self.fleet.many_records)
 
-    def _reported(
-        self, gradients: ChunkGradients, scale: Tensor, source: SeededSource
-    ) -> tuple[Tensor, int]:
+    def _reported(self, gradients: ChunkGradients, scale: Tensor, source: SeededSource) -> tuple[Tensor, int]:
         """The sum of the reports' estimates, and how many vectors were longer than the clip."""
         size, clients, clipped = count_parameters(self.module), len(scale), 0
         block, total = max(1, REPORT_BLOCK_NUMBERS // size), torch.zeros(size)
@@ -184,8 +165,8 @@ class ClientWork:
     def _per_tensor_scale(self, gradients: ChunkGradients) -> tuple[Tensor, Tensor]:
         """Weights (clients, tensors) before the randomizer's own clip, and the norms they leave.
 
-        Per-tensor clipping gives each of m parameter tensors an equal share clip/√m of the norm,
-        so that no tensor crowds out the others; the whole then has norm at most clip.
+        Per-tensor clipping gives each of m parameter tensors an equal share clip/√m of the norm, so that no tensor
+        crowds out the others; the whole then has norm at most clip.
         """
         squared = gradients.squared_norms
         scale = torch.ones_like(squared)
@@ -194,9 +175,7 @@ class ClientWork:
             scale = share / squared.sqrt().clamp(min=share)
         return scale, (squared * scale * scale).sum(dim=1).sqrt()
 
-    def _sum(
-        self, gradients: ChunkGradients, scale: Tensor, norms: Tensor, source: SeededSource
-    ) -> Tensor:
+    def _sum(self, gradients: ChunkGradients, scale: Tensor, norms: Tensor, source: SeededSource) -> Tensor:
         assert isinstance(self.randomizer, SummableRandomizer)
         size = count_parameters(self.module)
         drawn = self.randomizer.summed(norms.double().numpy(), size, source)

@@ -9,47 +9,39 @@ import torch
 from torch import nn
 
 from dpcheckin.display import told
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.data.made_up import MADE_UP, STROKES, TIMES, made_up
-from dpcheckin.learning.data.own import OWN, client_data, parse_bounds
+from dpcheckin.learning.data.own import OWN, client_data, parse_bounds, stored_data
 from dpcheckin.learning.data.tables import is_table_file, read_windows
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.gradients.engine import LocalSteps
-from dpcheckin.learning.losses import ACCURACY, Loss, Score, cross_entropy, mean_loss, squared_error
-from dpcheckin.learning.models import build_model, count_parameters, private_head
-from dpcheckin.learning.names import DATASETS
-from dpcheckin.learning.options import RunOptions
+from dpcheckin.learning.models import (
+    ACCURACY,
+    Loss,
+    Score,
+    build_model,
+    count_parameters,
+    cross_entropy,
+    mean_loss,
+    private_head,
+    squared_error,
+)
+from dpcheckin.learning.options import DATASETS, RunOptions
 from dpcheckin.learning.simulation.backends import make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
 from dpcheckin.learning.simulation.training import Trainer
 from dpcheckin.options import options_of
 from dpcheckin.protocols import OwnWindows, Plan
-from dpcheckin.protocols.names import PROTOCOLS, protocol_name
-from dpcheckin.protocols.questions import RunQuestion
-from dpcheckin.randomizers import (
-    Gaussian,
-    IntegerVector,
-    SummableRandomizer,
-    VectorRandomizer,
-    registry,
-)
+from dpcheckin.protocols.questions import PROTOCOLS, RunQuestion, protocol_name
+from dpcheckin.randomizers import Gaussian, IntegerVector, SummableRandomizer, VectorRandomizer, registry
 
 
 def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
-    """The randomizer of a run.
-
-    Args:
-        options: of the run; one that was made already stands for itself.
-        dimension: parameters of the model.
-    """
-    known = {
-        "local_epsilon": options.local_epsilon,
-        "noise_multiplier": options.noise_multiplier,
-        "clip": options.clip,
-        "dimension": dimension,
-    }
+    """The randomizer of a run for gradients of this dimension; one that the options have ready stands for itself."""
+    given = {name: getattr(options, name) for name in ("local_epsilon", "noise_multiplier", "clip")}
+    known = {**given, "dimension": dimension}
     made = registry.randomizer(options.randomizer, known)
     if not isinstance(made, VectorRandomizer):
         raise InvalidParameter("randomizer", made.describe(), "one that randomizes vectors")
@@ -57,10 +49,10 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
 
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
-    """One record a client, owners' records together, or a bootstrapped population."""
+    """Whose data is whose by the options: one record a client, owners' records together, or bootstrapped records."""
     if options.by_owner or (data.owners is not None and _is_own(options.data)):
         if options.population is not None:
-            raise InvalidParameter("population", options.population, "left out: owners are clients")
+            raise Superfluous("population", options.population, "leave it out: owners are clients")
         if data.owners is None:
             raise InvalidParameter("by_owner", True, f"data with owners; {data.name} has none")
         return GroupedByOwner(data.train_inputs, data.train_targets, data.owners)
@@ -75,9 +67,7 @@ def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomi
     assert options.windows is not None
     windows = read_windows(options.windows)
     if windows.population != population:
-        raise InvalidParameter(
-            "windows", f"{windows.population:,} rows", f"{population:,}, one for each client"
-        )
+        raise InvalidParameter("windows", f"{windows.population:,} rows", f"{population:,}, one for each client")
     if options.check_in_probability != 1 or options.repetitions != 1:
         raise InvalidParameter("windows", str(options.windows), "the only word on probabilities")
     batch = options.minibatch
@@ -86,13 +76,7 @@ def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomi
 
 
 def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    """The plan of a run.
-
-    Args:
-        options: of the run.
-        population: clients.
-        randomizer: what makes reports.
-    """
+    """The plan of a run by its options, for a population whose reports a randomizer makes."""
     name = protocol_name(options.protocol)
     fields = PROTOCOLS[name].fields
     in_slots = "slots" in fields
@@ -106,8 +90,7 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
         raise InvalidParameter("protocol", options.protocol, "random-check-in-… with these options")
     if options.windows is not None:
         if name != "random-check-in-fixed":
-            allowed = "random-check-in-fixed with --windows"
-            raise InvalidParameter("protocol", options.protocol, allowed)
+            raise InvalidParameter("protocol", options.protocol, "random-check-in-fixed with --windows")
         return _own_windows(options, population, randomizer)
     trusted = Gaussian(options.noise_multiplier, options.clip)
     return RunQuestion.of(
@@ -125,14 +108,13 @@ def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer
 
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:
-    """The model by name, or a private head on features learned from public data."""
-    if options.features != "none":
-        name = "linear" if options.model == "auto" else options.model
+    """The model that the options name, or a private head for the data on features learned from public data."""
+    has_features = options.features != "none"
+    if has_features or options.public is None:
+        name = "linear" if has_features and options.model == "auto" else options.model
         return build_model(name, data.shape, data.outputs)
-    if options.public is None:
-        return build_model(options.model, data.shape, data.outputs)
     if options.model != "auto":
-        raise InvalidParameter("model", options.model, "left out when --public is given")
+        raise Superfluous("model", options.model, "leave it out when --public is given")
     if options.public in MADE_UP:
         raise InvalidParameter("public", options.public, "used with --features: it has no classes")
     public = load_dataset(options.public, options.data_dir)
@@ -140,21 +122,15 @@ def make_model(options: RunOptions, data: Dataset) -> nn.Module:
 
 
 def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
-    """The records by name, as features where the options ask for them.
-
-    `progress` is told in a line what is computed, and what it cost.
-    """
+    """The records that the options name, as features if they ask for them; progress is told in lines."""
     data = _records(options)
     if options.features != "none":
         public = None
-        if options.public in MADE_UP:
-            public = made_up(options.public, data)
-        elif options.public is not None:
-            public = load_dataset(options.public, options.data_dir)
+        if options.public is not None:
+            made = options.public in MADE_UP
+            public = made_up(options.public, data) if made else load_dataset(options.public, options.data_dir)
         together = TIMES if options.public == STROKES else 1
-        recipe = FeatureRecipe(
-            options.features, options.components, public, options.whitening, together
-        )
+        recipe = FeatureRecipe(options.features, options.components, public, options.whitening, together)
         data = featured(data, recipe, progress)
     return data if options.validate is None else held_out(data, options.validate)
 
@@ -168,11 +144,8 @@ def _records(options: RunOptions) -> Dataset:
     """Somebody's own table as the options describe it, or data by name."""
     table = options.table
     if not _is_own(options.data):
-        for parameter in ("target", "owner", "columns", "bounds"):
-            if (value := getattr(table, parameter)) is not None:
-                why = f"left out: {options.data} is no table, nor a folder that holds one"
-                raise InvalidParameter(parameter, value, why)
-        return load_dataset(options.data, options.data_dir)
+        columns = {name: getattr(table, name) for name in ("target", "owner", "columns", "bounds")}
+        return stored_data(options.data, options.data_dir, **columns)
     return client_data(
         options.data,
         table.target,
@@ -196,9 +169,9 @@ def build(
 ) -> Trainer:
     """A trainer ready to run; everything that can be wrong with the options is raised here.
 
-    Checkpoint and log go to `out`. `data` is what `make_data` gives for these options, if somebody
-    holds it already; `progress` is told in a line what is computed before the first round. Without
-    module, loss or score the model is the options' one, and the targets say which of the others.
+    Checkpoint and log go to `out`. `data` is what `make_data` gives for these options, if somebody holds it already;
+    `progress` is told in a line what is computed before the first round. Without module, loss or score the model is the
+    options' one, and the targets say which of the others.
     """
     data = data or make_data(options, progress)
     if options.threads is not None:
@@ -217,13 +190,9 @@ def build(
     assert isinstance(reported, VectorRandomizer)
     summable = isinstance(reported, SummableRandomizer)
     reports = Reports(options.reports) if summable else Reports.EACH
-    local = None
-    if options.local_steps != 1:
-        local = LocalSteps(options.local_steps, options.local_learning_rate)
+    steps = options.local_steps
+    local = None if steps == 1 else LocalSteps(steps, options.local_learning_rate)
     work = ClientWork(module, loss, fleet, reported, reports, options.per_tensor, local)
-    backend = None
-    if options.backend != "local":
-        backend = make_backend(options.backend, work, options.workers, options.threads or 1)
     return Trainer(
         plan=plan,
         work=work,
@@ -233,9 +202,7 @@ def build(
         delta=options.delta,
         epsilon_budget=options.epsilon_budget,
         out=out,
-        backend=backend,
+        backend=make_backend(options.backend, work, options.workers, options.threads or 1),
         score=score,
-        chosen={
-            o.dashed: told(o.value(options)) for o in options_of(RunOptions) if o.changes_result
-        },
+        chosen={o.dashed: told(o.value(options)) for o in options_of(RunOptions) if o.changes_result},
     )

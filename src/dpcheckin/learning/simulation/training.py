@@ -1,9 +1,10 @@
 """Training a model over a simulated fleet, with the ledger always right.
 
-`Trainer.run` plays the rounds of a plan: draw the cohort, let the clients report, step the
-optimiser, and log round, check-ins, accuracy and certified epsilon. It stops *before* the round
-that would pass the budget. What a client does is in `simulation.client_work`, what a round costs
-is the plan's business.
+`Trainer.run` plays the rounds of a plan: draw the cohort, let the clients report, step the optimiser, and log round,
+check-ins, accuracy and certified epsilon. It stops *before* the round that would pass the budget.
+
+A killed run goes on from its checkpoint as if nothing had happened: every draw is a function of the seed and the round
+number, so a round that was run but not yet saved makes the same reports again, and nothing is spent twice.
 """
 
 from __future__ import annotations
@@ -22,26 +23,63 @@ from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
 from dpcheckin.accounting.figures import rounded_up
-from dpcheckin.accounting.parameters import positive
 from dpcheckin.accounting.statements import rounds_in_words
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
+from dpcheckin.files import replacing
 from dpcheckin.learning.data.fleet import tensor_digest
-from dpcheckin.learning.files import replacing
-from dpcheckin.learning.losses import ACCURACY, Score, named_loss
-from dpcheckin.learning.models import FrozenFeatures
-from dpcheckin.learning.settings import Settings
-from dpcheckin.learning.simulation import checkpoint
+from dpcheckin.learning.models import ACCURACY, FrozenFeatures, Score, named_loss
+from dpcheckin.learning.options import Settings
 from dpcheckin.learning.simulation.backends import Backend, InProcess
-from dpcheckin.learning.simulation.client_work import (
-    ClientWork,
-    get_parameters,
-    pieces,
-    set_parameters,
-)
+from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, pieces, set_parameters
+from dpcheckin.numerals import positive
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import SeededSource
+
+CHECKPOINT = "checkpoint.pt"
+_CHOSEN = "chosen"
+
+
+@dataclass
+class State:
+    """Everything that changes during a run: parameters, their running average, optimiser, rounds charged and log."""
+
+    parameters: Tensor
+    average: Tensor
+    optimizer: dict[str, Any] = field(default_factory=dict)
+    rounds: int = 0
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+
+def save_checkpoint(folder: Path, state: State, fingerprint: str, chosen: Mapping[str, str]) -> None:
+    """Keep a run's state in a folder, under the fingerprint of what must be equal for it to be taken up.
+
+    The options in words, `chosen`, say later which of them another run has otherwise.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / CHECKPOINT, "wb") as file:
+        torch.save({"fingerprint": fingerprint, _CHOSEN: dict(chosen), **state.__dict__}, file)
+
+
+def load_checkpoint(folder: Path, fingerprint: str, chosen: Mapping[str, str]) -> State | None:
+    """The state saved in a folder, None when there is none; one of another run (fingerprint, chosen) is refused."""
+    path = folder / CHECKPOINT
+    if not path.exists():
+        return None
+    try:
+        saved = torch.load(path, weights_only=True)
+        whose, theirs = saved.pop("fingerprint"), saved.pop(_CHOSEN, {})
+    except Exception:  # torch raises what the first broken byte happens to break
+        whole = f"a folder whose {CHECKPOINT} can be read: it is damaged, remove it to begin anew"
+        raise InvalidParameter("out", str(folder), whole) from None
+    if whose != fingerprint:
+        allowed = "an empty folder or one with a run of exactly these settings"
+        other = [f"{name} {value}" for name, value in theirs.items() if chosen.get(name) != value]
+        there = f" (the one there has {', '.join(other)})" if other else ""
+        raise InvalidParameter("out", str(folder), allowed + there)
+    return State(**saved)
+
 
 _CLIENTS, _DUMMIES, _SERVER = 11, 12, 13  # purposes of the seeds
 OnRound = Callable[[dict[str, Any]], None]
@@ -87,21 +125,12 @@ class Outcome(Tabular):
 
 @dataclass
 class Trainer:
-    """One run: a plan, the clients' work, the analyzer's settings, and test data to watch.
+    """One run: a plan, the clients' work, the analyzer's settings, and test data to watch the score on.
 
-    Args:
-        plan: who takes part when, and what rounds cost.
-        work: what clients do.
-        settings: how the analyzer learns.
-        test_inputs: records to evaluate on.
-        test_targets: their classes or numbers.
-        delta: of the guarantee.
-        epsilon_budget: epsilon that must not be passed, None for no limit.
-        out: folder for checkpoint and log, None to keep nothing.
-        backend: who computes the clients' work, None for this process.
-        on_round: called with the figures of every round.
-        score: what is measured on the test records.
-        chosen: the options that the run was made from, in words, to tell it from another.
+    The guarantee is at this delta and, if there is an `epsilon_budget`, within it. Checkpoint and log go to the folder
+    `out`, if there is one; the `backend` computes the clients' work, this process if there is none. `on_round` is
+    called with the figures of every round. The options that the run was made from, in words (`chosen`), tell it from
+    another.
     """
 
     plan: Plan
@@ -121,9 +150,7 @@ class Trainer:
 
     def __post_init__(self) -> None:
         if self.work.fleet.population != self.plan.population:
-            raise InvalidParameter(
-                "population", self.plan.population, f"the fleet's {self.work.fleet.population:,}"
-            )
+            raise InvalidParameter("population", self.plan.population, f"the fleet's {self.work.fleet.population:,}")
         if self.stop_after is not None and self.stop_after < 1:
             raise InvalidParameter("stop_after", self.stop_after, "at least 1")
         if self.work.randomizer != self.plan.randomizer:
@@ -168,7 +195,7 @@ class Trainer:
             if last or state.rounds % self.settings.rounds_between_scores(self.plan.rounds) == 0:
                 self._evaluate(state, figures)
             if self.out and (last or state.rounds % self.settings.checkpoint_every == 0):
-                checkpoint.save(self.out, state, mark, self.chosen)
+                save_checkpoint(self.out, state, mark, self.chosen)
                 write_log(self.out, [self._priced(row) for row in state.log])
         set_parameters(module, state.average)
         return Outcome(
@@ -182,23 +209,17 @@ class Trainer:
             scored=self.score,
         )
 
-    def _start(self, optimizer: torch.optim.Optimizer, mark: str) -> checkpoint.State:
-        saved = checkpoint.load(self.out, mark, self.chosen) if self.out else None
+    def _start(self, optimizer: torch.optim.Optimizer, mark: str) -> State:
+        saved = load_checkpoint(self.out, mark, self.chosen) if self.out else None
         if saved is None:
             start = get_parameters(self.work.module)
-            return checkpoint.State(parameters=start, average=start.clone())
+            return State(parameters=start, average=start.clone())
         set_parameters(self.work.module, saved.parameters)
         if saved.optimizer:
             optimizer.load_state_dict(saved.optimizer)
         return saved
 
-    def _round(
-        self,
-        state: checkpoint.State,
-        optimizer: torch.optim.Optimizer,
-        backend: Backend,
-        allowed: int,
-    ) -> dict[str, Any]:
+    def _round(self, state: State, optimizer: torch.optim.Optimizer, backend: Backend, allowed: int) -> dict[str, Any]:
         """Play one round and return its figures for the log."""
         seed, index = self.settings.seed, state.rounds
         cohort = self.plan.cohort(seed, index)
@@ -223,13 +244,9 @@ class Trainer:
         if self.on_round:
             seconds = time.perf_counter() - began
             self.on_round({"round": state.rounds, "check_ins": reports, "seconds": seconds})
-        return {
-            "check_ins": reports,
-            "loss": loss / max(reports, 1),
-            "clipped": clipped / max(reports, 1),
-        }
+        return {"check_ins": reports, "loss": loss / max(reports, 1), "clipped": clipped / max(reports, 1)}
 
-    def _evaluate(self, state: checkpoint.State, figures: dict[str, Any]) -> None:
+    def _evaluate(self, state: State, figures: dict[str, Any]) -> None:
         """Log the averaged model's score beside the figures of the latest round."""
         set_parameters(self.work.module, state.average)
         reached = self.score.of(self.work.module, self.test_inputs, self.test_targets)
@@ -246,16 +263,12 @@ class Trainer:
 
 
 def optimiser_step(
-    state: checkpoint.State,
-    module: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    settings: Settings,
-    mean: Tensor,
-    rounds: int,
+    state: State, module: nn.Module, optimizer: torch.optim.Optimizer, settings: Settings, mean: Tensor, rounds: int
 ) -> None:
-    """Move the parameters, and their running average, by a mean estimate in units of the clip.
+    """Move the parameters of a module, and their running average, by a mean estimate in units of the clip.
 
-    State and module are changed. The schedule is `rounds` long, `state.rounds` is the place on it.
+    State, module and optimizer are changed. The schedule of the settings is `rounds` long, `state.rounds` is the place
+    on it.
     """
     set_parameters(module, state.parameters)
     for p, gradient in pieces(module, mean):
@@ -265,9 +278,7 @@ def optimiser_step(
     optimizer.step()
     state.parameters = _projected(get_parameters(module), settings.radius)
     if not bool(torch.isfinite(state.parameters).all()):
-        raise NumericalFailure(
-            f"parameters are not finite after round {state.rounds + 1}; lower learning_rate"
-        )
+        raise NumericalFailure(f"parameters are not finite after round {state.rounds + 1}; lower learning_rate")
     # early on the average must not remember the starting point for long
     decay = min(settings.averaging, (state.rounds + 1) / (state.rounds + 10))
     state.average = state.average * decay + state.parameters * (1 - decay)
@@ -283,7 +294,7 @@ def _projected(parameters: Tensor, radius: float | None) -> Tensor:
 
 
 def write_log(folder: Path, log: list[dict[str, Any]]) -> None:
-    """The log as `log.csv` and `log.json`, each replaced as a whole."""
+    """The log as `log.csv` and `log.json` of a folder, each replaced as a whole."""
     if not log:
         return
     with replacing(folder / "log.csv") as file:

@@ -1,11 +1,8 @@
-"""A grid over the options of a run, each point with several seeds.
+"""A grid over the options of a run, each point with several seeds, and who plays it.
 
-`Sweep` says what is to be played and lists it as `Cell`s. A cell's result is a function of its
-options alone, so that it does not matter who plays it (`sweeps.runners`) or when. What may be
-varied is read from `RunOptions`: every option that changes the result, but for the seed.
-
-A cell is trained, or only priced. Its result is one file, named after the options, so that an
-interrupted or widened sweep plays what is missing. The folder carries a mark by which a worker
+A `Cell`'s result is a function of its options alone, so that it does not matter who plays it or when: this process,
+several processes, or a Ray cluster, in any order. It is one file, named after the options, so that an interrupted or
+widened sweep plays what is missing; a worker that dies costs its cell only. The folder carries a mark by which a worker
 elsewhere finds out whether it sees the same disk, and may keep checkpoints on it.
 """
 
@@ -14,29 +11,32 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 from dpcheckin import __version__
 from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.files import replacing
 from dpcheckin.learning.data.datasets import Dataset
-from dpcheckin.learning.files import replacing
-from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.report import summary
+from dpcheckin.learning.options import BACKENDS, RunOptions
+from dpcheckin.learning.run import summary
+from dpcheckin.learning.simulation.backends import connect_ray, follow_parent
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build, make_data
-from dpcheckin.options import Option, changed, options_of
+from dpcheckin.options import Option, changed, listed, options_of
+from dpcheckin.randomizers.base import at_least
 
 VARIED: Mapping[str, Option] = {
-    o.name: o
-    for o in options_of(RunOptions)
-    if o.changes_result and o.scalar is not None and o.name != "seed"
+    o.name: o for o in options_of(RunOptions) if o.changes_result and o.scalar is not None and o.name != "seed"
 }
-"""The options that a grid may range over, by name."""
-
+"""The options that a grid may range over, by name: all that change the result, but for the seed."""
 
 Result = dict[str, Any]
 """The figures of one cell, as they are written to its file."""
@@ -124,7 +124,7 @@ class Sweep:
 
 
 def changed_options(base: RunOptions, changes: Mapping[str, Any]) -> RunOptions:
-    """The options with changes by name, to be played in one process with one thread.
+    """The base options with changes by name, to be played in one process with one thread.
 
     One thread and one process a cell give the same sums whoever plays it.
     """
@@ -132,10 +132,7 @@ def changed_options(base: RunOptions, changes: Mapping[str, Any]) -> RunOptions:
 
 
 def play_cell(cell: Cell, folder: Path | None) -> Result:
-    """Play one cell, or state its price; what it cannot do becomes part of the result.
-
-    Checkpoints go to `folder`, None keeps none.
-    """
+    """Play a cell, with checkpoints in a folder if any, or state its price; a failure is part of the result."""
     result: Result = {"key": cell.key, "point": dict(cell.point), "seed": cell.seed}
     try:
         return result | (_trained(cell, folder) if cell.train else _priced(cell))
@@ -183,7 +180,7 @@ def result_folder(out: Path) -> Path:
 
 
 def shared_folder(folder: Path, mark: str) -> Path | None:
-    """The folder if this machine sees the one that the sweep was started in, else None."""
+    """The folder if this machine sees the one that the sweep was started in, by its mark, else None."""
     try:
         return folder if (folder / MARK).read_text() == mark else None
     except OSError:
@@ -191,7 +188,7 @@ def shared_folder(folder: Path, mark: str) -> Path | None:
 
 
 def read_result(folder: Path, cell: Cell) -> Result | None:
-    """A finished cell's result; a failure is tried again, as its cause may be gone."""
+    """A finished cell's result in a folder; a failure is tried again, as its cause may be gone."""
     try:
         result: Result = json.loads((folder / f"{cell.key}.json").read_text())
     except (FileNotFoundError, json.JSONDecodeError):
@@ -199,7 +196,93 @@ def read_result(folder: Path, cell: Cell) -> Result | None:
     return None if "failed" in result else result
 
 
-def write_result(folder: Path, result: Result) -> None:
-    """Write a cell's file so that a crash leaves it whole or not there."""
-    with replacing(folder / f"{result['key']}.json") as file:
-        json.dump(result, file)
+Runner = Callable[[Sequence[Cell], Path], Iterator[Result]]
+"""Plays cells; checkpoints go to the folder where it can be seen."""
+
+OnResult = Callable[[int, int, Result], None]
+"""Called with how many results there are, how many there will be, and the latest."""
+
+
+def run_sweep(sweep: Sweep, out: Path, runner: Runner, on_result: OnResult | None = None) -> list[Result]:
+    """Let a runner play what has no result yet and return all results of a sweep in the order of the cells.
+
+    Results lie in `cells` below `out`; those read are the first that `on_result` hears of.
+    """
+    cells, folder = sweep.cells(), result_folder(out)
+    wanted = {cell.key: cell for cell in cells}
+    done: dict[str, Result] = {}
+
+    def keep(result: Result) -> None:
+        done[result["key"]] = result
+        if on_result is not None:
+            on_result(len(done), len(cells), result)
+
+    for cell in wanted.values():
+        if (result := read_result(folder, cell)) is not None:
+            keep(result)
+    missing = [cell for key, cell in wanted.items() if key not in done]
+    for result in runner(missing, folder.absolute()) if missing else ():
+        with replacing(folder / f"{result['key']}.json") as file:
+            json.dump(result, file)
+        keep(result)
+    return [{**done[cell.key], "point": dict(cell.point)} for cell in cells]
+
+
+def make_runner(name: str, workers: int, address: str | None = None) -> Runner:
+    """A runner by name, one of `options.BACKENDS`, with so many workers, or those of a Ray cluster at an address."""
+    if address is not None and name != "ray":
+        raise InvalidParameter("ray_address", address, "nothing unless backend is 'ray'")
+    if name not in BACKENDS:
+        raise InvalidParameter("backend", name, listed(BACKENDS))
+    if name == "local":
+        return in_this_process
+    at_least("workers", workers, 1)
+    if name == "ray":
+        return partial(_on_ray, workers, address)
+    return partial(_in_processes, workers)
+
+
+def in_this_process(cells: Sequence[Cell], folder: Path) -> Iterator[Result]:
+    """One of the cells after the other; checkpoints go to the folder."""
+    for cell in cells:
+        yield play_cell(cell, folder)
+
+
+def _in_processes(workers: int, cells: Sequence[Cell], folder: Path) -> Iterator[Result]:
+    others = set(active_children())
+    count = min(workers, len(cells))
+    pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=follow_parent)
+    try:
+        waiting = [pool.submit(play_cell, cell, folder) for cell in cells]
+        for done in as_completed(waiting):
+            yield done.result()
+    except BrokenProcessPool:
+        raise DpCheckinError("a worker process died; run the same command again to play what is missing") from None
+    except BaseException:
+        # whoever gave up waits for no run: each resumes from its checkpoint
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _on_ray(workers: int, address: str | None, cells: Sequence[Cell], folder: Path) -> Iterator[Result]:
+    """The cluster at `address`, or a local one that is started and stopped here."""
+    mark = (folder / MARK).read_text()
+    with connect_ray(workers, address) as ray:
+        task: Any = ray.remote(num_cpus=1, max_retries=3)(_play_on_ray)
+        waiting = [task.remote(cell, folder, mark) for cell in cells]
+        while waiting:
+            ready, waiting = ray.wait(waiting)
+            try:
+                yield from ray.get(ready)
+            except ray.exceptions.RayError as problem:
+                raise DpCheckinError(
+                    f"a Ray worker failed ({type(problem).__name__}); run the same command again "
+                    "to play what is missing"
+                ) from None
+
+
+def _play_on_ray(cell: Cell, folder: Path, mark: str) -> Result:
+    return play_cell(cell, shared_folder(folder, mark))

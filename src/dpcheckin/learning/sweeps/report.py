@@ -1,9 +1,8 @@
-"""The end of a sweep: one table and one picture.
+"""The end of a sweep: everything as `sweep.json`, a line per run in `sweep.csv`, one table and one picture.
 
-The table has a row for every point of the grid, with the mean over the seeds and their spread; the
-picture shows accuracy against certified epsilon, one curve a point, or, when nothing was trained,
-epsilon against the first number that was varied. Files: `sweep.json` (everything), `sweep.csv` (one
-line per run), `sweep.md` (the table) and `sweep.png`.
+The table has a row for every point of the grid, with the mean over the seeds and their spread; the picture shows
+accuracy against certified epsilon, one curve a point, or, when nothing was trained, epsilon against the first number
+that was varied.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ _MOST_LABELS = 12
 def table(results: list[Result]) -> list[dict[str, Any]]:
     """One row per point: its values, runs that ended well, means over the seeds, certified epsilon.
 
-    Epsilon is the largest of the point's runs: they have the same plan, but a statement about all
-    of them must hold for each.
+    Epsilon is the largest of the point's runs: they have the same plan, but a statement about all of them must hold for
+    each.
     """
     return [_row(same) for same in _by_point(results)]
 
@@ -80,7 +79,7 @@ def _cell(row: dict[str, Any], name: str) -> str:
 
 
 def write_sweep(sweep: Sweep, results: list[Result], out: Path) -> dict[str, Any]:
-    """Write the four files to `out`; returns the content of `sweep.json`."""
+    """Write the four files of a sweep's results to `out`; returns the content of `sweep.json`."""
     rows = table(results)
     content = {
         "over": {name: list(values) for name, values in sweep.over.items()},

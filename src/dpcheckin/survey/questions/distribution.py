@@ -1,8 +1,9 @@
 """The whole distribution of a bounded number, and quantiles of it.
 
-Numbers fall into equal bins. One round asks for the bin, or for a node of a tree over the bins,
-and the figures of all levels are made one consistent histogram by weighted least squares. The
-distribution function is its running sum; it is made non-decreasing last.
+Numbers fall into equal bins. One round asks for the bin, or for a node of a tree over the bins. Weighted least squares
+makes one histogram, whose sum is one, of the estimates of all levels. That is linear in the reports, so the variance of
+a running share is the variance among the reports' contributions to it, level by level. The distribution function is
+that running sum; it is made non-decreasing last.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,15 +19,12 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
-from dpcheckin.randomizers import Randomizer, TreeResponse
+from dpcheckin.randomizers import FrequencyRandomizer, HadamardResponse, Randomizer, TreeResponse
 from dpcheckin.randomizers.base import at_least
-from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, normal_interval
 from dpcheckin.survey.questions.histogram import ShareLaw
-from dpcheckin.survey.questions.numbers import beyond, check_bounds
-from dpcheckin.survey.questions.query import Query, Values, number_between, numbers_of, plain_values
-from dpcheckin.survey.questions.tree_estimates import even_variance, reach_of, running_shares
-from dpcheckin.survey.received import Received
-from dpcheckin.survey.sampling import Sample, normal_interval
+from dpcheckin.survey.questions.means import Bounded
+from dpcheckin.survey.questions.query import Values
 
 MOST_BINS = 1 << 14
 MOST_LEAVES_OF_A_TREE = 1024
@@ -34,54 +33,47 @@ _BRANCHING = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 
 
 @dataclass(frozen=True)
-class Distribution(Query):
-    """The distribution function at the upper edge of every bin.
+class Distribution(Bounded):
+    """The distribution function of a number from `low` to `high` at the upper edge of each of equal `bins`.
 
-    Args:
-        low: smallest number.
-        high: largest number; numbers beyond a bound count as the bound.
-        bins: equal parts of the interval.
+    Numbers beyond a bound count as the bound.
     """
 
     kind = "distribution"
+    reads = TreeResponse, "a tree of bins"
     unit = "of the population"
-    low: float
-    high: float
     bins: int = 64
 
     def __post_init__(self) -> None:
-        check_bounds(self.low, self.high)
+        super().__post_init__()
         at_least("bins", self.bins, 2)
         if self.bins > MOST_BINS:
             raise InvalidParameter("bins", self.bins, f"at most {MOST_BINS:,}")
 
     @property
-    def edges(self) -> NDArray[np.float64]:
+    def edges(self) -> Figures:
         """Lower edge of the first bin, then the upper edge of every bin."""
         return np.linspace(self.low, self.high, self.bins + 1)
 
     def encode(self, values: Any) -> Values:
         # by the edges that answers name: what lies on one is never put below it by rounding
-        numbers = np.clip(numbers_of(plain_values(values)), self.low, self.high)
-        return np.searchsorted(self.edges[1:-1], numbers, side="right").astype(np.int64)
-
-    def nearest(self, value: Any) -> Any:
-        return number_between(value, self.low, self.high)
-
-    def clipped(self, values: Any) -> tuple[int, str]:
-        return beyond(values, self.low, self.high)
+        return np.searchsorted(self.edges[1:-1], self.numbers(values), side="right").astype(np.int64)
 
     def mechanisms(self) -> Sequence[str]:
         trees = [f"tree:{b}" for b in _BRANCHING if b * b <= 2 * self.bins]
         return ["flat", *(trees if self.bins <= MOST_LEAVES_OF_A_TREE else [])]
 
-    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> TreeResponse:
+    def known(self) -> dict[str, Any]:
+        return {"leaves": self.bins}
+
+    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> Randomizer:
+        """A tree of bins at this local_epsilon; with `flat`, or without a mechanism, all of them are on one level."""
         if mechanism in (None, "flat"):
             return TreeResponse(local_epsilon, self.bins, self.bins)
         if self.bins > MOST_LEAVES_OF_A_TREE:
             allowed = f"flat, or tree:CHILDREN with at most {MOST_LEAVES_OF_A_TREE:,} bins"
             raise InvalidParameter("mechanism", mechanism, allowed)
-        return self.made(TreeResponse, mechanism, local_epsilon, leaves=self.bins)
+        return super().randomizer(local_epsilon, mechanism)
 
     def answer(self, received: Received) -> Estimate:
         shares, deviation, parts = self._running(received)
@@ -92,27 +84,24 @@ class Distribution(Query):
         if received.simultaneous:
             lower, upper = _band(lower, upper)
         return received.estimate(
-            names=tuple(f"{edge:.6g}" for edge in self.edges[1:]),
-            values=values,
-            lower=np.minimum(lower, values),
-            upper=np.maximum(upper, values),
-            deviation=deviation,
+            tuple(f"{edge:.6g}" for edge in self.edges[1:]),
+            values,
+            (np.minimum(lower, values), np.maximum(upper, values)),
+            deviation,
             more={"unbiased": shares, "edges": self.edges[1:]},
             parts=parts,
         )
 
-    def _running(
-        self, received: Received
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], tuple[int, ...]]:
+    def _running(self, received: Received) -> tuple[Figures, Figures, tuple[int, ...]]:
         """Unbiased running shares, deviations, and the reports of each level."""
-        tree, together = _tree(received.plan.randomizer), received.together
-        shares, variance = running_shares(tree, together, received.sample)
+        tree, together = self.readable(received.plan.randomizer), received.together
+        shares, variance = _running_shares(tree, together, received.sample)
         levels = np.bincount(together[:, 0], minlength=len(tree.levels))
         return shares, np.sqrt(variance), tuple(map(int, levels))
 
     def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
-        """Mean over the edges, for numbers spread evenly."""
-        tree = _tree(randomizer)
+        """That of the randomizer, on average over the edges, for a sample of numbers spread evenly."""
+        tree: TreeResponse = self.readable(randomizer)
         places = np.arange(1, self.bins) / self.bins
         if len(tree.sizes) == 1 and tree.levels[0].other_support < 0.5:
             p, q = tree.levels[0].own_support, tree.levels[0].other_support
@@ -124,7 +113,8 @@ class Distribution(Query):
         levels = len(tree.sizes)
         part = Sample(sample.population, tuple(size / levels for size in sample.sizes))
         if self.bins <= MOST_BINS_IN_FULL:
-            variance = even_variance(tree) * levels / sample.reports
+            each = sum(moves.var(axis=1) for moves in _linear(tree)[1])  # if all reports are equally likely
+            variance = np.asarray(each) * levels / sample.reports
             spared = places * (1 - places) * sample.repeated / sample.reports
             return math.sqrt(float(np.mean(np.maximum(variance[:-1] - spared, 0.0))))
         # from above: as if a running share were the sum of half of every node's children
@@ -136,30 +126,30 @@ class Distribution(Query):
             total += (tree.branching - 1) / 2 * max(node, 0.0)
         return math.sqrt(total)
 
-    def reach(self, plan: Plan) -> NDArray[np.float64]:
-        """Of the distribution function at each edge, level by level."""
-        return reach_of(_tree(plan.randomizer))
+    def reach(self, plan: Plan) -> Figures:
+        """Of the distribution function at each edge (rows), level by level, in parts of the level's reports."""
+        tree: TreeResponse = self.readable(plan.randomizer)
+        if len(tree.levels) == 1 and not isinstance(tree.levels[0], HadamardResponse):
+            return np.array([[1.0 / (tree.levels[0].own_support - tree.levels[0].other_support)]])
+        _, moves = _linear(tree)
+        return np.stack([each.max(axis=1) - each.min(axis=1) for each in moves], axis=1)
 
-    def moved(self, estimate: Estimate, bounds: NDArray[np.float64]) -> tuple[Values, Values]:
-        """Making a function non-decreasing keeps order: the ends of the band are made so too."""
+    def moved(self, estimate: Estimate, bounds: Figures) -> tuple[Values, Values]:
+        """Making an estimate non-decreasing keeps order: the ends of the band, at these bounds, are made so too."""
         shares = estimate.more["unbiased"]
         return non_decreasing(shares - bounds), non_decreasing(shares + bounds)
 
-    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+    def truth_of(self, values: Values, estimate: Estimate) -> Figures:
         seen = np.bincount(values, minlength=self.bins).cumsum()
         return np.asarray(seen / len(values), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Quantiles(Distribution):
-    """Numbers below which given parts of the population lie.
+    """Numbers below which given parts of the population lie, the `probabilities`; that of the median is ½.
 
-    Args:
-        low: smallest number.
-        high: largest number; numbers beyond a bound count as the bound.
-        bins: equal parts of the interval. Estimates take numbers as spread evenly within one;
-            intervals take nothing for granted and begin and end at edges.
-        probabilities: of the quantiles; ½ is the median.
+    The numbers lie from `low` to `high`, in equal `bins`; those beyond a bound count as the bound. Estimates take them
+    as spread evenly within a bin; intervals take nothing for granted and begin and end at edges.
     """
 
     kind = "quantiles"
@@ -182,11 +172,10 @@ class Quantiles(Distribution):
         begin = np.searchsorted(upper[:-1], self.probabilities)
         end = 1 + np.searchsorted(lower[:-1], self.probabilities)
         return received.estimate(
-            names=tuple(f"{p:g}" for p in self.probabilities),
-            values=self._inverse(whole),
-            lower=self.edges[begin],
-            upper=self.edges[end],
-            deviation=(last - first) / (2 * z),
+            tuple(f"{p:g}" for p in self.probabilities),
+            self._inverse(whole),
+            (self.edges[begin], self.edges[end]),
+            (last - first) / (2 * z),
             parts=parts,
             more={
                 "edges": self.edges[1:],
@@ -197,37 +186,111 @@ class Quantiles(Distribution):
             },
         )
 
-    def moved(self, estimate: Estimate, bounds: NDArray[np.float64]) -> tuple[Values, Values]:
-        """Where the ends of the band of distribution functions pass each probability."""
+    def moved(self, estimate: Estimate, bounds: Figures) -> tuple[Values, Values]:
+        """Where the ends of the band of distribution functions, an estimate with its bounds, pass each probability."""
         low, high = super().moved(estimate, bounds)
         return self._inverse(high), self._inverse(low)
 
-    def _inverse(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _inverse(self, shares: Figures) -> Figures:
         """Where a non-decreasing function through the edges passes each probability."""
         heights = np.concatenate([[0.0], shares])
         heights[-1] = max(heights[-1], 1.0)
-        found = []
+        places = []
         for p in self.probabilities:
             after = int(np.searchsorted(heights, p, side="left"))
             left, right = heights[after - 1], heights[after]
             part = (p - left) / (right - left) if right > left else 0.0
-            found.append(self.edges[after - 1] + part * (self.edges[after] - self.edges[after - 1]))
-        return np.array(found)
+            places.append(self.edges[after - 1] + part * (self.edges[after] - self.edges[after - 1]))
+        return np.array(places)
 
-    def truth(self, values: Any, estimate: Estimate) -> NDArray[np.float64]:
-        """Of the numbers themselves, not of their bins; beyond a bound they count as the bound."""
-        numbers = np.clip(numbers_of(plain_values(values)), self.low, self.high)
-        return np.quantile(numbers, self.probabilities, method="inverted_cdf")
+    def truth(self, values: Any, estimate: Estimate) -> Figures:
+        """The quantiles of an estimate, of the values themselves and not of their bins."""
+        return np.quantile(self.numbers(values), self.probabilities, method="inverted_cdf")
 
 
-def non_decreasing(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _running_shares(tree: TreeResponse, reports: NDArray[np.int64], sample: Sample) -> tuple[Figures, Figures]:
+    """Unbiased running shares of a tree's leaves, and their variances, from reports (level, report) of a sample."""
+    seen = [
+        np.bincount(reports[reports[:, 0] == i, 1], minlength=kinds).astype(np.float64)
+        for i, kinds in enumerate(tree.kinds)
+    ]
+    plain = len(seen) == 1 and not isinstance(tree.levels[0], HadamardResponse)
+    shares, variance = _flat(tree, seen[0]) if plain else _levels(tree, seen)
+    inside = np.clip(shares, 0.0, 1.0)
+    # what asking the same people again takes away: each level hears only its part of them
+    spared = inside * (1 - inside) * sample.repeated / sample.reports
+    return shares, np.maximum(variance - spared, variance * 1e-3)
+
+
+def _flat(tree: TreeResponse, seen: Figures) -> tuple[Figures, Figures]:
+    """d-ary response on the leaves alone: a running sum of what was seen."""
+    level, total = tree.levels[0], seen.sum()
+    gap = level.own_support - level.other_support
+    parts = seen.cumsum() / total
+    edges = np.arange(1, tree.leaves + 1)
+    return (parts - edges * level.other_support) / gap, parts * (1 - parts) / (total * gap**2)
+
+
+def _levels(tree: TreeResponse, seen: list[Figures]) -> tuple[Figures, Figures]:
+    shares, moves = _linear(tree)
+    shares, variance = shares.copy(), np.zeros(tree.leaves)
+    for each, counts in zip(moves, seen, strict=True):
+        total = counts.sum()
+        if total == 0:
+            raise InvalidParameter("reports", 0, "at least one about every level of the tree")
+        mean = each @ counts / total
+        shares += mean
+        variance += np.maximum(each**2 @ counts / total - mean**2, 0.0) / total
+    return shares, variance
+
+
+@lru_cache(maxsize=8)
+def _linear(tree: TreeResponse) -> tuple[Figures, list[Figures]]:
+    """Running shares without any report, and what a report of each kind adds, level by level."""
+    leaves = np.arange(tree.leaves)[None, :]
+    # which leaves lie under each node, level by level
+    places = [
+        (leaves // width == np.arange(size)[:, None]).astype(np.float64)
+        for width, size in zip(tree.widths, tree.sizes, strict=True)
+    ]
+    weights = [_weight(level) for level in tree.levels]
+    normal = sum(
+        (weight * place.T @ place for weight, place in zip(weights, places, strict=True)),
+        np.zeros((tree.leaves, tree.leaves)),
+    )
+    # the sum is one: a level with one node that is known as good as exactly
+    sure = 1e4 * max(weights)
+    normal += sure
+    running = np.linalg.solve(normal, np.triu(np.ones((tree.leaves, tree.leaves)))).T
+    each = [
+        running @ (weight * place.T) @ _contributions(level)
+        for level, weight, place in zip(tree.levels, weights, places, strict=True)
+    ]
+    return running @ np.full(tree.leaves, sure), each
+
+
+def _weight(level: FrequencyRandomizer) -> float:
+    """One over the variance of a report's part in a node's share, for leaves spread evenly."""
+    even = np.full(level.symbols, 1.0 / level.symbols)
+    return 1.0 / float(level.variance(even)[0] + (1 - even[0]) * even[0])
+
+
+def _contributions(level: FrequencyRandomizer) -> Figures:
+    """What one report of each kind says about the share of each node."""
+    every = np.arange(level.report_format.limits[0])
+    supports = np.array([level.supports(every, node) for node in range(level.symbols)], float)
+    gap = level.own_support - level.other_support
+    return np.asarray((supports - level.other_support) / gap)
+
+
+def non_decreasing(shares: Figures) -> Figures:
     """The non-decreasing shares nearest to these, within [0, 1], ending at 1."""
     fitted = np.clip(_pooled(shares), 0.0, 1.0)
     fitted[-1] = 1.0
     return np.asarray(fitted)
 
 
-def _pooled(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _pooled(shares: Figures) -> Figures:
     """The nearest non-decreasing numbers: neighbours in the wrong order get their mean."""
     pools: list[tuple[float, int]] = []  # mean and size
     for share in shares.tolist():
@@ -240,28 +303,17 @@ def _pooled(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.repeat(np.array(means), sizes)
 
 
-def _band(
-    lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _band(lower: Figures, upper: Figures) -> tuple[Figures, Figures]:
     """What is left of a band that holds everywhere for a function that does not decrease."""
     high = np.minimum.accumulate(upper[::-1])[::-1]
     return np.maximum.accumulate(lower), np.asarray(high)
 
 
-def _outer(
-    lower: NDArray[np.float64], upper: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _outer(lower: Figures, upper: Figures) -> tuple[Figures, Figures]:
     """The band that holds at each place alone, widened until it does not decrease.
 
-    It is passed where some interval first, or last, allows a share: nothing that the intervals
-    allow is lost.
+    It is passed where some interval first, or last, allows a share: nothing that the intervals allow is lost.
     """
     low = np.clip(np.minimum.accumulate(lower[::-1])[::-1], 0.0, 1.0)
     high = np.clip(np.maximum.accumulate(upper), 0.0, 1.0)
     return low, high
-
-
-def _tree(randomizer: Randomizer) -> TreeResponse:
-    if not isinstance(randomizer, TreeResponse):
-        raise InvalidParameter("randomizer", randomizer.describe(), "a tree of bins")
-    return randomizer

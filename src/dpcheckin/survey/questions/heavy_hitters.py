@@ -1,8 +1,8 @@
 """The most frequent values of a domain too large to list, found prefix by prefix.
 
-Every stage asks for a longer prefix of the client's value, hashed and randomized. Prefixes that
-look frequent are kept and extended; the last stage asks for the whole value, and only its reports,
-which the choice of candidates does not depend on, decide what is listed and how often it occurs.
+Every stage asks for a longer prefix of the client's value, hashed and randomized. Prefixes that look frequent are kept
+and extended; the last stage asks for the whole value, and only its reports, which the choice of candidates does not
+depend on, decide what is listed and how often it occurs.
 """
 
 from __future__ import annotations
@@ -21,12 +21,69 @@ from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import LocalHashing, Randomizer
 from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
-from dpcheckin.survey.estimates import Estimate
+from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, sample_of
 from dpcheckin.survey.questions.histogram import ShareLaw
-from dpcheckin.survey.questions.query import Query, Values, number_between, plain_values
-from dpcheckin.survey.questions.words import Alphabet
-from dpcheckin.survey.received import Received
-from dpcheckin.survey.sampling import Sample, sample_of, score_interval
+from dpcheckin.survey.questions.query import Query, Values, no_value, number_between, plain_values
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """Strings of some characters as numbers of so many bits, first character in front, as prefixes are.
+
+    Longer strings than fit are cut; shorter ones are filled with a code of their own.
+
+    >>> few = Alphabet("abc", 8)
+    >>> few.length, few.decode(few.encode(np.array(["ab", "cabba"])))
+    (4, ('ab', 'cabb'))
+    """
+
+    characters: str
+    bits: int
+
+    def __post_init__(self) -> None:
+        if len(set(self.characters)) < len(self.characters):
+            raise InvalidParameter("alphabet", self.characters, "characters that differ")
+        if self.length < 1:
+            raise InvalidParameter("alphabet", self.characters, f"codes within {self.bits} bits")
+
+    @property
+    def width(self) -> int:
+        """Bits of one character; code 0 is the end of a string."""
+        return len(self.characters).bit_length()
+
+    @property
+    def length(self) -> int:
+        """Characters that fit."""
+        return self.bits // self.width
+
+    def encode(self, texts: NDArray[np.str_]) -> NDArray[np.uint64]:
+        """The number of each string."""
+        codes = {character: i + 1 for i, character in enumerate(self.characters)}
+        words = []
+        for client, text in enumerate(texts):
+            number = 0
+            for place in range(self.length):
+                character = str(text)[place : place + 1]
+                if character and character not in codes:
+                    raise no_value(text, client, f"characters of {self.characters}")
+                number = number << self.width | codes.get(character, 0)
+            words.append(number << (self.bits - self.length * self.width))
+        return np.array(words, dtype=np.uint64)
+
+    def decode(self, words: NDArray[np.uint64]) -> tuple[str, ...]:
+        """The string of each number; codes that no character has become question marks."""
+        texts = []
+        for word in words:
+            number = int(word) >> (self.bits - self.length * self.width)
+            text = ""
+            for place in reversed(range(self.length)):
+                code = number >> (place * self.width) & ((1 << self.width) - 1)
+                if code == 0:
+                    break
+                text += self.characters[code - 1] if code <= len(self.characters) else "?"
+            texts.append(text)
+        return tuple(texts)
+
 
 FIRST_BITS, MORE_BITS = 16, 10
 FUNCTIONS = 1024
@@ -37,21 +94,16 @@ Words = NDArray[np.uint64]
 class HeavyHitters(Query):
     """The `top` most frequent values, each with its count.
 
-    A value that nobody holds is listed with probability at most `false_positives` (any of them;
-    hash functions are taken as random).
-
-    Args:
-        bits: of a value, from 8 to 64.
-        top: values to list at most.
-        false_positives: probability that anything is listed that nobody holds.
-        alphabet: characters of strings; empty if values are numbers from 0 to 2^bits - 1.
-        salt: what hash functions are drawn from.
+    A value has so many `bits`, from 8 to 64: it is a number from 0 to 2^bits - 1, or a string of characters of the
+    `alphabet`. With probability at most `false_positives` anything is listed that nobody holds (hash functions, drawn
+    from the `salt`, are taken as random).
 
     >>> HeavyHitters(bits=24).prefixes, HeavyHitters(bits=64).prefixes
     ((14, 24), (14, 24, 34, 44, 54, 64))
     """
 
     kind = "heavy-hitters"
+    reads = LocalHashing, "local hashing"
     bits: int = 24
     top: int = 50
     false_positives: float = 0.05
@@ -100,10 +152,11 @@ class HeavyHitters(Query):
         """Without the characters that are not in the alphabet; of numbers the nearest."""
         if self.alphabet:
             known = "" if value is None else str(value)
-            return "".join(one for one in known if one in self.alphabet)
+            return "".join(character for character in known if character in self.alphabet)
         return min(int(number_between(value, 0, 2.0**self.bits)), (1 << self.bits) - 1)
 
     def asked(self, values: Values, round_index: int) -> Values:
+        """The prefixes of the values that the stage of this round (round_index) asks for."""
         wanted = self.prefixes[round_index % self.stages]
         return np.asarray(values, np.uint64) >> np.uint64(self.bits - wanted)
 
@@ -111,47 +164,35 @@ class HeavyHitters(Query):
         return [f"hash:{k}" for k in range(18, 3, -1)]
 
     def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> LocalHashing:
+        """Hashing at this local_epsilon into as many buckets as the mechanism says (None: the first one)."""
         name, _, bits = (mechanism or self.mechanisms()[0]).partition(":")
         if name != LocalHashing.name or not bits.isdecimal() or not 1 <= int(bits) <= 24:
             raise InvalidParameter("mechanism", mechanism, "hash:BITS, BITS from 1 to 24")
         return LocalHashing(local_epsilon, 1 << int(bits), FUNCTIONS, self.salt)
 
     def answer(self, received: Received) -> Estimate:
-        kept, plan = received.rounds, received.plan
-        made = _hashing(plan.randomizer)
-        candidates = self.candidates(kept[: self.stages - 1], plan, kept)
-        last = [some for i, some in enumerate(kept) if i % self.stages == self.stages - 1]
-        sample = sample_of(plan.population, [len(some) for some in last])
+        rounds, plan = received.rounds, received.plan
+        made: LocalHashing = self.readable(plan.randomizer)
+        words = self.candidates(rounds[: self.stages - 1], plan, rounds)
+        last = [reports for i, reports in enumerate(rounds) if i % self.stages == self.stages - 1]
+        sample = sample_of(plan.population, [len(reports) for reports in last])
         tables = made.tables(np.concatenate(last))
-        support = made.support(tables, candidates)
-        least = self._threshold(tables, len(candidates))
+        support = made.support(tables, words)
+        least = self._threshold(tables, len(words))
         best = np.argsort(-support, kind="stable")[: self.top]
         best = best[support[best] >= least]
-        shared = self._shared(tables, made, sample)
-        return self._listed(
-            candidates[best], support[best], len(candidates), least, (sample, shared), received
-        )
-
-    def _listed(
-        self, words: Words, support: NDArray[np.float64], tried: int, least: float,
-        drawn: tuple[Sample, float], received: Received,
-    ) -> Estimate:  # fmt: skip
-        sample, shared = drawn
-        made, people = _hashing(received.plan.randomizer), received.plan.population
         p, q = made.own_support, made.other_support
-        shares = (support / sample.reports - q) / (p - q)
-        law = ShareLaw(p, q, sample, shared)
-        lower, upper = score_interval(shares, law.moments, received.deviations(max(tried, 1)))
-        return received.estimate(
-            names=self.names_of(words),
-            values=shares * people,
-            lower=lower * people,
-            upper=upper * people,
-            deviation=law.deviation(np.clip(shares, 0.0, 1.0)) * people,
+        law = ShareLaw(p, q, sample, self._shared(tables, made, sample))
+        smallest = (least / sample.reports - q) / (p - q) * plan.population
+        return law.counts(
+            received,
+            self.names_of(words[best]),
+            support[best],
+            max(len(words), 1),
             more={
                 "false_positives": self.false_positives,
-                "candidates": tried,
-                "smallest_listed": max((least / sample.reports - q) / (p - q) * people, 0.0),
+                "candidates": len(words),
+                "smallest_listed": max(smallest, 0.0),
             },
             parts=(int(sample.reports),),
         )
@@ -162,27 +203,32 @@ class HeavyHitters(Query):
             return Alphabet(self.alphabet, self.bits).decode(words)
         return tuple(str(int(word)) for word in words)
 
-    def candidates(
-        self, finished: Sequence[Reports], plan: Plan, every: Sequence[Reports] | None = None
-    ) -> Words:
+    def candidates(self, finished: Sequence[Reports], plan: Plan, every: Sequence[Reports] | None = None) -> Words:
         """What the next stage distinguishes: extensions of the prefixes that look frequent.
 
-        Args:
-            finished: reports of the first rounds, one array each; at most one for each stage but
-                the last.
-            plan: of the survey.
-            every: reports of all rounds, where later rounds repeat the stages.
+        `finished` are the reports of the first rounds of the plan, at most one for each stage but the last; `every`
+        those of all rounds, where later rounds repeat the stages.
         """
-        found = np.arange(1 << self.prefixes[0], dtype=np.uint64)
-        made = _hashing(plan.randomizer)
+        words = np.arange(1 << self.prefixes[0], dtype=np.uint64)
+        made: LocalHashing = self.readable(plan.randomizer)
         for stage, reports in enumerate(finished):
             same = [reports] if every is None else list(every[stage :: self.stages])
-            support = made.support(made.tables(np.concatenate(same)), found)
+            support = made.support(made.tables(np.concatenate(same)), words)
             best = np.sort(np.argsort(-support, kind="stable")[: self.kept])
             more = np.uint64(self.prefixes[stage + 1] - self.prefixes[stage])
             ends = np.arange(1 << int(more), dtype=np.uint64)
-            found = ((found[best] << more)[:, None] | ends).ravel()
-        return found
+            words = ((words[best] << more)[:, None] | ends).ravel()
+        return words
+
+    def round_details(self, finished: Sequence[Reports], plan: Plan) -> dict[str, Any]:
+        stage = len(finished) % self.stages
+        details: dict[str, Any] = {"bits": self.prefixes[stage], "prefixes": []}
+        if stage:
+            tried = self.candidates(list(finished[:stage]), plan, finished)
+            more = np.uint64(self.prefixes[stage] - self.prefixes[stage - 1])
+            details["prefixes"] = [f"{int(prefix):x}" for prefix in np.unique(tried >> more)]
+            details["prefix_bits"] = self.prefixes[stage - 1]
+        return details
 
     @staticmethod
     def _shared(tables: NDArray[np.int64], made: LocalHashing, sample: Sample) -> float:
@@ -213,25 +259,19 @@ class HeavyHitters(Query):
         return best
 
     def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
-        """Of the count of a value a tenth as frequent as the last one listed could be."""
-        made = _hashing(randomizer)
+        """That of the randomizer and sample, of a value a tenth as frequent as the last one listed could be."""
+        made: LocalHashing = self.readable(randomizer)
         last = Sample(sample.population, sample.sizes[:: self.stages])
         law = ShareLaw(made.own_support, made.other_support, last)
         share = np.array([1.0 / (10 * self.top)])
         return float(law.deviation(share)[0]) * sample.population
 
-    def reach(self, plan: Plan) -> NDArray[np.float64]:
+    def reach(self, plan: Plan) -> Figures:
         """Of any count, which only the last stage makes: a report falls into a bucket or not."""
-        made = _hashing(plan.randomizer)
+        made: LocalHashing = self.readable(plan.randomizer)
         return np.array([[plan.population / (made.own_support - made.other_support)]])
 
-    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+    def truth_of(self, values: Values, estimate: Estimate) -> Figures:
         words, counts = np.unique(values, return_counts=True)
         seen = dict(zip(self.names_of(words), counts.tolist(), strict=True))
         return np.array([seen.get(name, 0) for name in estimate.names], dtype=np.float64)
-
-
-def _hashing(randomizer: Randomizer) -> LocalHashing:
-    if not isinstance(randomizer, LocalHashing):
-        raise InvalidParameter("randomizer", randomizer.describe(), "local hashing")
-    return randomizer

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
-from dpcheckin.randomizers import FrequencyRandomizer, Randomizer, registry
-from dpcheckin.survey.estimates import Estimate
-from dpcheckin.survey.questions.query import (
-    Query,
-    Values,
-    no_value,
-    number_between,
-    numbers_of,
-    plain_values,
+from dpcheckin.randomizers import (
+    DaryResponse,
+    FrequencyRandomizer,
+    HadamardResponse,
+    Randomizer,
+    SubsetSelection,
+    UnaryEncoding,
+    registry,
 )
-from dpcheckin.survey.received import Received
-from dpcheckin.survey.sampling import Figures, Sample, score_interval
+from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, score_interval
+from dpcheckin.survey.questions.query import Query, Values, no_value, number_between, numbers_of, plain_values
 
 MOST_CATEGORIES = 1 << 20
 _SUBSETS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -31,10 +30,7 @@ _SUBSETS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 
 @dataclass(frozen=True)
 class Histogram(Query):
-    """How many people hold each category.
-
-    Args:
-        categories: their names, or how many there are (then values are 0, 1, …).
+    """How many people hold each of the `categories`: their names, or how many there are (then values are 0, 1, …).
 
     >>> query = Histogram(("red", "green", "blue"))
     >>> query.encode(["blue", "red"]).tolist()
@@ -42,6 +38,7 @@ class Histogram(Query):
     """
 
     kind = "histogram"
+    reads = FrequencyRandomizer, "one that counts symbols"
     categories: tuple[str, ...] | int
 
     def __post_init__(self) -> None:
@@ -71,9 +68,7 @@ class Histogram(Query):
         if isinstance(self.categories, int):
             return _symbols(given, self.size)
         index = {name: i for i, name in enumerate(self.categories)}
-        found = np.array([index.get(str(value), -1) for value in given], dtype=np.int64)
-        _check_all(given, found >= 0, "one of the categories")
-        return found
+        return _found(given, [index.get(str(value), -1) for value in given], "one of the categories")
 
     def nearest(self, value: Any) -> Any:
         """The category "other" if there is one, else the first; of numbers the nearest."""
@@ -82,51 +77,43 @@ class Histogram(Query):
         return next((name for name in self.names if name.lower() == "other"), self.names[0])
 
     def mechanisms(self) -> Sequence[str]:
-        subsets = [f"subset:{w}" for w in _SUBSETS if w <= self.size // 2]
-        others = registry.usages(_counts_for_others, "symbols", "local_epsilon")
+        subsets = [f"{SubsetSelection.name}:{w}" for w in _SUBSETS if w <= self.size // 2]
+        others = registry.usages(
+            lambda kind: issubclass(kind, FrequencyRandomizer) and kind not in registry.BUILT_IN,
+            "symbols",
+            "local_epsilon",
+        )
         plain = [name for name in others if ":" not in name]
-        return ["dary", *(subsets if self.size > 2 else []), "unary", "hadamard", *plain]
+        several = subsets if self.size > 2 else []
+        return [DaryResponse.name, *several, UnaryEncoding.name, HadamardResponse.name, *plain]
 
-    def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> FrequencyRandomizer:
-        return self.made(FrequencyRandomizer, mechanism, local_epsilon, symbols=self.size)
+    def known(self) -> dict[str, Any]:
+        return {"symbols": self.size}
 
     def answer(self, received: Received) -> Estimate:
-        randomizer, sample = _frequency(received.plan.randomizer), received.sample
-        support = sum((randomizer.support(some) for some in received.rounds), np.zeros(self.size))
-        p, q = randomizer.own_support, randomizer.other_support
-        shares = (support / sample.reports - q) / (p - q)
-        law = ShareLaw(p, q, sample)
-        lower, upper = score_interval(shares, law.moments, received.deviations(self.size))
-        people = received.plan.population
-        return received.estimate(
-            names=self.names,
-            values=shares * people,
-            lower=lower * people,
-            upper=upper * people,
-            deviation=law.deviation(np.clip(shares, 0.0, 1.0)) * people,
-        )
+        randomizer: FrequencyRandomizer = self.readable(received.plan.randomizer)
+        support = sum((randomizer.support(reports) for reports in received.rounds), np.zeros(self.size))
+        law = ShareLaw(randomizer.own_support, randomizer.other_support, received.sample)
+        return law.counts(received, self.names, support, self.size)
 
     def predicted_error(self, randomizer: Randomizer, sample: Sample) -> float:
-        made = _frequency(randomizer)
+        """That of the randomizer and sample, of a category as frequent as all are on average."""
+        made: FrequencyRandomizer = self.readable(randomizer)
         law = ShareLaw(made.own_support, made.other_support, sample)
         return float(law.deviation(np.array([1.0 / self.size]))[0]) * sample.population
 
-    def reach(self, plan: Plan) -> NDArray[np.float64]:
+    def reach(self, plan: Plan) -> Figures:
         """A report supports a category or it does not."""
-        made = _frequency(plan.randomizer)
+        made: FrequencyRandomizer = self.readable(plan.randomizer)
         return np.array([[plan.population / (made.own_support - made.other_support)]])
 
-    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+    def truth_of(self, values: Values, estimate: Estimate) -> Figures:
         return np.bincount(values, minlength=self.size).astype(np.float64)
 
 
 @dataclass(frozen=True)
 class Count(Histogram):
-    """How many people have a property; values are 0 or 1, true or false.
-
-    Args:
-        categories: always 2; the figure is that of 1.
-    """
+    """How many people have a property; values are 0 or 1, true or false, `categories` always 2."""
 
     kind = "count"
     categories: tuple[str, ...] | int = 2
@@ -144,9 +131,7 @@ class Count(Histogram):
         if given.dtype.kind in "OUS":
             words = [str(value).strip().lower() for value in given]
             known = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1}
-            found = np.array([known.get(word, -1) for word in words], dtype=np.int64)
-            _check_all(given, found >= 0, "0 or 1, true or false, yes or no")
-            return found
+            return _found(given, [known.get(word, -1) for word in words], "0 or 1, true or false, yes or no")
         return _symbols(given, 2)
 
     def nearest(self, value: Any) -> Any:
@@ -154,16 +139,15 @@ class Count(Histogram):
         return 0
 
     def mechanisms(self) -> Sequence[str]:
-        return ["dary"]
+        return [DaryResponse.name]
 
     def answer(self, received: Received) -> Estimate:
         both = super().answer(replace(received, simultaneous=False))  # one figure, one interval
-        one = slice(1, 2)
-        return received.estimate(
-            ("yes",), both.values[one], both.lower[one], both.upper[one], both.deviation[one]
-        )
+        yes = slice(1, 2)
+        ends = both.lower[yes], both.upper[yes]
+        return received.estimate(("yes",), both.values[yes], ends, both.deviation[yes])
 
-    def truth_of(self, values: Values, estimate: Estimate) -> NDArray[np.float64]:
+    def truth_of(self, values: Values, estimate: Estimate) -> Figures:
         return super().truth_of(values, estimate)[1:]
 
 
@@ -171,17 +155,26 @@ class Count(Histogram):
 class ShareLaw:
     """The law of an estimated share: coins of the reports and the draw of who reports.
 
-    Args:
-        own: probability that a report supports the client's own category.
-        other: the same for another category.
-        sample: how many reports came.
-        more: variance that neither coins nor the draw explain, such as that of shared hashes.
+    A report supports the client's own category with probability `own`, another one with `other`. `more` is variance
+    that neither coins nor the draw of the sample explain, such as that of shared hashes.
     """
 
     own: float
     other: float
     sample: Sample
     more: float = 0.0
+
+    def counts(self, received: Received, names: tuple[str, ...], support: Figures, tried: int, **more: Any) -> Estimate:
+        """How many people hold each of the names, by the reports that support it.
+
+        What was `received` says how sure to be, all of so many intervals that were `tried` at once; `more` is what else
+        the estimate can say.
+        """
+        shares = (support / self.sample.reports - self.other) / (self.own - self.other)
+        lower, upper = score_interval(shares, self.moments, received.deviations(tried))
+        people = received.plan.population
+        deviation = self.deviation(np.clip(shares, 0.0, 1.0)) * people
+        return received.estimate(names, shares * people, (lower * people, upper * people), deviation, **more)
 
     def deviation(self, shares: Figures) -> Figures:
         """Standard deviation of the estimate when these are the true shares."""
@@ -190,8 +183,8 @@ class ShareLaw:
     def moments(self, shares: Figures) -> tuple[Figures, Figures, Figures]:
         """Standard deviation, skewness and excess kurtosis of the estimate at these shares.
 
-        Third and fourth cumulants of the draw are left out: where they matter the shares are not
-        small, and there the estimate is as good as normal.
+        Third and fourth cumulants of the draw are left out: where they matter the shares are not small, and there the
+        estimate is as good as normal.
         """
         p, q, n = self.own, self.other, self.sample.reports
         gap = p - q
@@ -210,6 +203,13 @@ class ShareLaw:
 def _fourth(p: float) -> float:
     """Fourth cumulant of a coin."""
     return p * (1 - p) * (1 - 6 * p * (1 - p))
+
+
+def _found(given: Values, places: list[int], allowed: str) -> Values:
+    """The place of each value that was given, unless one has none (-1)."""
+    found = np.array(places, dtype=np.int64)
+    _check_all(given, found >= 0, allowed)
+    return found
 
 
 def _check_all(given: Values, good: NDArray[np.bool_], allowed: str) -> None:
@@ -231,14 +231,3 @@ def _symbols(given: Values, size: int) -> Values:
         raise InvalidParameter("values", str(given.dtype), "whole numbers")
     _check_all(given, (given >= 0) & (given < size), f"from 0 to {size - 1}")
     return given.astype(np.int64)
-
-
-def _frequency(randomizer: Randomizer) -> FrequencyRandomizer:
-    if not isinstance(randomizer, FrequencyRandomizer):
-        raise InvalidParameter("randomizer", randomizer.describe(), "one that counts symbols")
-    return randomizer
-
-
-def _counts_for_others(kind: type[Randomizer]) -> bool:
-    """Somebody else's randomizer that counts symbols."""
-    return issubclass(kind, FrequencyRandomizer) and kind not in registry.BUILT_IN

@@ -1,18 +1,16 @@
 """Clients that lie together in a survey: do they move a figure further than is proved, or as far?
 
-The attack plays what ships. Honest clients randomize, every report becomes bytes, and the decoder
-and the estimator of the query make the answer. The colluding clients report in every round,
-whatever their coins say, and try every report there is (or, where there are too many, reports of
-the shipped randomizer); they keep to the one that drives a figure up most, and in another run of
-the same coins to the one that drives it down most. The two answers differ by no more than the
-stated bound, or the bound is false. Bytes that are no report are thrown in and must be dropped.
+The attack plays what ships. The colluding clients report in every round, whatever their coins say, and try every report
+there is (or, where there are too many, reports of the shipped randomizer); they keep to the one that drives a figure up
+most, and in another run of the same coins to the one that drives it down most. The two answers differ by no more than
+the stated bound, or the bound is false. Bytes that are no report are thrown in and must be dropped.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,8 +22,21 @@ from dpcheckin.audit.finding import Verdict
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import FloatRows, IntegerRows
-from dpcheckin.survey import Estimate, HeavyHitters, Quantiles, Survey
-from dpcheckin.survey.influence import check_clients
+from dpcheckin.survey import (
+    Count,
+    Distribution,
+    Estimate,
+    HeavyHitters,
+    Histogram,
+    Mean,
+    Quantiles,
+    Query,
+    Sum,
+    Survey,
+    VectorMean,
+)
+from dpcheckin.survey.estimates import check_clients
+from dpcheckin.survey.questions import KINDS
 
 MOST_KINDS = 4096
 """Reports that are all tried; of larger sets some are drawn by the randomizer."""
@@ -34,14 +45,11 @@ _ROUND_OFF = 1 + 1e-9
 
 
 def wanted_share(survey: Survey) -> float:
-    """The part of the bound that the attack reaches at least; a property of the bound's proof.
+    """The part of the bound that the attack on a survey reaches at least; a property of the bound's proof.
 
-    One mean is moved as far as is proved. In a tree the bound lets reports leave the level where
-    they help most and enter the next, both at the worst honest reports; and a quantile is bounded
-    as if every edge of the distribution function were moved furthest at once.
-
-    Args:
-        survey: that is attacked.
+    One mean is moved as far as is proved. In a tree the bound lets reports leave the level where they help most and
+    enter the next, both at the worst honest reports; and a quantile is bounded as if every edge of the distribution
+    function were moved furthest at once.
     """
     if survey.query.reach(survey.plan).shape[1] == 1:
         return 0.9
@@ -50,19 +58,11 @@ def wanted_share(survey: Survey) -> float:
 
 @dataclass(frozen=True, slots=True)
 class InfluenceFinding:
-    """How far colluding clients came, beside what is proved.
+    """How far colluding clients came with one figure, beside what is proved of it (`bound`).
 
-    Args:
-        name: of survey and attack.
-        figure: that was attacked.
-        clients: how many collude.
-        bound: proved of that figure.
-        moved: between the attack upwards and the one downwards.
-        moved_from_honest: the larger of the two, against honest reports of the same clients.
-        malformed: strings of bytes that are no report.
-        dropped: how many the decoder dropped.
-        wanted_share: of the bound that this attack is known to reach; with less it says nothing.
-        seed: of every draw.
+    `moved` is between the attack upwards and the one downwards, `moved_from_honest` the larger of the two against
+    honest reports of the same clients. `malformed` strings of bytes are no report, of which the decoder `dropped` so
+    many. With less than `wanted_share` of the bound, which this attack is known to reach, it says nothing.
     """
 
     name: str
@@ -105,13 +105,8 @@ class InfluenceFinding:
 
 @dataclass(frozen=True)
 class InfluenceAttack:
-    """Colluding clients in a survey.
-
-    Args:
-        survey: to attack.
-        values: of all clients, as the query takes them; the first ones collude.
-        clients: how many collude, at least one and not everybody.
-        seed: of every draw.
+    """Clients that lie in a survey: the first so many, not everybody, of those whose values are given; a seed draws
+    all.
     """
 
     survey: Survey
@@ -189,10 +184,8 @@ class InfluenceAttack:
         return [[b"", b"\x00" * (size + 1), b"\xff" * size] for _ in range(self.survey.rounds)]
 
     def _answer(self, hostile: Sequence[bytes] | Sequence[list[bytes]]) -> Estimate:
-        """What shipped decoder and estimator make of honest reports and these.
-
-        Args:
-            hostile: of every round alike, or one list a round.
+        """What shipped decoder and estimator make of honest reports and hostile ones, alike in every round or a list
+        each.
         """
         survey, kept, dropped = self.survey, [], 0
         for index, (others, own) in enumerate(self._rounds):
@@ -206,7 +199,7 @@ class InfluenceAttack:
             kept.append(rows)
             dropped += bad
         found = survey.estimate(kept)
-        return Estimate(**{**_fields(found), "dropped": found.dropped + dropped})
+        return replace(found, dropped=found.dropped + dropped)
 
     def _kinds(self) -> list[bytes]:
         """The bytes of every report there is, or of some that the randomizer makes."""
@@ -236,5 +229,61 @@ def _by_name(estimate: Estimate) -> dict[str, float]:
     return dict(zip(estimate.names, estimate.values.tolist(), strict=True))
 
 
-def _fields(estimate: Estimate) -> dict[str, Any]:
-    return {name: getattr(estimate, name) for name in estimate.__dataclass_fields__}
+POPULATION, LOCAL_EPSILON = 1000, 4.0
+_CASES: tuple[tuple[Query, str], ...] = (
+    (Count(), "dary"),
+    (Histogram(20), "dary"),
+    (Histogram(20), "subset:3"),
+    (Histogram(20), "unary"),
+    (Histogram(20), "hadamard"),
+    (Mean(0, 100), "levels:8"),
+    (Sum(0, 100), "levels:8"),
+    (VectorMean(5), "privunit"),
+    (VectorMean(5), "hemisphere"),
+    (Quantiles(0, 100, 32, (0.5,)), "flat"),
+    (Quantiles(0, 100, 32, (0.5,)), "tree:4"),
+    (Distribution(0, 100, 32), "flat"),
+    (Distribution(0, 100, 32), "tree:4"),
+    (HeavyHitters(12, 5), "hash:7"),
+)
+
+
+def attacked_surveys(
+    kind: str | None = None,
+    randomizer: str | None = None,
+    population: int = POPULATION,
+    local_epsilon: float = LOCAL_EPSILON,
+    rate: float = 1.0,
+    rounds: int | None = None,
+) -> list[tuple[Survey, Any]]:
+    """Surveys to attack, each with a value for every client of the population.
+
+    Of one `kind` of question and by one `randomizer` of it, all of a small selection if left out; `local_epsilon` is
+    that of one report, `rate` the probability of reporting in a round; without `rounds` there are as few as the
+    question needs.
+    """
+    if kind is not None and kind not in KINDS:
+        raise InvalidParameter("question", kind, "one of " + ", ".join(KINDS))
+    if kind is None and randomizer is not None:
+        raise InvalidParameter("randomizer", randomizer, "given with --question")
+    cases = [(query, way) for query, way in _CASES if kind in (None, query.kind)]
+    if randomizer is not None:
+        cases = [(cases[0][0], randomizer)]
+    return [
+        (Survey(query, population, local_epsilon, way, rate, rounds or query.stages), _values(query.kind, population))
+        for query, way in cases
+    ]
+
+
+def _values(kind: str, people: int) -> Any:
+    """The same every time: what is attacked is the estimator, not the data."""
+    draw = np.random.default_rng(5)
+    if kind == "count":
+        return (draw.random(people) < 0.3).astype(np.int64)
+    if kind == "histogram":
+        return np.minimum(draw.geometric(0.15, people) - 1, 19)
+    if kind == "vector-mean":
+        return draw.standard_normal((people, 5)) / 4
+    if kind == "heavy-hitters":
+        return np.where(draw.random(people) < 0.4, draw.integers(1, 4, people), 99)
+    return 100 * draw.beta(2, 2, people)

@@ -1,16 +1,12 @@
 """Scores by which an adversary tells neighbours apart.
 
-`LikelihoodRatio` is what all batches say: the optimal attack when the others all hold one value,
-by the accountant's own pair (docs/theory.md): given k reports out of n clients the density of a
-batch relative to "the target is one of the others" is (n - k + Σ W_i)/n, and rounds add up. The
-others are blind on an honest system, or nearly so: `NumberOfReports` looks at how many came,
-`Place` and `FrontAgainstBack` at the order of batches, `AllOrNone` at who is there in every round
-or in none, `Differences` at reports that differ by exactly what was asked.
+`LikelihoodRatio` is the optimal attack when the others all hold one value, by the accountant's own pair
+(docs/theory.md): given k reports out of n clients the density of a batch relative to "the target is one of the others"
+is (n - k + Σ W_i)/n, and rounds add up. The other statistics are blind on an honest system, or nearly so.
 
-All of it only chooses what to look at. A wrong density here weakens an attack, never its validity.
-Scores are rounded to a billionth: the last bits of a simulated report betray its input by the
-rounding of the addition alone (Mironov, CCS 2012), which simulations do not guard against and
-deployed reports do; `exact` keeps them, to attack just that.
+All of it only chooses what to look at: a wrong density weakens an attack, never its validity. Scores are rounded to a
+billionth: the last bits of a simulated report betray its input by the rounding of the addition alone (Mironov, CCS
+2012), which simulations do not guard against and deployed reports do; `exact` keeps them, to attack just that.
 """
 
 from __future__ import annotations
@@ -22,13 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpcheckin.audit.systems.batches import (
-    FloatArray,
-    Neighbours,
-    Released,
-    RoundBatches,
-    in_round,
-)
+from dpcheckin.audit.systems import FloatArray, Neighbours, Released, RoundBatches
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer
 from dpcheckin.randomizers.base import Value, clip_rows
@@ -47,31 +37,41 @@ class Statistic(ABC):
 
 
 @dataclass(frozen=True)
-class LikelihoodRatio(Statistic):
-    """Log likelihood ratio of all batches when the others all hold one value.
-
-    Args:
-        randomizer: the one that clients should use.
-        data: the neighbours.
-        population: number of clients.
-        exact: keep the last bits of the score.
-    """
+class _Summed(Statistic):
+    """A score about neighbours `data` that adds up over rounds, of reports that `randomizer` should make."""
 
     randomizer: Randomizer
     data: Neighbours
+
+    @abstractmethod
+    def _of_round(self, batches: RoundBatches, others: Value, first: Value, second: Value) -> FloatArray:
+        """What one round's batches add when clients hold these values."""
+
+    def unrounded(self, released: Released) -> FloatArray:
+        """The score with its last bits."""
+        total = np.zeros(released[0].runs)
+        for t, batches in enumerate(released):
+            total += self._of_round(batches, *self.data.in_round(t))
+        return total
+
+    def scores(self, released: Released) -> FloatArray:
+        return np.round(self.unrounded(released), _DIGITS)
+
+
+@dataclass(frozen=True)
+class LikelihoodRatio(_Summed):
+    """Log likelihood ratio of all batches of a population when the others all hold one value; `exact`: all digits."""
+
     population: int
     exact: bool = False
 
     name = "log likelihood ratio"
 
     def scores(self, released: Released) -> FloatArray:
-        total = np.zeros(released[0].runs)
-        for t, batches in enumerate(released):
-            first, second = in_round(self.data.first, t), in_round(self.data.second, t)
-            others = in_round(self.data.others, t)
-            total += self._log_density(batches, first, others)
-            total -= self._log_density(batches, second, others)
-        return total if self.exact else np.round(total, _DIGITS)
+        return self.unrounded(released) if self.exact else super().scores(released)
+
+    def _of_round(self, batches: RoundBatches, others: Value, first: Value, second: Value) -> FloatArray:
+        return self._log_density(batches, first, others) - self._log_density(batches, second, others)
 
     def _log_density(self, batches: RoundBatches, value: Value, others: Value) -> FloatArray:
         if value == others:
@@ -100,10 +100,7 @@ class LikelihoodRatio(Statistic):
 
 @dataclass(frozen=True)
 class WindowRatio(Statistic):
-    """Log likelihood ratio when the target's report stands in at most one of the rounds.
-
-    One round is one slot of a random check-in window with one report, real or dummy.
-    """
+    """Log likelihood ratio when the target's report stands in at most one round, each a slot with one report."""
 
     randomizer: Randomizer
     data: Neighbours
@@ -112,14 +109,12 @@ class WindowRatio(Statistic):
     name = "log likelihood ratio"
 
     def scores(self, released: Released) -> FloatArray:
-        both = []
-        for side in (self.data.first, self.data.second):
-            ratios = [
-                np.exp(self.randomizer.log_ratio(batches.reports, in_round(side, t),
-                                 in_round(self.data.others, t)))
-                for t, batches in enumerate(released)
-            ]  # fmt: skip
-            both.append(1 - self.accepted + self.accepted * np.mean(ratios, axis=0))
+        ratios: tuple[list[FloatArray], list[FloatArray]] = ([], [])
+        for t, batches in enumerate(released):
+            others, *values = self.data.in_round(t)
+            for side, value in zip(ratios, values, strict=True):
+                side.append(np.exp(self.randomizer.log_ratio(batches.reports, value, others)))
+        both = [1 - self.accepted + self.accepted * np.mean(side, axis=0) for side in ratios]
         return np.asarray(np.round(np.log(both[0]) - np.log(both[1]), _DIGITS))
 
 
@@ -145,59 +140,35 @@ class NumberOfReports(Statistic):
 
 
 @dataclass(frozen=True)
-class Place(Statistic):
-    """What the reports in one place of all batches say about the target.
+class Place(_Summed):
+    """What the reports in one `place` of all batches (0: the first, -1: the last) say about the target."""
 
-    Args:
-        randomizer: the one that clients should use.
-        data: the neighbours.
-        place: 0 for the first report, -1 for the last.
-    """
-
-    randomizer: Randomizer
-    data: Neighbours
     place: int
 
     @property
     def name(self) -> str:  # type: ignore[override]
         return {0: "first report", -1: "last report"}.get(self.place, f"report {self.place}")
 
-    def scores(self, released: Released) -> FloatArray:
-        total = np.zeros(released[0].runs)
-        for t, batches in enumerate(released):
-            if batches.only_sums or len(batches.reports) == 0:
-                continue
-            reports, there = batches.at(self.place)
-            first, second = in_round(self.data.first, t), in_round(self.data.second, t)
-            total += np.where(there, self.randomizer.log_ratio(reports, first, second), 0.0)
-        return np.round(total, _DIGITS)
+    def _of_round(self, batches: RoundBatches, others: Value, first: Value, second: Value) -> FloatArray:
+        if batches.only_sums or len(batches.reports) == 0:
+            return np.zeros(batches.runs)
+        reports, there = batches.at(self.place)
+        return np.where(there, self.randomizer.log_ratio(reports, first, second), 0.0)
 
 
 @dataclass(frozen=True)
-class FrontAgainstBack(Statistic):
+class FrontAgainstBack(_Summed):
     """What reports say about the target, those at the front for it and those at the back against.
 
     Sees every order that leans the way reports came in, however far each of them was moved.
-
-    Args:
-        randomizer: the one that clients should use.
-        data: the neighbours.
     """
-
-    randomizer: Randomizer
-    data: Neighbours
 
     name = "front against back"
 
-    def scores(self, released: Released) -> FloatArray:
-        total = np.zeros(released[0].runs)
-        for t, batches in enumerate(released):
-            if batches.only_sums or len(batches.reports) == 0:
-                continue
-            first, second = in_round(self.data.first, t), in_round(self.data.second, t)
-            said = self.randomizer.log_ratio(batches.reports, first, second)
-            total += batches.total(said * _leaning(batches))
-        return np.round(total, _DIGITS)
+    def _of_round(self, batches: RoundBatches, others: Value, first: Value, second: Value) -> FloatArray:
+        if batches.only_sums or len(batches.reports) == 0:
+            return np.zeros(batches.runs)
+        return batches.total(self.randomizer.log_ratio(batches.reports, first, second) * _leaning(batches))
 
 
 def _leaning(batches: RoundBatches) -> FloatArray:
@@ -210,15 +181,7 @@ def _leaning(batches: RoundBatches) -> FloatArray:
 
 @dataclass(frozen=True)
 class AllOrNone(Statistic):
-    """Log likelihood ratio if the target reported in every round, or in none.
-
-    The optimal attack on cohorts that are the same in every round, whoever is in them.
-
-    Args:
-        randomizer: the one that clients should use.
-        data: the neighbours.
-        population: number of clients.
-    """
+    """Log likelihood ratio if the target reported in every round or in none: the best attack on cohorts that stay."""
 
     randomizer: Randomizer
     data: Neighbours
@@ -229,9 +192,9 @@ class AllOrNone(Statistic):
     def scores(self, released: Released) -> FloatArray:
         sides = [np.zeros(released[0].runs), np.zeros(released[0].runs)]
         for t, batches in enumerate(released):
-            others = in_round(self.data.others, t)
-            for total, value in zip(sides, (self.data.first, self.data.second), strict=True):
-                ratio = self.randomizer.log_ratio(batches.reports, in_round(value, t), others)
+            others, *values = self.data.in_round(t)
+            for total, value in zip(sides, values, strict=True):
+                ratio = self.randomizer.log_ratio(batches.reports, value, others)
                 weights = batches.total(np.exp(np.minimum(ratio, 300.0)))
                 # an empty batch: the target was not there
                 total += np.log(np.maximum(weights / np.maximum(batches.sizes, 1), 1e-300))
@@ -246,8 +209,8 @@ class AllOrNone(Statistic):
 class Differences(Statistic):
     """How often two reports differ by exactly what the first neighbour's values differ by.
 
-    Of one round (a target's report against another's), or of the first and the last round (the
-    target's two reports). Noise that is independent makes exact differences impossible.
+    Of one round (a target's report against another's), or of the first and the last round (the target's two reports).
+    Noise that is independent makes exact differences impossible.
     """
 
     step: float
@@ -284,28 +247,16 @@ def standard_statistics(
 ) -> Sequence[Statistic]:
     """The optimal attack on an honest round, and those that only a careless system fears.
 
-    Args:
-        randomizer: the one that clients should use.
-        data: the neighbours.
-        population: number of clients.
-        repeated: whether there are several rounds, whose cohorts might be the same.
+    Of neighbours `data` in a population whose clients should use `randomizer`; `repeated` if there are several rounds,
+    whose cohorts might be the same.
     """
     honest = (LikelihoodRatio(randomizer, data, population),)
-    order = (
-        Place(randomizer, data, 0),
-        Place(randomizer, data, -1),
-        FrontAgainstBack(randomizer, data),
-    )
+    order = (Place(randomizer, data, 0), Place(randomizer, data, -1), FrontAgainstBack(randomizer, data))
     cohorts = (AllOrNone(randomizer, data, population),) if repeated else ()
     return (*honest, *order, *cohorts)
 
 
 def accepted_in_window(population: int, slots: int) -> float:
-    """Probability that a fixed window of slots uses a given client's report.
-
-    Args:
-        population: number of clients.
-        slots: of the window.
-    """
+    """Probability that a fixed window of so many slots uses a given client's report, out of a population."""
     # the others in one's slot are Binomial(population - 1, 1/slots); E[1/(1 + X)] in closed form
     return slots / population * -math.expm1(population * math.log1p(-1.0 / slots))

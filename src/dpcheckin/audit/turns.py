@@ -1,16 +1,14 @@
 """Every client takes the target's part in turn, on one set of coins and noise.
 
-The two neighbours differ in one client, but nothing says in which. So one play of a plan, in which
-everybody holds what the others hold, serves for as many pairs of runs as there are clients: in the
-pair of client j only j's reports are exchanged for those it makes of the first or the second value
-with the same coins and the same noise. Every one of these runs is a run of the real code: the
-plan's coins, the randomizer, the permutation. They depend on each other, which is why a play
-counts once, with the *mean* degree of the event over its runs. That mean varies far less than what
-one target shows, since most of what one target shows is whether its own coin and noise were lucky.
+The two neighbours differ in one client, but nothing says in which. So one play of a plan, in which everybody holds what
+the others hold, serves for as many pairs of runs as there are clients: in the pair of client j only j's reports are
+exchanged for those it makes of the first or the second value with the same coins and the same noise. Every one is a run
+of the real code. They depend on each other, which is why a play counts once, with the *mean* degree of the event over
+its runs; it varies far less than what one target shows, which is mostly whether its coin and noise were lucky.
 
-For reports that are symbols: counts are all there is to their batches, so that exchanging one
-report is an addition. Scores are computed from whole counts in one order of operations, as an event
-must be a function of what is released and not of how it came about.
+For reports that are symbols: counts are all there is to their batches, so that exchanging one report is an addition.
+Scores come from whole counts in one order of operations: an event is a function of what is released, not of how it came
+about.
 """
 
 from __future__ import annotations
@@ -21,9 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.audit.systems.batches import FloatArray, IntArray, Neighbours
-from dpcheckin.audit.systems.fast import CoinByCoin, Everybody
-from dpcheckin.audit.systems.simulated import Simulated
+from dpcheckin.audit.simulated import CoinByCoin, Simulated
+from dpcheckin.audit.systems import FloatArray, IntArray, Neighbours
 from dpcheckin.errors import DpCheckinError
 from dpcheckin.protocols import Reveals
 from dpcheckin.randomizers import DaryResponse
@@ -48,16 +45,14 @@ class Turns:
     def head(self, plays: int) -> Turns:
         """The first plays only."""
         kept = self.owners < plays
-        return Turns(
-            min(plays, self.plays), self.values[kept], self.weights[kept], self.owners[kept]
-        )
+        return Turns(min(plays, self.plays), self.values[kept], self.weights[kept], self.owners[kept])
 
     def coarse(self) -> Turns:
         """Runs of a play with nearly the same score as one: much less to keep, for a pilot.
 
-        Scores lie close together beside how much they differ from play to play. Weights and mean
-        scores are kept, so that what is lost is of second order; a bet must not use it all the
-        same, as its event is to be a function of each run.
+        Scores lie close together beside how much they differ from play to play. Weights and mean scores are kept, so
+        that what is lost is of second order; a bet must not use it all the same, as its event is to be a function of
+        each run.
         """
         base = self.values[: self.plays]  # of the runs in which nothing was exchanged
         width = 0.05 * float(np.std(base)) or 1.0
@@ -85,23 +80,16 @@ class Turns:
 
 def can_take_turns(system: object) -> bool:
     """Symbols, and a system that changes nothing about how the package plays a plan."""
-    if type(system) not in (Simulated, CoinByCoin, Everybody):
+    if type(system) not in (Simulated, CoinByCoin):
         return False
     assert isinstance(system, Simulated)
     shuffled = system.plan.reveals is Reveals.REPORTS
     return shuffled and isinstance(system.randomizer, DaryResponse)
 
 
-def play_in_turns(
-    system: Simulated, data: Neighbours, seed: tuple[int, ...], plays: int
-) -> tuple[Turns, Turns]:
-    """So many plays, with every client as the target: scores on the first and second neighbour.
-
-    Args:
-        system: one that `can_take_turns`.
-        data: the neighbours.
-        seed: of all chance.
-        plays: how many.
+def play_in_turns(system: Simulated, data: Neighbours, seed: tuple[int, ...], plays: int) -> tuple[Turns, Turns]:
+    """So many plays of a system that `can_take_turns`, all chance from `seed`: scores on the first and second of
+    `data`.
     """
     randomizer, n = system.randomizer, system.plan.population
     assert isinstance(randomizer, DaryResponse) and isinstance(data.others, int)

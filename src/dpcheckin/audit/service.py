@@ -1,20 +1,15 @@
-"""Black-box audit of the deployed parties: real agents, real envelopes, the real shuffler.
+"""Black-box audit of the deployed parties: real agents, real envelopes, the real shuffler. Needs the `service` extra.
 
-Every run is a small deployment in this process: a fresh store and shuffler, an agent with a ledger
-of its own for every client, signed documents, sealed envelopes, a charge, a release, and an
-analyzer's key that opens it. Network and clock are the only things left out. All chance is the
-operating system's, so runs cannot be paired; what the audit sees is what an analyzer sees.
-
-The order of a batch must come from the shuffler itself. Stores may hand out a round's reports in
-any order (PostgreSQL's does so as they arrived), so the store here does just that, and the target
-is the first who enrolled and the first, or the last, whose report arrives. Needs the `service`
-extra.
+Every run is a small deployment in this process; network and clock are the only things left out. All chance is the
+operating system's, so runs cannot be paired; what the audit sees is what an analyzer sees. The order of a batch must
+come from the shuffler itself: stores may hand out a round's reports in any order (PostgreSQL's does so as they
+arrived), so the store here does just that, and the target is the first who enrolled and the first, or the last, whose
+report arrives.
 """
 
 from __future__ import annotations
 
 import os
-import struct
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,23 +21,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.audit.attacks.statistics import LikelihoodRatio, NumberOfReports
-from dpcheckin.audit.checks.plans import DEFAULT_CONFIDENCE, attack_on, rounds_text
 from dpcheckin.audit.examination import Check
-from dpcheckin.audit.systems.base import System
-from dpcheckin.audit.systems.batches import Neighbours, Released, gathered
+from dpcheckin.audit.plans import DEFAULT_CONFIDENCE, attack_on, rounds_text
+from dpcheckin.audit.statistics import LikelihoodRatio, NumberOfReports
+from dpcheckin.audit.systems import Neighbours, Released, System, gathered
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.protocols import Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, SecureSource
+from dpcheckin.service.analyzer.parties import records
 from dpcheckin.service.client.config import ClientConfig, Limits
-from dpcheckin.service.client.core import Agent
+from dpcheckin.service.client.core import Action, Agent
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.client.parts import Action
 from dpcheckin.service.pricing import Price, protocol_of
 from dpcheckin.service.shuffler.chance import Ids, SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.records import Entry
-from dpcheckin.service.shuffler.stores.base import Taken
+from dpcheckin.service.shuffler.records import Entry, Taken
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.wire import envelope, payloads, signing
 from dpcheckin.service.wire.canonical import canonical, digest
@@ -52,8 +45,7 @@ _MODEL = b"audited"
 _CHARGE = canonical({"charge": "00" * 32})
 _SECONDS = 10.0
 _WIDE = Limits(
-    rate=1.0, clip=1.0, local_epsilon=100.0, total_epsilon=1e4, total_local_epsilon=1e6,
-    total_delta=0.9,
+    rate=1.0, clip=1.0, local_epsilon=100.0, total_epsilon=1e4, total_local_epsilon=1e6, total_delta=0.9
 )  # fmt: skip
 
 
@@ -64,8 +56,7 @@ ARRIVALS = ("first", "last", "anywhere")
 class ArrivalStore(MemoryStore):
     """The least helpful store that the shuffler must live with: ids in the order of arrival.
 
-    In the others random ids are keys, and reading them in the order of keys hides by itself what a
-    permutation should hide.
+    Elsewhere random ids are keys, and reading them in order hides by itself what a permutation should hide.
     """
 
     def __init__(self) -> None:
@@ -83,27 +74,9 @@ class ArrivalStore(MemoryStore):
         return np.array(self._arrived.get(serial, []), dtype=np.int64)
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self.now = 1e6
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @dataclass(frozen=True)
 class Deployed(System):
-    """Runs of the services.
-
-    Args:
-        population: number of clients.
-        rate: check-in rate of a round.
-        rounds: number of rounds.
-        local_epsilon: epsilon of one report, in nats.
-        symbols: of the response.
-        delta: the delta of claim and audit, strictly between 0 and 1.
-        arrival: when the target's report arrives, one of `ARRIVALS`.
-    """
+    """The services: d-ary response in shuffled check-in, the target's report arriving as one of `ARRIVALS` says."""
 
     population: int
     rate: float
@@ -119,9 +92,7 @@ class Deployed(System):
         if self.arrival not in ARRIVALS:
             raise InvalidParameter("arrival", self.arrival, ", ".join(ARRIVALS))
 
-    @property
-    def block(self) -> int:
-        return 16
+    block = 16
 
     @property
     def played(self) -> str:
@@ -164,9 +135,7 @@ class Deployed(System):
         # ledgers are written durably; in memory that takes microseconds, and nobody needs them
         memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
         with tempfile.TemporaryDirectory(prefix="dpcheckin-audit-", dir=memory) as folder:
-            return gathered(
-                [self._run(data, which, Path(folder) / str(run)) for run in range(runs)]
-            )
+            return gathered([self._run(data, which, Path(folder) / str(run)) for run in range(runs)])
 
     def _run(self, data: Neighbours, which: int, folder: Path) -> list[NDArray[Any]]:
         deployment = _Deployment(self.document(), folder, self.arrival)
@@ -182,10 +151,10 @@ class _Deployment:
     """One plan from its publication to its last batch."""
 
     def __init__(self, plan: PlanDocument, folder: Path, arrival: str = "first") -> None:
-        self.plan, self.arrival, self.clock = plan, arrival, _Clock()
+        self.plan, self.arrival, self.now = plan, arrival, 1e6
         self.identity = signing.identity_from_seed(os.urandom(32))
         self.key = envelope.OpeningKey(plan.suite, envelope.new_private_key(plan.suite))
-        self.shuffler = Shuffler(ArrivalStore(), clock=self.clock, chance=SecureChance())
+        self.shuffler = Shuffler(ArrivalStore(), clock=lambda: self.now, chance=SecureChance())
         self.shuffler.refresh()
         key = KeyDocument(plan.id.hex(), plan.suite, self.key.public_key.hex(), 0)
         self.shuffler.publish_plan(signing.signed_bytes(plan, self.identity))
@@ -204,11 +173,10 @@ class _Deployment:
 
     def round(self, number: int, values: NDArray[Any]) -> NDArray[Any]:
         """Play one round and open its batch as the analyzer would."""
-        core, now = self.shuffler, self.clock.now
+        core, now = self.shuffler, self.now
         document = RoundDocument(
-            self.plan.id.hex(), number, digest(_MODEL).hex(), self.key.key_id.hex(), now,
-            now + _SECONDS,
-        )  # fmt: skip
+            self.plan.id.hex(), number, digest(_MODEL).hex(), self.key.key_id.hex(), now, now + _SECONDS
+        )
         signed = signing.signed_bytes(document, self.identity)
         core.publish_model(digest(_MODEL), _MODEL)
         core.open_round(number, signed)
@@ -220,13 +188,12 @@ class _Deployment:
                 raise ServiceError("an agent could not make its report")
             if part.action is not Action.NOTHING:
                 core.accept([core.examine(name, number, part.envelope)])
-        self.clock.now += _SECONDS + 1
+        self.now += _SECONDS + 1
         core.tick()
         core.claim(number, _CHARGE)
-        batch = b"".join(core.batch(number).chunks)
+        opened = list(records(core.batch(number).chunks))
         core.finish(number)
-        opened = [self._symbol(record) for record in _records(batch)]
-        return np.array(opened, dtype=np.int64)
+        return np.array([self._symbol(record) for record in opened], dtype=np.int64)
 
     def _arriving(self) -> list[int]:
         """Clients in the order in which their reports arrive; the target is client 0."""
@@ -244,34 +211,15 @@ class _Deployment:
             agent.ledger.close()
 
 
-def _records(batch: bytes) -> list[bytes]:
-    """A released batch is records of four bytes of length and as many bytes."""
-    found, place = [], 0
-    while place < len(batch):
-        (length,) = struct.unpack_from(">I", batch, place)
-        found.append(batch[place + 4 : place + 4 + length])
-        place += 4 + length
-    return found
-
-
-def check_service(
-    system: Deployed, confidence: float = DEFAULT_CONFIDENCE, *, epsilon: float | None = None
-) -> Check:
-    """Attack what the services certify for their own plan document.
-
-    Args:
-        system: the deployment.
-        confidence: of the lower bound, in [0.5, 1).
-        epsilon: a claimed epsilon, None for the certified one.
-    """
+def check_service(system: Deployed, confidence: float = DEFAULT_CONFIDENCE, *, epsilon: float | None = None) -> Check:
+    """Attack what a system certifies for its own plan document, or a claimed epsilon, with this confidence."""
     document = system.document()
     plan = protocol_of(document)
     assert isinstance(plan, ShuffledCheckIn) and isinstance(plan.randomizer, DaryResponse)
     data, statistics = attack_on(plan)
     claimed = Price(document).statement(system.rounds).epsilon.upper
     return Check(
-        name=f"deployed services; {plan.describe()}; {plan.randomizer.describe()}; "
-        + rounds_text(system.rounds),
+        name=f"deployed services; {plan.describe()}; {plan.randomizer.describe()}; " + rounds_text(system.rounds),
         system=system,
         data=data,
         statistics=tuple(statistics),
@@ -281,24 +229,14 @@ def check_service(
     )
 
 
-def check_failure(
-    system: Deployed, confidence: float = DEFAULT_CONFIDENCE, *, epsilon: float | None = None
-) -> Check:
+def check_failure(system: Deployed, confidence: float = DEFAULT_CONFIDENCE, *, epsilon: float | None = None) -> Check:
     """Attack by a value that is none: the target's task fails in one of two datasets.
 
-    Whoever writes the plan chooses which values fail. What a failing client sends must be a report
-    like any other: the neutral one, so that the two datasets are as near as any others are.
-
-    Args:
-        system: the deployment.
-        confidence: of the lower bound, in [0.5, 1).
-        epsilon: a claimed epsilon, None for the certified one.
+    Whoever writes the plan chooses which values fail. What a failing client sends must be a report like any other: the
+    neutral one, so that the two datasets are as near as any others are. `system`, `confidence` and `epsilon` are as in
+    `check_service`.
     """
-    check, neutral, others = (
-        check_service(system, confidence, epsilon=epsilon),
-        0,
-        system.symbols - 1,
-    )
+    check, neutral, others = (check_service(system, confidence, epsilon=epsilon), 0, system.symbols - 1)
     seen = Neighbours(others=others, first=1, second=neutral)
     randomizer = DaryResponse(system.local_epsilon, system.symbols)
     return replace(

@@ -1,1 +1,0 @@
-"""How neighbours are told apart: worst-case values, statistics, and every client in turn."""

@@ -1,1 +1,0 @@
-"""Claims with the attack that tests them: plans, reports, training, services, the papers."""

@@ -1,1 +1,0 @@
-"""What is attacked: datasets that differ in one client, and systems that release batches."""

@@ -1,1 +1,0 @@
-"""Measurements for the documentation: broken systems that are caught, and tightness."""
