@@ -1,7 +1,7 @@
 """How values look in a notebook: HTML tables, pandas frames, plots with the legend beside them.
 
-Nothing here is needed for a figure. pandas and matplotlib are loaded when a frame or a plot is
-asked for, and a missing one is named together with the extra that brings it.
+Nothing here is needed for a figure. pandas and matplotlib are loaded when a frame or a plot is asked for, and a missing
+one is named together with the extra that brings it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,13 @@ from dpcheckin.errors import MissingExtra
 from dpcheckin.numerals import written
 
 Record = Mapping[str, Any]
+COLOURS = {
+    "guarantee": ("#1b9e4b", "#5ab88a", "#2f7f7a", "#8fb339", "#4f9d9d", "#a3c293"),
+    "lower bound": ("#1f5fbf", "#5a9bd8", "#7a86c9"),
+    "conjecture": ("#e08214", "#f0a852"),
+    "refuted claim": ("#d62728", "#e8696a", "#b04a5a", "#f09a8a", "#8c2d2d", "#e377a2"),
+}
+"""Colours of curves by the kind of their figures, the usual one first."""
 
 
 class Tabular:
@@ -45,26 +52,24 @@ class Tabular:
 
 
 def html_table(rows: Sequence[Mapping[str, str]], caption: str = "") -> str:
-    """A table with one column for every key of the first row."""
+    """A table of these rows under its caption, with one column for every key of the first row."""
     columns = list(rows[0]) if rows else []
     head = "".join(f"<th>{html.escape(name)}</th>" for name in columns)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(row.get(name, ''))}</td>" for name in columns) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td>{html.escape(row.get(name, ''))}</td>" for name in columns) + "</tr>" for row in rows
     )
     above = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     return f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def html_facts(facts: Mapping[str, str], below: str = "") -> str:
-    """A table of two columns, and a sentence under it.
+    """A table of two columns, names and facts, and a sentence below.
 
     >>> html_facts({"epsilon": "< 1"})
     '<table><tbody><tr><th>epsilon</th><td>&lt; 1</td></tr></tbody></table>'
     """
     rows = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
-        for name, value in facts.items()
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in facts.items()
     )
     sentence = f"<p>{html.escape(below)}</p>" if below else ""
     return f"<table><tbody>{rows}</tbody></table>{sentence}"
@@ -89,7 +94,7 @@ def frame(records: Sequence[Record]) -> Any:
 
 
 def needed(module: str, extra: str) -> Any:
-    """An optional library, or one line that says how to get it."""
+    """An optional module, or one line that says which extra brings it."""
     try:
         return import_module(module)
     except ImportError:
@@ -97,7 +102,7 @@ def needed(module: str, extra: str) -> Any:
 
 
 def axes_for(axes: Any = None, *, xlabel: str, ylabel: str) -> Any:
-    """The axes to draw on: the given ones, or those of a new figure.
+    """The axes to draw on, labelled by xlabel and ylabel: the given ones, or those of a new figure.
 
     A new figure belongs to pyplot where that is in use, so that a notebook shows it.
     """

@@ -2,7 +2,8 @@
 
     DpCheckinError
     ├── InvalidParameter     an argument is out of range, NaN or contradicts another
-    │                        (also a ValueError)
+    │   │                    (also a ValueError)
+    │   └── Superfluous      an argument that cannot be given here
     ├── OutsideTheorem       the arguments are legal, but no theorem in the package covers them
     ├── NotAGuarantee        a lower bound, conjecture or refuted claim used as a guarantee
     ├── Unreachable          a target that no choice of the free parameter can meet
@@ -11,10 +12,9 @@
     ├── ServiceError         a party of the deployed system cannot or will not go on
     └── NumericalFailure     a computation could not certify its own error
 
-The first is the caller's to mend, and its message is always one line that names the parameter,
-the value and what is allowed. The others say that there is no answer to give: a number
-returned in their place would look like a guarantee and not be one, so none of them is ever turned
-into an ε of zero or infinity. Catch `DpCheckinError` to catch them all.
+The first is the caller's to mend, and its message is always one line that names the parameter, the value and what is
+allowed. The others say that there is no answer to give: a number returned in their place would look like a guarantee
+and not be one, so none of them is ever turned into an ε of zero or infinity. Catch `DpCheckinError` to catch them all.
 """
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "NumericalFailure",
     "OutsideTheorem",
     "ServiceError",
+    "Superfluous",
     "Unreachable",
 ]
 
@@ -41,9 +42,9 @@ class InvalidParameter(DpCheckinError, ValueError):
 
     >>> print(InvalidParameter("rate", 1.5, "a number in [0, 1]"))
     rate = 1.5 is not allowed: expected a number in [0, 1]
-    >>> print(InvalidParameter("slots", 9, "left out: a check-in has none"))
-    slots = 9 is not allowed: leave it out: a check-in has none
     """
+
+    instead = "expected "
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
         # All three go to Exception so that the error survives pickling between processes.
@@ -53,12 +54,20 @@ class InvalidParameter(DpCheckinError, ValueError):
         self.allowed = allowed
 
     def __str__(self) -> str:
-        left, out, why = self.allowed.partition("left out")
-        expected = f"leave it out{why}" if out and not left else f"expected {self.allowed}"
         # a port is a name, not a count
         port = self.name.endswith("port") and isinstance(self.value, int)
         value = str(self.value) if port else _on_one_line(self.value)
-        return f"{self.name} = {value} is not allowed: {expected}"
+        return f"{self.name} = {value} is not allowed: {self.instead}{self.allowed}"
+
+
+class Superfluous(InvalidParameter):
+    """An argument that cannot be given here; `allowed` says to leave it out, and why.
+
+    >>> print(Superfluous("slots", 9, "leave it out: a check-in has none"))
+    slots = 9 is not allowed: leave it out: a check-in has none
+    """
+
+    instead = ""
 
 
 class OutsideTheorem(DpCheckinError):

@@ -1,14 +1,19 @@
 """Numbers as people type and read them, in one way on the command line, on pages and in sweeps.
 
-A number is a decimal, a power of ten, a fraction or a per cent (0.02, 1e-5, 1/30, 2%); a whole one
-may also be grouped (60_000, 60,000). Elsewhere a comma is refused: some write 1,500 for one and a
-half. What cannot be read is a `ValueError` that shows what can. Whatever is written for people has
-its thousands in groups; JSON, CSV and commands to copy hold plain digits.
+A number is a decimal, a power of ten, a fraction or a per cent (0.02, 1e-5, 1/30, 2%); a whole one may also be grouped
+(60_000, 60,000). Elsewhere a comma is refused: some write 1,500 for one and a half. What cannot be read is a
+`ValueError` that shows what can. Whatever is written for people has its thousands in groups; JSON, CSV and commands to
+copy hold plain digits. Below: the ranges that parameters have to lie in, one clear line for each that does not.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
+from typing import SupportsFloat, SupportsIndex
+
+from dpcheckin.errors import InvalidParameter
 
 _DIGITS = re.compile(r"[+-]?(\d+(_\d+)*|[1-9]\d{0,2}(,\d{3})+)")
 _LARGEST_IN_FULL = 1e15  # above, digits are counted, not read
@@ -67,11 +72,9 @@ def whole(text: str) -> int:
 
 
 def written(value: float, digits: int | None = None) -> str:
-    """A number for people to read, its thousands in groups.
+    """A value for people to read, its thousands in groups, rounded to so many digits.
 
-    Args:
-        value: The number.
-        digits: How many it is rounded to; None for whole numbers in full and others in six.
+    None are whole numbers in full and others in six.
 
     >>> written(9133405.0), written(1234.5), written(1e-5), written(1e6), written(12345.6, 4)
     ('9,133,405', '1,234.5', '1e-05', '1,000,000', '12,350')
@@ -83,3 +86,66 @@ def written(value: float, digits: int | None = None) -> str:
     if 10.0**digits <= abs(rounded) < _LARGEST_IN_FULL:
         return f"{int(rounded):,}"  # where a power of ten would stand
     return f"{rounded:,.{digits}g}"
+
+
+LARGEST_COUNT = 10**12
+LARGEST_LOCAL_EPSILON = 50.0
+
+
+def in_range(name: str, value: object, allowed: str = "a number", fits: Callable[[float], bool] | None = None) -> float:
+    """The `value` of the parameter `name` as a float that `fits` what is `allowed`; NaN and non-numbers never do."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        raise InvalidParameter(name, value, allowed)
+    result = float(value)
+    if math.isnan(result) or not (fits is None or fits(result)):
+        raise InvalidParameter(name, value, allowed)
+    return result
+
+
+def probability(name: str, value: object) -> float:
+    """The `value` of the parameter `name` as a float in [0, 1]."""
+    return in_range(name, value, "a probability in [0, 1]", lambda x: 0.0 <= x <= 1.0)
+
+
+def fraction_below_one(name: str, value: object) -> float:
+    """The `value` of the parameter `name` as a float in [0, 1)."""
+    return in_range(name, value, "a fraction in [0, 1)", lambda x: 0.0 <= x < 1.0)
+
+
+def open_probability(name: str, value: object) -> float:
+    """The `value` of the parameter `name` as a float strictly between 0 and 1."""
+    return in_range(name, value, "a number strictly between 0 and 1", lambda x: 0.0 < x < 1.0)
+
+
+def positive(name: str, value: object) -> float:
+    """The `value` of the parameter `name` as a finite float above zero."""
+    return in_range(name, value, "a finite number above 0", lambda x: 0.0 < x < math.inf)
+
+
+def non_negative(name: str, value: object) -> float:
+    """The `value` of the parameter `name` as a finite float, zero allowed."""
+    return in_range(name, value, "a finite number, 0 or more", lambda x: 0.0 <= x < math.inf)
+
+
+def count(name: str, value: object, smallest: int = 1, largest: int = LARGEST_COUNT) -> int:
+    """The `value` of the parameter `name`, whole and from `smallest` to `largest`; 1e6 counts as one, 2.5 does not."""
+    allowed = f"a whole number from {smallest:,} to {largest:,}"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise InvalidParameter(name, value, allowed)
+    result = value.__index__()
+    if not smallest <= result <= largest:
+        raise InvalidParameter(name, value, allowed)
+    return result
+
+
+def keep_count(frozen: object, name: str, smallest: int = 1, largest: int = LARGEST_COUNT) -> None:
+    """Let a `frozen` description hold the field `name` as an int from `smallest` to `largest`, perhaps given as 1e6."""
+    object.__setattr__(frozen, name, count(name, getattr(frozen, name), smallest, largest))
+
+
+def local_epsilon_in_range(value: object) -> float:
+    """The epsilon of one report, in (0, 50]."""
+    allowed = f"a number above 0 and at most {LARGEST_LOCAL_EPSILON:g}"
+    return in_range("local_epsilon", value, allowed, lambda epsilon: 0.0 < epsilon <= LARGEST_LOCAL_EPSILON)

@@ -1,64 +1,48 @@
 """The command line. Commands are thin: they read arguments, call the library and print.
 
-Nothing heavy is imported until a command runs.
+Nothing heavy is imported until a command runs. Every option that takes a number reads it as people type it
+(`dpcheckin.numerals`); that is seen to when the tree of commands is made, so no command has to think of it.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
+import types
 import warnings
+from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn, Union, get_args, get_origin
 
 import typer
 import typer.main
+from typer.models import ParameterInfo
 
 from dpcheckin import __version__
-from dpcheckin.cli.arguments.numbers import reading_numbers
-from dpcheckin.cli.arguments.options import Listing
+from dpcheckin.cli.arguments import Listing
 from dpcheckin.cli.complaints import what_to_say
+from dpcheckin.numerals import number, whole
 
-# command name -> (module, function), in the order of the help; modules import what they need when
-# they run. A name of two words is a command of a group, such as `analyzer serve`.
-COMMANDS = {
-    "epsilon": ("dpcheckin.cli.account", "epsilon"),
-    "delta": ("dpcheckin.cli.account", "delta"),
-    "plan": ("dpcheckin.cli.account", "plan"),
-    "trust": ("dpcheckin.cli.trust", "trust"),
-    "ui": ("dpcheckin.cli.ui", "ui"),
-    "compare": ("dpcheckin.cli.compare", "compare"),
-    "bounds": ("dpcheckin.cli.compare", "bounds"),
-    "reproduce": ("dpcheckin.cli.reproduce", "reproduce"),
-    "demo": ("dpcheckin.cli.demo", "demo"),
-    "advise": ("dpcheckin.cli.advise", "advise"),
-    "train": ("dpcheckin.cli.train", "train"),
-    "utility": ("dpcheckin.cli.utility", "utility"),
-    "sweep": ("dpcheckin.cli.sweep", "sweep"),
-    "survey plan": ("dpcheckin.cli.survey", "plan"),
-    "survey run": ("dpcheckin.cli.survey", "run"),
-    "audit": ("dpcheckin.cli.audit", "audit"),
-    "deploy demo": ("dpcheckin.cli.parties.deploy", "demo"),
-    "shuffler serve": ("dpcheckin.cli.parties.shuffler", "serve"),
-    "shuffler init": ("dpcheckin.cli.parties.shuffler", "init"),
-    "shuffler identity": ("dpcheckin.cli.parties.shuffler", "identity"),
-    "shuffler enroll": ("dpcheckin.cli.parties.shuffler", "enroll"),
-    "shuffler rotate": ("dpcheckin.cli.parties.shuffler", "rotate"),
-    "shuffler revoke": ("dpcheckin.cli.parties.shuffler", "revoke"),
-    "shuffler backup": ("dpcheckin.cli.parties.shuffler", "backup"),
-    "shuffler restore": ("dpcheckin.cli.parties.shuffler", "restore"),
-    "analyzer serve": ("dpcheckin.cli.parties.analyzer", "serve"),
-    "analyzer identity": ("dpcheckin.cli.parties.analyzer", "identity"),
-    "analyzer backup": ("dpcheckin.cli.parties.analyzer", "backup"),
-    "analyzer restore": ("dpcheckin.cli.parties.analyzer", "restore"),
-    "issuer init": ("dpcheckin.cli.parties.issuer", "init"),
-    "issuer serve": ("dpcheckin.cli.parties.issuer", "serve"),
-    "issuer identity": ("dpcheckin.cli.parties.issuer", "identity"),
-    "issuer enroll": ("dpcheckin.cli.parties.issuer", "enroll"),
-    "issuer revoke": ("dpcheckin.cli.parties.issuer", "revoke"),
-    "issuer rekey": ("dpcheckin.cli.parties.issuer", "rekey"),
-    "client run": ("dpcheckin.cli.parties.client", "run"),
-    "flower agent": ("dpcheckin.cli.parties.flower", "agent"),
-    "flower fleet": ("dpcheckin.cli.parties.flower", "fleet"),
+# module -> its commands, in the order of the help; modules import what they need when they run. One that is called
+# like a group has the group's commands, such as `analyzer serve`.
+MODULES = {
+    "account": "epsilon delta plan trust",
+    "ui": "ui",
+    "compare": "compare bounds",
+    "reproduce": "reproduce",
+    "demo": "demo",
+    "advise": "advise",
+    "train": "train",
+    "utility": "utility",
+    "sweep": "sweep",
+    "survey": "plan run",
+    "audit": "audit",
+    "parties.deploy": "demo",
+    "parties.shuffler": "serve init identity enroll rotate revoke backup restore",
+    "parties.analyzer": "serve identity backup restore",
+    "parties.issuer": "init serve identity enroll revoke rekey",
+    "parties.client": "run",
+    "parties.flower": "agent fleet",
 }
 
 # the boxes of the help, by what people come for
@@ -80,6 +64,17 @@ GROUPS = {
 }
 
 
+def _commands() -> Iterator[tuple[str, tuple[str, str]]]:
+    """The name of each command, with its module and function."""
+    for module, functions in MODULES.items():
+        group = module.rpartition(".")[2]
+        for function in functions.split():
+            yield f"{group} {function}" if group in GROUPS else function, (f"dpcheckin.cli.{module}", function)
+
+
+COMMANDS = dict(_commands())
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"dpcheckin {__version__}")
@@ -99,9 +94,7 @@ def application() -> typer.Typer:
 
     @app.callback()
     def root(
-        version: bool = typer.Option(
-            False, "--version", help="Show the version.", callback=_version, is_eager=True
-        ),
+        version: bool = typer.Option(False, "--version", help="Show the version.", callback=_version, is_eager=True),
     ) -> None:
         pass
 
@@ -110,15 +103,67 @@ def application() -> typer.Typer:
         group, _, own = name.rpartition(" ")
         if group and group not in groups:
             groups[group] = typer.Typer(no_args_is_help=True)
-            app.add_typer(
-                groups[group], name=group, help=GROUPS[group], rich_help_panel=_panel(group)
-            )
+            app.add_typer(groups[group], name=group, help=GROUPS[group], rich_help_panel=_panel(group))
             groups[group].callback()(lambda: None)  # a group even when it has one command only
         place = groups[group] if group else app
         panel = None if group else _panel(own)
-        command = reading_numbers(getattr(import_module(module), function))
+        command = getattr(import_module(module), function)
+        _let_read_numbers(command)
         place.command(own, cls=Listing, rich_help_panel=panel)(command)
     return app
+
+
+_READERS: dict[Any, tuple[Callable[[str], float], str]] = {float: (number, "NUMBER"), int: (whole, "INTEGER")}
+
+
+def _let_read_numbers(command: Callable[..., Any]) -> None:
+    """Let the number options and arguments of a command take 1e6, 60_000, 1/30 and 2%."""
+    signature = inspect.signature(command, eval_str=True)
+    for parameter in signature.parameters.values():
+        about, kind = _described(parameter), _scalar(parameter.annotation)
+        if about is not None and kind is bool:
+            about.metavar = ""  # a flag takes no value; some versions of typer write <bool>
+        reader, metavar = _READERS.get(kind, (None, None))
+        if about is None or reader is None or about.parser is not None:
+            continue
+        about.parser = _within(reader, about.min, about.max)
+        about.metavar = about.metavar or metavar
+    # annotations that are text would be read anew, without what was just said of them
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in signature.parameters.values()}
+
+
+def _within(read: Callable[[str], float], least: float | None, most: float | None) -> Callable[[Any], float]:
+    """The reader as the parser wants it; limits are checked here, as typer forgets them."""
+
+    def parse(value: Any) -> float:
+        try:
+            figure = read(value) if isinstance(value, str) else value
+        except ValueError as problem:
+            raise typer.BadParameter(str(problem)) from None
+        if least is not None and not figure >= least:
+            raise typer.BadParameter(f"{figure:,} is below {least:,}")
+        if most is not None and not figure <= most:
+            raise typer.BadParameter(f"{figure:,} is above {most:,}")
+        return figure
+
+    return parse
+
+
+def _described(parameter: inspect.Parameter) -> ParameterInfo | None:
+    """What typer is told of a parameter: as its default, or in its annotation."""
+    places = [parameter.default, *getattr(parameter.annotation, "__metadata__", ())]
+    return next((place for place in places if isinstance(place, ParameterInfo)), None)
+
+
+def _scalar(kind: Any) -> Any:
+    """The type of one value: of `list[float] | None`, float."""
+    if get_origin(kind) in (Annotated, list):
+        return _scalar(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        inner = [option for option in get_args(kind) if option is not type(None)]
+        return _scalar(inner[0]) if len(inner) == 1 else None
+    return kind
 
 
 def _panel(name: str) -> str:

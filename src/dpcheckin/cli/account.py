@@ -1,32 +1,32 @@
-"""`dpcheckin epsilon`, `delta` and `plan`."""
+"""`dpcheckin epsilon`, `delta`, `plan` and `trust`: what a run in plain names and numbers guarantees."""
 
 from __future__ import annotations
 
 import json as json_format
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.arguments.options import takes_run
+from dpcheckin.cli.arguments import Json, takes_run
+from dpcheckin.console import print_sentence, print_table, waiting
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
-from dpcheckin.waiting import waiting
+
+if TYPE_CHECKING:
+    from dpcheckin.protocols.coalitions import Coalition
 
 Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 _WINDOWS = ("slots", "check_in_probability")
 
 
 @takes_run()
 def epsilon(
     delta: Delta = DEFAULT_DELTA,
-    lower_bound: Annotated[
-        bool, typer.Option(help="Compute the proven lower bound too, which takes longer.")
-    ] = True,
+    lower_bound: Annotated[bool, typer.Option(help="Compute the proven lower bound too, which takes longer.")] = True,
     certificate: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a proof that verify/check.py checks, here."),
+        Path | None, typer.Option(metavar="FILE", help="Write a proof that verify/check.py checks, here.")
     ] = None,
     json: Json = False,
     **given: Any,
@@ -55,21 +55,19 @@ def epsilon(
 
 @takes_run(*_WINDOWS)
 def delta_(
-    epsilon: Annotated[float, typer.Option(help="Epsilon of the statement.")],
-    json: Json = False,
-    **given: Any,
+    epsilon: Annotated[float, typer.Option(help="Epsilon of the statement.")], json: Json = False, **given: Any
 ) -> None:
     """Certified delta of a run at the given epsilon."""
-    from dpcheckin.accounting.composition.account import guarantee_at
+    from dpcheckin.accounting.composition.guarantees import guarantee_at
     from dpcheckin.notebook.runs import round_and_run
     from dpcheckin.protocols.questions import RunQuestion
 
     question = RunQuestion(**given)
     with waiting("delta"):
         _, run = round_and_run(question)
-        stated, found = guarantee_at(run, epsilon)
+        stated, certified = guarantee_at(run, epsilon)
     data = stated.to_json()
-    data |= {"epsilon": epsilon, "delta": {"lower": found.lower, "upper": found.upper}}
+    data |= {"epsilon": epsilon, "delta": {"lower": certified.lower, "upper": certified.upper}}
     _show(data, str(stated), json)
 
 
@@ -79,14 +77,9 @@ delta = delta_
 @takes_run("protocol", *_WINDOWS, rounds=None)
 def plan(
     epsilon: Annotated[float, typer.Option(help="Target epsilon.")],
-    solve: Annotated[
-        str | None, typer.Option(help="What to solve for: the one parameter left out.")
-    ] = None,
+    solve: Annotated[str | None, typer.Option(help="What to solve for: the one parameter left out.")] = None,
     protocol: Annotated[
-        str,
-        typer.Option(
-            help="shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in."
-        ),
+        str, typer.Option(help="shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in.")
     ] = "shuffled-check-in",
     delta: Delta = DEFAULT_DELTA,
     json: Json = False,
@@ -96,47 +89,76 @@ def plan(
     from dpcheckin.notebook.plans import plan as planned
 
     with waiting("plan") as say:
-        found = planned(
-            epsilon=epsilon,
-            delta=delta,
-            solve_for=solve,
-            protocol=protocol,
-            on_question=say,
-            **given,
-        )
-    data = found.guarantee.to_json()
-    data["solved"] = {"parameter": found.parameter.replace("_", "-"), "value": found.value}
-    _show(data, str(found), json)
+        answer = planned(epsilon=epsilon, delta=delta, solve_for=solve, protocol=protocol, on_question=say, **given)
+    data = answer.guarantee.to_json()
+    data["solved"] = {"parameter": answer.parameter.replace("_", "-"), "value": answer.value}
+    _show(data, str(answer), json)
 
 
 def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     if json:
         typer.echo(json_format.dumps(data))
         return
-    from rich.console import Console
-    from rich.table import Table
-
     from dpcheckin.accounting.figures import rounded_down, rounded_up
 
-    table = Table(show_header=False)
+    rows = []
     if "solved" in data:
-        table.add_row(data["solved"]["parameter"], written(data["solved"]["value"]))
+        rows.append((data["solved"]["parameter"], written(data["solved"]["value"])))
     for name in ("epsilon", "delta"):
         value = data[name]
         if isinstance(value, dict):  # what was asked for; the other one was given
-            table.add_row(f"{name} (certified)", rounded_up(value["upper"]))
+            rows.append((f"{name} (certified)", rounded_up(value["upper"])))
         else:
-            table.add_row(name, f"{value:,}" if name == "epsilon" else rounded_up(value))
+            rows.append((name, f"{value:,}" if name == "epsilon" else rounded_up(value)))
         if name == "epsilon" and "lower_bound" in data:
-            table.add_row("proven lower bound", rounded_down(data["lower_bound"]["epsilon"]))
+            rows.append(("proven lower bound", rounded_down(data["lower_bound"]["epsilon"])))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:
-        table.add_row(f"if {local['when']}", rounded_up(local["epsilon"]))
-    table.add_row("adjacency", data["adjacency"])
+        rows.append((f"if {local['when']}", rounded_up(local["epsilon"])))
+    rows.append(("adjacency", data["adjacency"]))
     if data["basis"]:
-        table.add_row("basis", "; ".join(data["basis"]))
-    console = Console()
-    console.print(table)
-    console.print(sentence, highlight=False, soft_wrap=True)
+        rows.append(("basis", "; ".join(data["basis"])))
+    print_table(rows)
+    print_sentence(sentence)
     if "certificate" in data:
-        console.print(f"Certificate: {data['certificate']}", highlight=False, soft_wrap=True)
+        print_sentence(f"Certificate: {data['certificate']}")
+
+
+@takes_run(
+    *("protocol", "local_delta", "noise_multiplier", "lowest_rate", "dropout", "cohort"),
+    *("slots", "check_in_probability"),
+)
+def trust(
+    delta: Delta = DEFAULT_DELTA,
+    minimum_batch: Annotated[int, typer.Option(help="Fewest reports of a round that is used.")] = 0,
+    issuer: Annotated[bool, typer.Option("--issuer/--no-issuer", help="Do reports carry tokens of an issuer?")] = True,
+    json: Json = False,
+    **given: Any,
+) -> None:
+    """Epsilon left against each coalition of shuffler, analyzer and issuer (shuffled check-in)."""
+    from dpcheckin.accounting import CheckInRound
+    from dpcheckin.protocols.coalitions import coalitions
+    from dpcheckin.protocols.questions import RunQuestion
+
+    question = RunQuestion(**given)
+    one = question.round(delta)
+    assert isinstance(one, CheckInRound)
+    with waiting("trust"):
+        priced = coalitions(one, question.rounds, delta, minimum_batch, tokens=issuer)
+    if json:
+        facts = {"delta": delta, "tokens": issuer, "coalitions": [coalition.to_json() for coalition in priced]}
+        print(json_format.dumps(facts))
+        return
+    print_coalitions(priced, issuer=issuer)
+
+
+def print_coalitions(priced: Sequence[Coalition], *, issuer: bool) -> None:
+    """The table of who could work with whom, the weakest first; nothing where none is `priced`.
+
+    `issuer` says whether reports carry tokens.
+    """
+    if priced:
+        rows = [(coalition.parties, coalition.figure, coalition.basis) for coalition in priced]
+        print_table(rows, "who works together", "epsilon left", "what it rests on", width=100)
+    if not issuer:
+        print("Without an issuer the shuffler is trusted to invent no reports.")

@@ -15,24 +15,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dpcheckin.cli.arguments.options import takes_run
+from dpcheckin.cli.arguments import show_parameters, takes_run
+from dpcheckin.console import print_table, waiting
 from dpcheckin.display import needed
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.numerals import number
 from dpcheckin.options import DEFAULT_DELTA
-from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
+    from dpcheckin.accounting import Kind
     from dpcheckin.papers.entry import Setting
     from dpcheckin.papers.panel import Panel
     from dpcheckin.report.compare import Line
 
-_COLOURS = {
-    "guarantee": "green",
-    "lower bound": "blue",
-    "conjecture": "yellow",
-    "refuted claim": "red",
-}
+_COLOURS = {"guarantee": "green", "lower bound": "blue", "conjecture": "yellow", "refuted claim": "red"}
 
 
 @takes_run("protocol", "colluding", "dropout", "lowest_rate")
@@ -49,14 +45,11 @@ def compare(
     over: Annotated[
         str | None,
         typer.Option(
-            help="Draw along this parameter: rounds, rate, population, local-epsilon, "
-            "noise-multiplier, delta or slots."
+            help="Draw along this parameter: rounds, rate, population, local-epsilon, noise-multiplier, delta or slots."
         ),
     ] = None,
     values: Annotated[str | None, typer.Option(help="Its values, separated by commas.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the picture and its CSV (with --over).")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the picture and its CSV (with --over).")] = None,
     variance: Annotated[
         float | None,
         typer.Option(
@@ -65,9 +58,7 @@ def compare(
         ),
     ] = None,
     dimension: Annotated[int | None, typer.Option(help="Dimension of the vectors.")] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")
-    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     **run: Any,
 ) -> None:
@@ -85,7 +76,7 @@ def compare(
     checked(setting)
     for name, value in (("values", values), ("out", out)):
         if over is None and value is not None:
-            raise InvalidParameter(name, str(value), "left out without --over")
+            raise Superfluous(name, str(value), "leave it out without --over")
     if over is not None:
         numbers = _numbers(values)
         if out is not None:
@@ -107,14 +98,8 @@ def bounds(**given: Any) -> None:
     compare(**given)
 
 
-_signature = inspect.signature(compare, eval_str=True)
-bounds.__signature__ = _signature.replace(  # type: ignore[attr-defined]
-    parameters=[
-        one.replace(default=True) if one.name == "every" else one
-        for one in _signature.parameters.values()
-    ]
-)
-bounds.__annotations__ = {one.name: one.annotation for one in _signature.parameters.values()}
+_parameters = inspect.signature(compare, eval_str=True).parameters
+show_parameters(bounds, [one.replace(default=True) if name == "every" else one for name, one in _parameters.items()])
 
 
 def _advise(setting: Setting, variance: float, dimension: int | None, as_json: bool) -> None:
@@ -130,55 +115,41 @@ def _advise(setting: Setting, variance: float, dimension: int | None, as_json: b
             on_randomizer=say,
         )  # fmt: skip
     if as_json:
-        content = [
-            {"randomizer": x.randomizer, "epsilon": x.epsilon, "note": x.note} for x in lines
-        ]
+        content = [{"randomizer": x.randomizer, "epsilon": x.epsilon, "note": x.note} for x in lines]
         typer.echo(json_format.dumps(content, indent=2))
         return
     from dpcheckin.accounting import Kind
 
-    table = Table(title=f"error {variance:g} per report in dimension {dimension:,}")
-    for heading in ("epsilon", "randomizer", "note"):
-        table.add_column(heading, overflow="fold")
-    for x in lines:
-        table.add_row(Kind.GUARANTEE.figure(x.epsilon), x.randomizer, x.note or "")
-    Console().print(table)
+    rows = [(Kind.GUARANTEE.figure(x.epsilon), x.randomizer, x.note or "") for x in lines]
+    title = f"error {variance:g} per report in dimension {dimension:,}"
+    print_table(rows, "epsilon", "randomizer", "note", title=title, overflow="fold")
+
+
+def _coloured(text: str, kind: Kind) -> str:
+    return f"[{_COLOURS[kind.value]}]{text}[/]"
 
 
 def _print(lines: list[Line], title: str, every: bool) -> None:
-    table = Table(title=title)
-    for heading in ("epsilon", "kind", "bound", "source", ""):
-        table.add_column(heading, overflow="fold")
-    notes: list[str] = []
+    """The table of bounds; notes stand below it, each once, under a number."""
+    rows, notes = [], []
     for line in lines:
         if line.epsilon is None and not every:
             continue
-        sign = ""
-        if line.note:
-            if line.note not in notes:
-                notes.append(line.note)
-            sign = f"({notes.index(line.note) + 1})"
-        colour = _COLOURS[line.kind.value]
-        figure = line.kind.figure(line.epsilon, 5)
-        table.add_row(
-            f"[{colour}]{figure}[/]",
-            f"[{colour}]{line.kind.value}[/]",
-            line.name,
-            line.source,
-            sign,
-        )
+        if line.note and line.note not in notes:
+            notes.append(line.note)
+        sign = f"({notes.index(line.note) + 1})" if line.note else ""
+        figure, kind = _coloured(line.kind.figure(line.epsilon, 5), line.kind), _coloured(line.kind.value, line.kind)
+        rows.append((figure, kind, line.name, line.source, sign))
+    print_table(rows, "epsilon", "kind", "bound", "source", "", title=title, overflow="fold")
     console = Console()
-    console.print(table)
     for mark, note in enumerate(notes, 1):
         console.print(f"({mark}) {note}", markup=False, highlight=False)
 
 
 def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
-    from dpcheckin.report.writing import markdown, write_csv, write_png
+    from dpcheckin.report.reproduce import markdown, write_csv, write_png
 
-    cells = {
-        (row.label, c.label): c.compute(row.parameters) for row in panel.rows for c in panel.columns
-    }
+    cells = {(row.label, c.label): c.compute(row.parameters) for row in panel.rows for c in panel.columns}
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_csv(panel, cells, out / f"{panel.name}.csv")
@@ -189,12 +160,7 @@ def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
             {
                 panel.row_title: row.x,
                 "bounds": [
-                    {
-                        "name": c.label,
-                        "source": c.source,
-                        "kind": c.kind.value,
-                        "epsilon": cells[(row.label, c.label)],
-                    }
+                    {"name": c.label, "source": c.source, "kind": c.kind.value, "epsilon": cells[(row.label, c.label)]}
                     for c in panel.columns
                 ],
             }
@@ -208,22 +174,19 @@ def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
     for row in panel.rows:
         table.add_column(row.label, no_wrap=True)
     for c in panel.columns:
-        colour = _COLOURS[c.kind.value]
-        values = [cells[(row.label, c.label)] for row in panel.rows]
-        table.add_row(
-            f"[{colour}]{escape(c.label)}[/]\n[dim]{c.kind.value}[/]",
-            escape(c.source),
-            *(f"[{colour}]{c.kind.figure(v)}[/]" for v in values),
-        )
+        figures = (_coloured(c.kind.figure(cells[(row.label, c.label)]), c.kind) for row in panel.rows)
+        bound = f"{_coloured(escape(c.label), c.kind)}\n[dim]{c.kind.value}[/]"
+        table.add_row(bound, escape(c.source), *figures)
     Console().print(table)
     if out is not None:
         typer.echo(f"written to {out}")
 
 
 def _numbers(values: str | None) -> list[float]:
+    allowed = "numbers separated by commas"
     if not values:
-        raise InvalidParameter("values", values, "numbers separated by commas")
+        raise InvalidParameter("values", values, allowed)
     try:
         return [number(x) for x in values.split(",")]
     except ValueError:
-        raise InvalidParameter("values", values, "numbers separated by commas") from None
+        raise InvalidParameter("values", values, allowed) from None

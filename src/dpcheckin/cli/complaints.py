@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any
 
-from dpcheckin.cli.arguments.extras import EXTRAS
+from dpcheckin.cli.arguments import EXTRAS
 from dpcheckin.errors import DpCheckinError, InvalidParameter, MissingExtra
 
 # names that others give to what is meant, in papers and libraries
@@ -34,9 +34,7 @@ SYNONYMS = {
 }
 
 
-def what_to_say(
-    problem: Exception, commands: Any, arguments: Sequence[str]
-) -> tuple[str, int] | None:
+def what_to_say(problem: Exception, commands: Any, arguments: Sequence[str]) -> tuple[str, int] | None:
     """The line and the exit code; None for what is the program's own fault.
 
     Args:
@@ -112,7 +110,7 @@ def _as_typed(problem: InvalidParameter, commands: Any, arguments: Sequence[str]
         return f"--{name} is needed: {allowed}"
     if "probability" in allowed and isinstance(value, float) and 1.0 < value <= 100.0:
         allowed += f", such as {value:g}%"
-    return f"--{InvalidParameter(name, value, allowed)}"
+    return f"--{type(problem)(name, value, allowed)}"
 
 
 def _dashed(text: str, known: set[str], before: str = "") -> str:

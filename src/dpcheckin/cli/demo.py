@@ -9,16 +9,14 @@ from typing import Annotated
 
 import typer
 
-from dpcheckin.cli.arguments.extras import need
-from dpcheckin.waiting import waiting
+from dpcheckin.cli.arguments import need
+from dpcheckin.console import waiting
 
 # P3's MNIST run: 60,000 clients, 2,000 in expectation per round, 6,000 rounds, local epsilon 2
 POPULATION, RATE, LOCAL_EPSILON, ROUNDS, DELTA = 60_000, 1 / 30, 2.0, 6_000, 1e-5
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-out"),
-) -> None:
+def demo(out: Annotated[Path, typer.Option(help="Folder for the picture.")] = Path("demo-out")) -> None:
     """State the guarantee of a published MNIST run and draw epsilon against rounds."""
     from rich.console import Console
 

@@ -1,7 +1,7 @@
 """`dpcheckin survey plan` and `survey run`: what a question costs, and its answer in simulation.
 
-The options are those of `dpcheckin.survey.options`; this file adds where results go, the progress
-bar and what is printed.
+The options are those of `dpcheckin.survey.options`; this file adds where results go, the progress bar and what is
+printed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.arguments.options import options_from
+from dpcheckin.cli.arguments import options_from
+from dpcheckin.console import print_sentence, print_table, waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
-from dpcheckin.survey.names import KINDS
 from dpcheckin.survey.options import SurveyOptions
-from dpcheckin.waiting import waiting
+from dpcheckin.survey.questions import KINDS
 
 if TYPE_CHECKING:
     from dpcheckin.survey import Query, SurveyPlan
@@ -40,11 +40,11 @@ def plan(kind: Kind, options: SurveyOptions, json: Json = False) -> None:
     if options.population is None:
         raise InvalidParameter("population", None, "a whole number (the option is required)")
     with waiting("survey plan"):
-        found = plan_survey(options.wish(query, options.population))
+        planned = plan_survey(options.wish(query, options.population))
     if json:
-        typer.echo(json_format.dumps(found.as_document()))
+        typer.echo(json_format.dumps(planned.as_document()))
     else:
-        _print_plan(found)
+        _print_plan(planned)
 
 
 @options_from(SurveyOptions)
@@ -55,9 +55,7 @@ def run(
     column: Annotated[str, typer.Option(help="Its column; several with commas for vectors.")],
     out: Annotated[Path, typer.Option(help="Folder for rounds, estimate, picture and page.")],
     seed: Annotated[int, typer.Option(help="Of every draw.")] = 0,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run that OUT already has.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run that OUT already has.")] = False,
     json: Json = False,
 ) -> None:
     """Plan a survey, play it on the values of a file, and write estimate, intervals and picture."""
@@ -97,19 +95,16 @@ def run(
 
 def _question(kind: str, options: SurveyOptions, data: Path, column: str) -> tuple[Any, Query]:
     """The values of the file, and the query; bounds and categories must be public knowledge."""
-    from dpcheckin.survey.data import read_column, read_columns
+    from dpcheckin.survey.simulation import read_columns
 
     if kind == "vector-mean":
         columns = tuple(part.strip() for part in column.split(","))
         vectors = read_columns(data, columns)
         return vectors, replace(options, dimension=len(columns)).query(kind)
-    values = read_column(data, column)
+    values = read_columns(data, (column,))[:, 0]
     if kind == "histogram" and options.categories is None:
         names = sorted(set(values.tolist()))
-        typer.echo(
-            f"the {len(names):,} categories are taken from the data, as if they were public",
-            err=True,
-        )
+        typer.echo(f"the {len(names):,} categories are taken from the data, as if they were public", err=True)
         return values, replace(options, categories=",".join(names)).query(kind)
     return values, options.query(kind)
 
@@ -121,61 +116,48 @@ def _check_values(query: Query, values: Any, column: str) -> None:
     except InvalidParameter as problem:
         if problem.name != "values":
             raise
-        found = f"{problem.value} in {column}"
-        raise InvalidParameter("data", found, problem.allowed) from None
+        raise InvalidParameter("data", f"{problem.value} in {column}", problem.allowed) from None
 
 
-def _print_plan(found: SurveyPlan) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _print_plan(planned: SurveyPlan) -> None:
     from dpcheckin.accounting.figures import rounded_up
     from dpcheckin.survey.planning import WORTH
 
-    facts = found.as_document()
-    table = Table(show_header=False)
-    table.add_row("randomizer", facts["randomizer"])
-    table.add_row("local epsilon", f"{facts['local_epsilon']:g}")
-    table.add_row("rounds × rate", f"{facts['rounds']:,} × {facts['rate']:g}")
-    table.add_row("root mean squared error", f"{written(facts['error'], 4)} {facts['unit']}")
-    table.add_row(f"{facts['confidence']:.0%} interval", f"± {written(facts['half_width'], 4)}")
-    table.add_row(
-        "bytes",
-        f"{facts['report_bytes']:,} a report, {math.ceil(facts['client_bytes']):,} a client",
-    )
-    table.add_row("epsilon (certified)", rounded_up(facts["epsilon"]))
-    table.add_row("if the shuffler colludes", rounded_up(facts["colluding_epsilon"]))
+    facts = planned.as_document()
+    rows = [
+        ("randomizer", facts["randomizer"]),
+        ("local epsilon", f"{facts['local_epsilon']:g}"),
+        ("rounds × rate", f"{facts['rounds']:,} × {facts['rate']:g}"),
+        ("root mean squared error", f"{written(facts['error'], 4)} {facts['unit']}"),
+        (f"{facts['confidence']:.0%} interval", f"± {written(facts['half_width'], 4)}"),
+        ("bytes", f"{facts['report_bytes']:,} a report, {math.ceil(facts['client_bytes']):,} a client"),
+        ("epsilon (certified)", rounded_up(facts["epsilon"])),
+        ("if the shuffler colludes", rounded_up(facts["colluding_epsilon"])),
+    ]
     for clients, bound in facts["influence"].items():
         moved = f"move no figure by more than {rounded_up(bound)} {facts['unit']}"
-        table.add_row(f"colluding clients: {int(clients):,}", moved)
-    unit = "epsilon" if found.for_error else facts["unit"]
+        rows.append((f"colluding clients: {int(clients):,}", moved))
+    unit = "epsilon" if planned.for_error else facts["unit"]
     for rival in facts["rivals"][:4]:
         name = f"{rival['mechanism']}, {rival['rounds']:,} × {facts['rate']:g}"
-        table.add_row(f"  or {name}", f"{written(rival['score'], 4)} {unit}")
-    console = Console()
-    console.print(table)
+        rows.append((f"  or {name}", f"{written(rival['score'], 4)} {unit}"))
+    print_table(rows)
     if any(rival["rounds"] > facts["rounds"] for rival in facts["rivals"]):
-        console.print(
-            f"Doubling the rounds is chosen if it saves {1 - WORTH:.0%}; --rounds decides.",
-            highlight=False,
-        )
-    console.print(facts["statement"], highlight=False, soft_wrap=True)
+        print_sentence(f"Doubling the rounds is chosen if it saves {1 - WORTH:.0%}; --rounds decides.")
+    print_sentence(facts["statement"])
 
 
 def _print_estimate(outcome: Outcome, facts: dict[str, Any], out: Path) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from dpcheckin.accounting.figures import rounded_up
 
     e = outcome.estimate
-    truth = "truth (clipped)" if outcome.clipped else "truth"
-    table = Table("", "estimate", f"{e.confidence:.0%} interval", truth)
     order = (-e.values).argsort(kind="stable")[:12] if len(e.names) > 12 else range(len(e.names))
+    rows = []
     for i in order:
         between = f"{written(e.lower[i], 6)} … {written(e.upper[i], 6)}"
-        table.add_row(e.names[i], written(e.values[i], 6), between, written(outcome.truth[i], 6))
-    Console().print(table)
+        rows.append((e.names[i], written(e.values[i], 6), between, written(outcome.truth[i], 6)))
+    truth = "truth (clipped)" if outcome.clipped else "truth"
+    print_table(rows, "", "estimate", f"{e.confidence:.0%} interval", truth)
     if outcome.notice:
         typer.echo(outcome.notice)
     if e.dropped:

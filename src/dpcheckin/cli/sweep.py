@@ -1,8 +1,7 @@
 """`dpcheckin sweep`: many training runs, or many prices, over a grid of options and seeds.
 
-This file holds the arguments and what is printed. What may be set and varied are
-the options of `dpcheckin train`, with the same names and defaults. The work is in
-`dpcheckin.learning.sweeps`; torch is imported only when the command runs.
+This file holds the arguments and what is printed. What may be set and varied are the options of `dpcheckin train`, with
+the same names and defaults. The work is in `dpcheckin.learning.sweeps`; torch is imported only when the command runs.
 """
 
 from __future__ import annotations
@@ -13,26 +12,22 @@ from typing import Annotated, Any
 
 import typer
 
+from dpcheckin.console import print_table, waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.waiting import waiting
 
 
 def sweep(
     over: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=VALUE,VALUE,…: an option of train and what it ranges over."),
+        list[str] | None, typer.Option(help="NAME=VALUE,VALUE,…: an option of train and what it ranges over.")
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="NAME=VALUE: an option of train for all runs."),
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: an option of train for all runs.")
     ] = None,
-    seeds: Annotated[
-        str, typer.Option(help="How many (counted from 0), or a list with commas.")
-    ] = "3",
-    out: Annotated[
-        Path, typer.Option(help="Folder for results, table and picture; resumes if present.")
-    ] = Path("sweep-out"),
+    seeds: Annotated[str, typer.Option(help="How many (counted from 0), or a list with commas.")] = "3",
+    out: Annotated[Path, typer.Option(help="Folder for results, table and picture; resumes if present.")] = Path(
+        "sweep-out"
+    ),
     account_only: Annotated[
         bool, typer.Option("--account-only", help="Train nothing, state what every plan costs.")
     ] = False,
@@ -45,14 +40,13 @@ def sweep(
 ) -> None:
     """Play every combination of the values with every seed, and write one table and one picture.
 
-    Finished runs are kept in OUT and not played again, so an interrupted or widened sweep plays
-    only what is missing. Results do not depend on the backend. Exit code 1 if a run failed.
+    Finished runs are kept in OUT and not played again, so an interrupted or widened sweep plays only what is missing.
+    Results do not depend on the backend. Exit code 1 if a run failed.
     """
     with waiting("sweep") as say:
         say("loading")
-        from dpcheckin.learning.sweeps.grid import Sweep
+        from dpcheckin.learning.sweeps.grid import Sweep, make_runner, run_sweep
         from dpcheckin.learning.sweeps.report import shown, write_sweep
-        from dpcheckin.learning.sweeps.runners import make_runner, run_sweep
 
         runner = make_runner(backend, workers, ray_address)
         grid = dict(map(_values, over or []))
@@ -70,21 +64,12 @@ def sweep(
     if json:
         typer.echo(json_format.dumps(content, default=str))
     else:
-        _print_table(*shown(content["table"]))
+        headings, rows = shown(content["table"])
+        print_table(rows, *headings)
         typer.echo(f"table and picture: {out / 'sweep.md'}, {out / 'sweep.png'}")
     if failed:
         typer.echo(f"dpcheckin: {failed:,} of {len(results):,} runs failed", err=True)
         raise typer.Exit(1)
-
-
-def _print_table(headings: list[str], rows: list[list[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(*headings)
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
 
 
 def _base(settings: list[str], grid: dict[str, Any]) -> RunOptions:
@@ -106,9 +91,9 @@ def _values(text: str, several: bool = True) -> tuple[str, list[Any]]:
 
     name, equals, given = text.partition("=")
     name = name.strip().lstrip("-").replace("-", "_")
-    allowed = {one.name: one for one in VARIED.values() if one.on_command_line}
+    allowed = {option.name: option for option in VARIED.values() if option.on_command_line}
     if not equals or name not in allowed:
-        names = ", ".join(sorted(one.dashed for one in allowed.values()))
+        names = ", ".join(sorted(option.dashed for option in allowed.values()))
         parameter = "over" if several else "set"
         raise InvalidParameter(parameter, text, f"NAME=VALUE with NAME in {names}")
     parts = given.split(",") if several else [given]
@@ -117,11 +102,11 @@ def _values(text: str, several: bool = True) -> tuple[str, list[Any]]:
 
 def _seeds(text: str) -> list[int]:
     try:
-        found = [int(part) for part in text.split(",")]
+        seeds = [int(part) for part in text.split(",")]
     except ValueError:
         raise InvalidParameter("seeds", text, "a number, or numbers with commas") from None
-    if len(found) > 1:
-        return found
-    if found[0] < 1:
-        raise InvalidParameter("seeds", found[0], "at least 1")
-    return list(range(found[0]))
+    if len(seeds) > 1:
+        return seeds
+    if seeds[0] < 1:
+        raise InvalidParameter("seeds", seeds[0], "at least 1")
+    return list(range(seeds[0]))

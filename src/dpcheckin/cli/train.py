@@ -1,23 +1,20 @@
 """`dpcheckin train`: train a model over a simulated fleet and watch accuracy and epsilon together.
 
-The options are those of `dpcheckin.learning.options`; this file adds where results go, the progress
-bar and what is printed. The work is in `dpcheckin.learning`; torch is imported only when the
-command runs.
+The options are those of `dpcheckin.learning.options`; this file adds where results go, the progress bar and what is
+printed. The work is in `dpcheckin.learning`; torch is imported only when the command runs.
 """
 
 from __future__ import annotations
 
 import json as json_format
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpcheckin.cli.arguments.options import options_from
-from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.settings import MACHINE
-from dpcheckin.waiting import waiting
+from dpcheckin.cli.arguments import options_from
+from dpcheckin.console import remark, waiting
+from dpcheckin.learning.options import MACHINE, RunOptions
 
 if TYPE_CHECKING:
     from dpcheckin.learning import Trainer
@@ -26,33 +23,24 @@ if TYPE_CHECKING:
 @options_from(RunOptions)
 def train(
     options: RunOptions,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for checkpoint, log and report; resumes if present.")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for checkpoint, log and report; resumes if present.")] = None,
     stop_after: Annotated[
-        int | None,
-        typer.Option(help="Stop at this round; run again to go on.", rich_help_panel=MACHINE),
+        int | None, typer.Option(help="Stop at this round; run again to go on.", rich_help_panel=MACHINE)
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=MACHINE)
-    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=MACHINE)] = False,
 ) -> None:
     """Train a model over a simulated fleet; without arguments, on digits in under a minute."""
     with waiting("train") as say:
         say("loading")
         from dpcheckin.learning.simulation.runs import build
 
-        trainer = build(options, out, progress=_say)
+        trainer = build(options, out, progress=remark)
     trainer.stop_after = stop_after
     facts = _run(trainer, options, out)
     if json:
         print(json_format.dumps(facts))
     else:
         _print(facts, out)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _print(facts: dict[str, Any], out: Path | None) -> None:
@@ -76,15 +64,14 @@ def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, A
     """Run under a progress bar and leave model and report in the run's folder."""
     import torch
 
-    from dpcheckin.learning.progress import run_watched
-    from dpcheckin.learning.report import summary, write_report
-    from dpcheckin.learning.simulation import checkpoint
+    from dpcheckin.learning.run import run_watched, summary, write_report
+    from dpcheckin.learning.simulation.training import CHECKPOINT
 
     try:
         outcome = run_watched(trainer)
     except KeyboardInterrupt:
-        if out is not None and (out / checkpoint.FILE).is_file():
-            _say(f"dpcheckin: {out} keeps the rounds so far; the same command goes on from there")
+        if out is not None and (out / CHECKPOINT).is_file():
+            remark(f"dpcheckin: {out} keeps the rounds so far; the same command goes on from there")
         raise
     if out is None:
         return summary(trainer, outcome, options)

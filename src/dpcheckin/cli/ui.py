@@ -14,12 +14,8 @@ from dpcheckin.errors import InvalidParameter
 def ui(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = 0,
-    runs: Annotated[
-        Path | None, typer.Option(help="Folder with training runs to show, live.")
-    ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
-    ] = True,
+    runs: Annotated[Path | None, typer.Option(help="Folder with training runs to show, live.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> None:
     """Open the planner page: move a slider, see what is guaranteed."""
     import uvicorn

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dpcheckin.cli.arguments import Json
+from dpcheckin.console import waiting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA, listed
-from dpcheckin.waiting import waiting
 
 if TYPE_CHECKING:
     from dpcheckin.papers.convex_task import UtilityCheck
@@ -37,7 +38,7 @@ def utility(
     repeats: Annotated[int, typer.Option(help="Runs of the experiment.")] = 10,
     delta: Annotated[float, typer.Option(help="Of the guarantee beside it.")] = DEFAULT_DELTA,
     seed: Annotated[int, typer.Option(help="Of all chance.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: Json = False,
 ) -> None:
     """Evaluate a utility theorem with the constants of its proof, and play it on a convex task.
 
@@ -56,13 +57,9 @@ def utility(
     task = ConvexTask(dimension, lipschitz, diameter, smoothness, p)
     with waiting("utility"):
         if theorem == "p2-3.5":
-            found = p2.fixed_window(
-                task, population, slots, noise, check_in_probability, repeats, seed
-            )
+            found = p2.fixed_window(task, population, slots, noise, check_in_probability, repeats, seed)
         elif theorem == "p3-3":
-            found = p3.subsampled_shuffle(
-                task, population, cohort, rounds, local_epsilon, repeats, seed
-            )
+            found = p3.subsampled_shuffle(task, population, cohort, rounds, local_epsilon, repeats, seed)
         else:
             smooth = theorem.endswith("smooth")
             found = p2.averaged_window(task, population, slots, noise, smooth, repeats, seed)

@@ -1,28 +1,27 @@
 """Everything the page asks for, as functions from a form to plain data.
 
-They run in worker processes (see `workers`), so arguments and results are plain and picklable.
-What goes wrong on purpose comes back as data too: `{"problem": …, "field": …}`. Every figure is
-sent with the text that may be shown, rounded by its kind, so that the browser never rounds.
+They run in worker processes (see `workers`), so arguments and results are plain and picklable. What goes wrong on
+purpose comes back as data too: `{"problem": …, "field": …}`. Every figure is sent with the text that may be shown,
+rounded by its kind, so that the browser never rounds.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec
 
-from dpcheckin.accounting import Bracket, Kind, Round, compose, epsilon_by_rounds
+from dpcheckin.accounting import Bracket, Kind, Round, compose, tradeoff
+from dpcheckin.accounting import guarantee as stated_guarantee
 from dpcheckin.accounting.composition import solve as inverse
 from dpcheckin.accounting.composition.preview import CoarseRounds, coarse_epsilon, rough_epsilon
-from dpcheckin.accounting.composition.sweeps import lower_by_rounds
 from dpcheckin.accounting.figures import rounded_up
-from dpcheckin.accounting.parameters import open_probability
-from dpcheckin.dashboard.form import MOST_ROUNDS, Form
-from dpcheckin.dashboard.texts import shell, texts
+from dpcheckin.accounting.proof.certificate import as_text
+from dpcheckin.dashboard.form import MOST_ROUNDS, Form, shell, texts
 from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable
+from dpcheckin.numerals import open_probability
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import PublishedBound
 from dpcheckin.papers.others.clones import closed_form
@@ -30,14 +29,8 @@ from dpcheckin.papers.others.clones import closed_form
 Answer = dict[str, Any]
 Arguments = ParamSpec("Arguments")
 
-# CPU time that the points of one published bound may take; what is left out is drawn straight
-MOST_SECONDS = 3.0
 # where an error is shown when the library's name for a parameter is not the field's
-_FIELDS = {
-    "count": "rounds",
-    "epsilon": "target",
-    "cohort_size": "cohort",
-}
+_FIELDS = {"count": "rounds", "epsilon": "target", "cohort_size": "cohort"}
 
 
 def answering(compute: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
@@ -54,10 +47,7 @@ def answering(compute: Callable[Arguments, Answer]) -> Callable[Arguments, Answe
 
 
 def problem_of(problem: DpCheckinError) -> Answer:
-    """What went wrong, at which field, and the same without the parameter's name.
-
-    The page says it with the label that its field has.
-    """
+    """What went wrong, at which field, and the same without the parameter's name: the page says it with its label."""
     if not isinstance(problem, InvalidParameter):
         return {"problem": str(problem), "field": None}
     field = problem.name.replace("-", "_")
@@ -68,7 +58,7 @@ def problem_of(problem: DpCheckinError) -> Answer:
 @answering
 def quick(form: Form) -> Answer:
     """A certified figure at once; a little larger than the one `statement` gives."""
-    return {"epsilon": figure(_quick(form, _decade(form.windows))), "texts": texts(form)}
+    return {"epsilon": figure(quick_epsilon(form, decade(form.windows))), "texts": texts(form)}
 
 
 @answering
@@ -81,15 +71,6 @@ def rough(form: Form) -> Answer:
     if math.isinf(value):
         raise Unreachable("no finite rough figure")
     return {"epsilon": figure(value), "texts": texts(form), "rough": True}
-
-
-@answering
-def quick_at(form: Form, axis: str, x: float) -> Answer:
-    """One point of our own line, as quickly."""
-    there = form.at(axis, x)
-    # along rounds every point is made from the same curve of one round
-    most = _decade(form.windows) if axis == "rounds" else _decade(there.windows)
-    return _point(x, _quick(there, most), Kind.GUARANTEE)
 
 
 @answering
@@ -124,7 +105,7 @@ def least(form: Form) -> Answer:
 
 
 def with_least(form: Form, stated: Answer, bound: Answer) -> Answer:
-    """The statement with its lower bound, in its JSON too, and how far apart the two are."""
+    """The statement (`stated`) of a form with its lower bound, in its JSON too, and how far apart the two are."""
     if "problem" in stated or bound.get("lower") is None:
         return {"lower": None, **stated}
     data = {**stated["guarantee"], "lower_bound": bound["lower_bound"]}
@@ -138,7 +119,7 @@ def with_least(form: Form, stated: Answer, bound: Answer) -> Answer:
 
 
 def below(lower: float, upper: float) -> str:
-    """How far a proven lower bound lies below the guarantee, rounded up.
+    """How far a proven lower bound lies below the guarantee (`upper`), rounded up.
 
     >>> below(0.6083, 0.6089), below(0.0, 1.0), below(1.0, 1.0)
     ('0.099% below the guarantee', 'far below the guarantee', 'equal to the guarantee')
@@ -151,96 +132,14 @@ def below(lower: float, upper: float) -> str:
 
 
 @answering
-def guarantee_at(form: Form, axis: str, x: float) -> Answer:
-    """One point of our own line."""
-    began = time.process_time()
-    point = _point(x, _epsilon(form.at(axis, x)).upper, Kind.GUARANTEE)
-    return {**point, "seconds": time.process_time() - began}
-
-
-@answering
-def lower_at(form: Form, axis: str, x: float) -> Answer:
-    """One point of the lower bound."""
-    there = form.at(axis, x)
-    least = there.question().lower_bound(there.delta) if there.about.bounded else None
-    if least is None:
-        raise OutsideTheorem("no lower bound of ours for this protocol")
-    return _point(x, least.epsilon.lower, Kind.LOWER_BOUND)
-
-
-@answering
-def guarantee_along(form: Form, counts: Sequence[float]) -> Answer:
-    """Our own line along rounds, at once: the statement's curve of one round serves them all."""
-    one = form.one_round()
-    assert one is not None  # only forms that `shares_rounds` are asked about
-    asked = [round(x) for x in counts]
-    found = epsilon_by_rounds(one, asked, form.delta, near=form.windows).upper.tolist()
-    reached = ((x, y) for x, y in zip(counts, found, strict=True) if math.isfinite(y))
-    return {"points": [_point(x, y, Kind.GUARANTEE) for x, y in reached]}
-
-
-@answering
-def lower_along(form: Form, counts: Sequence[float]) -> Answer:
-    """The line of the lower bound along rounds, all at once."""
-    one = form.one_round()
-    assert one is not None
-    found = lower_by_rounds(one, [round(x) for x in counts], form.delta)
-    pairs = zip(counts, found, strict=True)
-    return {"points": [_point(x, y, Kind.LOWER_BOUND) for x, y in pairs]}
-
-
-def shares_rounds(form: Form) -> bool:
-    """Whether runs of any number of rounds are composed from one curve of one round."""
-    try:
-        one = form.one_round()
-    except DpCheckinError:  # every point says so
-        return False
-    return one is not None and not one.is_function and one.renyi is None
-
-
-@answering
-def published_at(form: Form, key: str, axis: str, xs: Sequence[float]) -> Answer:
-    """A published bound at several places: one worker can keep what does not change between."""
-    (bound,) = (b for b in about(form.protocol) if key_of(b) == key)
-    points: list[Answer] = []
-    reason: str | None = None
-    times: list[float] = []
-    here = float(getattr(form, axis))
-    for x in coarse_first(xs, here):
-        if _too_dear(times):
-            reason = f"{len(points):,} of {len(xs):,} points: each takes long"
-            break
-        began = time.process_time()
-        try:
-            value = bound.evaluate(form.at(axis, x).setting())
-        except (ArithmeticError, ValueError) as problem:
-            reason = f"cannot be evaluated here ({problem})"
-            continue
-        if value.epsilon is not None and math.isfinite(value.epsilon):
-            points.append(_point(x, value.epsilon, bound.kind))
-        else:
-            reason = value.reason or "infinite here"
-        times.append(time.process_time() - began)
-    else:
-        return {"points": points, "reason": reason}
-    return {"points": points, "reason": reason, "partial": True}
-
-
-def _too_dear(times: Sequence[float]) -> bool:
-    """Whether more points would take too long; the first may have paid for what all share."""
-    if sum(times) <= MOST_SECONDS:
-        return False
-    return times[-1] > 0.5 if len(times) > 1 else times[0] > 3 * MOST_SECONDS
-
-
-@answering
 def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
-    """The extreme value along the plot's axis that meets the target, and what it guarantees."""
+    """The extreme value along the plot's axis (`over`) of the form that meets the target, and its figure; `rough`:
+    soon.
+    """
     axis = form.axis(over)
     if axis not in form.about.solvable:
         raise OutsideTheorem(
-            f"no inverse question for {axis.replace('_', ' ')} of this protocol: "
-            "choose another horizontal axis"
+            f"no inverse question for {axis.replace('_', ' ')} of this protocol: choose another horizontal axis"
         )
 
     def build(value: float) -> tuple[Round, int]:
@@ -249,14 +148,12 @@ def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
         assert one is not None  # protocols with questions to turn round are all of this kind
         return one, there.windows
 
-    if rough:
-        value = inverse.solve(axis, build, epsilon=target, delta=form.delta, upper=coarse_epsilon)
-    else:
-        value = inverse.solve(axis, build, epsilon=target, delta=form.delta)
+    priced = {"upper": coarse_epsilon} if rough else {}
+    value = inverse.solve(axis, build, epsilon=target, delta=form.delta, **priced)
     if axis == "rounds" and value > MOST_ROUNDS:
         raise Unreachable(f"more than {MOST_ROUNDS:,} rounds meet epsilon = {target:g}")
     there = form.at(axis, value)
-    spent = _quick(there, _decade(there.windows)) if rough else _epsilon(there).upper
+    spent = quick_epsilon(there, decade(there.windows)) if rough else exact_epsilon(there).upper
     return {
         "parameter": axis,
         "value": value,
@@ -276,7 +173,8 @@ def key_of(bound: PublishedBound) -> str:
     return f"{bound.name} [{bound.paper} {bound.theorem}]"
 
 
-def _epsilon(form: Form) -> Bracket:
+def exact_epsilon(form: Form) -> Bracket:
+    """The certified epsilon of the statement."""
     one = form.one_round()
     if one is None:
         return form.question().guarantee(form.delta).epsilon
@@ -286,8 +184,8 @@ def _epsilon(form: Form) -> Bracket:
     return found
 
 
-def _quick(form: Form, most: int) -> float:
-    """A certified epsilon within a blink; looser than `_epsilon`."""
+def quick_epsilon(form: Form, most: int) -> float:
+    """A certified epsilon of the form within a blink, by a curve up to `most` rounds; looser than `exact_epsilon`."""
     one = form.one_round()
     smallest = 10.0 ** math.floor(math.log10(open_probability("delta", form.delta)))
     if one is not None:
@@ -295,18 +193,15 @@ def _quick(form: Form, most: int) -> float:
             one = one.simpler(smallest)
         value = _kept(one, most, smallest).epsilon(form.windows, form.delta)
     else:
-        value = local = form.pair().local_epsilon  # a client reports once
+        value = local = form.reports.pair.local_epsilon  # a client reports once
         with contextlib.suppress(OutsideTheorem):
             value = min(value, closed_form(local, form.population, form.delta))
     if math.isinf(value):
-        raise Unreachable(
-            f"delta = {form.delta:g} cannot be reached by any epsilon: raise delta or lower "
-            "the rate"
-        )
+        raise Unreachable(f"delta = {form.delta:g} cannot be reached by any epsilon: raise delta or lower the rate")
     return value
 
 
-def _decade(rounds: int) -> int:
+def decade(rounds: int) -> int:
     """Rounds up to which one curve serves: dragging within a decade meets it again."""
     return min(int(10 ** (math.floor(math.log10(max(rounds, 1))) + 1)), MOST_ROUNDS)
 
@@ -317,28 +212,59 @@ def _kept(one: Round, most: int, smallest: float) -> CoarseRounds:
 
 
 def figure(value: float, kind: Kind = Kind.GUARANTEE) -> Answer:
-    """A figure and the text that may be shown, rounded by its kind."""
+    """A `value` and the text that may be shown, rounded by its kind."""
     return {"value": value if math.isfinite(value) else None, "text": kind.figure(value)}
 
 
-def _point(x: float, value: float, kind: Kind) -> Answer:
-    return {"x": x, "y": value, "text": kind.figure(value)}
+# false positives at which curves are drawn
+FALSE_ALARMS = (
+    *(0.0, 1e-4, 2e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.07),
+    *(0.1 + 0.05 * i for i in range(18)),
+    1.0,
+)
 
 
-def coarse_first(values: Sequence[float], here: float | None = None) -> list[float]:
-    """Both ends, the middle, the quarters, …: a line that is cut short is coarse, not half.
+@answering
+def trade_off(form: Form) -> Answer:
+    """True positives for so many false ones: at most, and by the best known attack."""
+    one = form.one_round()
+    if one is None or one.renyi is not None or one.is_function:
+        raise OutsideTheorem("no curve of delta for this protocol yet: no trade-off is shown")
+    found = tradeoff([(one, form.windows)], form.delta)
+    missed = found.false_negatives(FALSE_ALARMS)
+    words = f"{found.in_words[0].upper()}{found.in_words[1:]}."
+    if math.isfinite(found.gdp.upper):
+        words += f" As one Gaussian experiment: {found.gaussian_sentence}."
+    return {
+        "points": _per_cent(missed.lower.tolist(), Kind.GUARANTEE),
+        "known": _per_cent(missed.upper.tolist(), Kind.LOWER_BOUND) if found.attacks else [],
+        "words": words,
+    }
 
-    Args:
-        values: In ascending order.
-        here: One of them that comes before all others.
-    """
-    order = [0, len(values) - 1]
-    if here is not None and here in values:
-        order.insert(0, values.index(here))
-    step = 1
-    while step < len(values):
-        step *= 2
-    while step >= 1:
-        order += range(0, len(values), step)
-        step //= 2
-    return [values[i] for i in dict.fromkeys(order)]
+
+def _per_cent(missed: Sequence[float], kind: Kind) -> list[Answer]:
+    """True positives at every share of false ones, in per cent; a guarantee is rounded up."""
+    shares = [100.0 * min(max(1.0 - share, 0.0), 1.0) for share in missed]
+    return [
+        {"x": 100.0 * alarms, "y": share, "text": f"{kind.figure(share)}%"}
+        for alarms, share in zip(FALSE_ALARMS, shares, strict=True)
+    ]
+
+
+@answering
+def certificate(form: Form) -> Answer:
+    """The plan's certificate, as the text of its file."""
+    return {"text": as_text(form.question().guarantee(form.delta).certificate())}
+
+
+@answering
+def mixed(forms: tuple[Form, ...]) -> Answer:
+    """One statement about rounds of several kinds, at the delta they have in common."""
+    rounds = []
+    for form in forms:
+        one = form.one_round()
+        if one is None:
+            raise OutsideTheorem("averaged windows compose with nothing else yet")
+        rounds.append((one, form.windows))
+    stated = stated_guarantee(rounds, forms[0].delta)
+    return {"epsilon": figure(stated.epsilon.upper), "sentence": str(stated)}

@@ -1,26 +1,26 @@
 """What the page lets one choose, and the plan that a set of choices stands for.
 
-The table of `protocols.names` decides which fields matter, along which parameters a plot can run
-and which questions can be turned round; the registry of randomizers, which of them fit and what
-they want to know. The page asks for both; it has no copy of its own.
+The table of `protocols.questions` decides which fields matter, along which parameters a plot can run and which
+questions can be turned round; the registry of randomizers, which of them fit and what they want to know. The page asks
+for both; it has no copy of its own.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from dpcheckin.accounting import LocalPair, Round
-from dpcheckin.accounting.parameters import count
+from dpcheckin.accounting import Round
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import number, typed, whole
+from dpcheckin.numerals import count, number, typed, whole
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.entry import Setting
-from dpcheckin.protocols.names import PLANNED, PROTOCOLS, Protocol
-from dpcheckin.protocols.questions import RunQuestion, randomizers_of
-from dpcheckin.randomizers import AnyRandomizer, Randomizer, registry
+from dpcheckin.protocols.questions import PLANNED, PROTOCOLS, Protocol, RunQuestion, randomizers_of
+from dpcheckin.randomizers import AnyRandomizer, Gaussian, Randomizer, registry
+from dpcheckin.randomizers.registry import typed_name
 
 MOST_ROUNDS = 10**7
 WHOLE = ("population", "cohort", "slots", "rounds")
@@ -38,10 +38,9 @@ RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Form:
-    """The choices on the page. Fields that do not matter for a protocol are carried along.
+    """The choices on the page; those that do not matter for a protocol are carried along.
 
-    `arguments` are what the randomizer wants to know besides its noise, by field; what is left out
-    takes its usual value.
+    `arguments` are what the randomizer wants to know besides its noise, by field; if left out, the usual ones.
     """
 
     protocol: str = "shuffled-check-in"
@@ -140,13 +139,7 @@ class Form:
         """The run in plain names and numbers; what the protocol does not take is left out."""
         taken = ("rate", "cohort", "slots", "check_in_probability", "colluding", "dropout")
         offered = {name: getattr(self, name) for name in taken}
-        return RunQuestion.of(
-            self.protocol, self.population, self.windows, randomizer=self.reports, **offered
-        )
-
-    def pair(self) -> LocalPair:
-        """The local pair of one report."""
-        return self.reports.pair
+        return RunQuestion.of(self.protocol, self.population, self.windows, randomizer=self.reports, **offered)
 
     def one_round(self) -> Round | None:
         """One round with a single curve; None for averaged windows, which have many steps."""
@@ -170,12 +163,12 @@ class Form:
         return self.local if over == "local" else over
 
     def at(self, axis: str, value: float) -> Form:
-        """The same choices with one of them changed."""
+        """The same choices with the one of this axis changed to `value`."""
         change: dict[str, Any] = {axis: round(value) if axis in WHOLE else value}
         return replace(self, **change)
 
     def abscissas(self, axis: str, points: int) -> list[float]:
-        """Evenly spread (in logarithms) values round the chosen one, which is among them."""
+        """So many points along an axis, evenly spread (in logarithms) round the chosen one, which is among them."""
         least, most = RANGES[axis]
         if axis == "cohort":
             most = self.population - 1
@@ -196,13 +189,7 @@ class Form:
 
 
 def read_number(name: str, text: str, is_whole: bool) -> float | int:
-    """A number as people type it.
-
-    Args:
-        name: of the field, for the problem.
-        text: what was typed.
-        is_whole: whether only whole numbers are meant.
-    """
+    """A number from the text of the field of this name, as people type it; `is_whole` if only whole ones are meant."""
     try:
         value = whole(text) if is_whole else number(text)
     except ValueError:
@@ -219,6 +206,11 @@ def _asked(kind: type[Randomizer]) -> list[str]:
     return [name for name in known if name != kind.noise_field]
 
 
+def _words(protocol: Protocol) -> dict[str, Any]:
+    """What the page is told of a protocol: all but how its plan is made."""
+    return {name: value for name, value in vars(protocol).items() if name not in ("plan", "understood")}
+
+
 def describe() -> dict[str, Any]:
     """The tables, for the page."""
     kinds = registry.kinds()
@@ -233,10 +225,7 @@ def describe() -> dict[str, Any]:
             for name, value in defaults.items()
             if name != "arguments"
         },
-        "protocols": {
-            name: {**asdict(PROTOCOLS[name]), "randomizers": randomizers_of(name)}
-            for name in PLANNED
-        },
+        "protocols": {name: {**_words(PROTOCOLS[name]), "randomizers": randomizers_of(name)} for name in PLANNED},
         "randomizers": {
             name: {"label": kind.label or name, "noise": kind.noise_field, "arguments": asked[name]}
             for name, kind in kinds.items()
@@ -244,3 +233,63 @@ def describe() -> dict[str, Any]:
         "arguments": about,
         "whole": [*WHOLE, *sorted(whole)],
     }
+
+
+def texts(form: Form, guarantee: dict[str, Any] | None = None) -> dict[str, str]:
+    """All three texts of a form; the JSON holds the guarantee too once it is known."""
+    return {"shell": shell(form), "python": python(form), "json": as_json(form, guarantee)}
+
+
+def shell(form: Form, *, leave_out: str | None = None, target: float | None = None) -> str:
+    """The form as `dpcheckin epsilon …`, or as `dpcheckin plan …` for a `target`, without the parameter `leave_out`."""
+    words = ["dpcheckin", "epsilon" if target is None else "plan"]
+    if target is not None:
+        words += ["--epsilon", typed(target)]
+    for name, value in _options(form).items():
+        if name != leave_out:
+            text = value if isinstance(value, str) else typed(value)
+            words += [f"--{name.replace('_', '-')}", text]
+    return " ".join(words)
+
+
+def python(form: Form) -> str:
+    """A few lines that print the guarantee."""
+    lines = [f"    {name}={_literal(value)},\n" for name, value in _options(form).items()]
+    return (
+        f"import dpcheckin as dp\n\nstated = dp.epsilon(\n{''.join(lines)})\nprint(stated)\nprint(stated.epsilon.upper)"
+    )
+
+
+_IN_ORDER = ("population", "rate", "cohort", "slots", "check_in_probability", "rounds", "colluding", "dropout")
+_USUAL = {"protocol": "shuffled-check-in", "randomizer": AnyRandomizer.name}
+
+
+def _options(form: Form) -> dict[str, Any]:
+    """What `dpcheckin epsilon` and `dp.epsilon` must be told; what they suppose is left out."""
+    shown = {"population": form.population, **form.relevant}
+    taken = {name: shown[name] for name in _IN_ORDER if name in shown}
+    may_not_go_wrong = [name for name in ("colluding", "dropout") if not taken.get(name)]
+    for name in may_not_go_wrong:
+        taken.pop(name, None)
+    named = typed_name(form.kind, shown, form.local)
+    if form.local == "noise_multiplier" and named == Gaussian.name:
+        named = _USUAL["randomizer"]  # a noise multiplier alone means it
+    words = {"protocol": form.protocol, "randomizer": named}
+    said = {name: text for name, text in words.items() if text != _USUAL[name]}
+    protocol = {"protocol": said.pop("protocol")} if "protocol" in said else {}
+    return {**protocol, **taken, form.local: form.noise, **said, "delta": form.delta}
+
+
+def as_json(form: Form, guarantee: dict[str, Any] | None = None) -> str:
+    """The choices of a form that matter, and what `dpcheckin epsilon --json` says about them (`guarantee`)."""
+    content: dict[str, Any] = {"plan": form.relevant}
+    if guarantee is not None:
+        content["guarantee"] = guarantee
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _literal(value: str | float) -> str:
+    """The value in Python."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    return f"{value:_}" if isinstance(value, int) else typed(value).replace("/", " / ")

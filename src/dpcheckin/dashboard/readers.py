@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 from starlette.requests import Request
@@ -28,7 +28,7 @@ class Lines(StreamingResponse):
 
 
 async def for_reader(request: Request, asked: Coroutine[Any, Any, Any]) -> Response:
-    """The answer as JSON; it is called off when whoever asked for it leaves."""
+    """The answer that is `asked` for, as JSON; it is called off when whoever made the request leaves."""
     answer = asyncio.ensure_future(asked)
     left = asyncio.ensure_future(_departure(request))
     try:
@@ -42,3 +42,23 @@ async def for_reader(request: Request, asked: Coroutine[Any, Any, Any]) -> Respo
 async def _departure(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+async def as_answered(
+    ask: Callable[..., Coroutine[Any, Any, Any]], questions: list[Any], width: int
+) -> AsyncGenerator[Any, None]:
+    """What `ask` gives for each of the questions (tuples of its arguments), in the order in which answers come.
+
+    No more than `width` are asked at once, and none once nobody reads; questions may be added meanwhile.
+    """
+    waiting: set[asyncio.Task[Any]] = set()
+    try:
+        while questions or waiting:
+            while questions and len(waiting) < width:
+                waiting.add(asyncio.create_task(ask(*questions.pop(0))))
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield task.result()
+    finally:
+        for task in waiting:
+            task.cancel()

@@ -1,8 +1,8 @@
 """Training runs in a folder, as the page shows them: what `dpcheckin train --out` has written.
 
-Only `log.json` and `report.json` are read, both of which training replaces as a whole, so a run can
-be looked at while it goes on; and for the runs of a sweep the results that `dpcheckin sweep` writes
-beside their folders. Nothing is ever written, and torch is not needed.
+Only `log.json` and `report.json` are read, both of which training replaces as a whole, so a run can be looked at while
+it goes on; and for the runs of a sweep the results that `dpcheckin sweep` writes beside their folders. Nothing is ever
+written, and torch is not needed.
 """
 
 from __future__ import annotations

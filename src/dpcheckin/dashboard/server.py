@@ -1,15 +1,14 @@
 """The page's addresses: the page itself, its answers as JSON, and plots as lines of JSON.
 
-Starlette, on loopback unless told otherwise. Nothing here computes: answers come from `workers`,
-runs from `runs`. Nothing is fetched from anywhere else either, and a content policy says so to the
-browser.
+Starlette, on loopback unless told otherwise. Nothing here computes: answers come from `workers`, runs from `runs`.
+Nothing is fetched from anywhere else either, and a content policy says so to the browser.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from urllib.parse import parse_qsl
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -26,24 +24,30 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpcheckin import __version__
-from dpcheckin.dashboard import answers, panels, survey_routes
+from dpcheckin.dashboard import answers, survey
 from dpcheckin.dashboard.form import Form, describe
-from dpcheckin.dashboard.lines import points
+from dpcheckin.dashboard.lines import coarse_first, points, quick_at
 from dpcheckin.dashboard.readers import Lines, for_reader
 from dpcheckin.dashboard.runs import RunFolder
 from dpcheckin.dashboard.workers import Workers
+from dpcheckin.document import PALETTE
 from dpcheckin.errors import DpCheckinError, InvalidParameter
+from dpcheckin.service.settings import is_loopback
+from dpcheckin.service.web.hosts import KnownHosts
 
 STATIC = Path(__file__).parent / "static"
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PATIENCE = 0.05  # seconds for a preview before a rougher figure is asked for as well
 PREVIEW_POINTS = 9
 MOST_PARTS = 20  # kinds of rounds in one run
+Handler = Callable[[Request], Awaitable[Response]]
 _POLICY = "default-src 'self'; img-src 'self' data:; object-src 'none'; frame-ancestors 'none'"
 
 
 def application(host: str = "127.0.0.1", runs: Path | None = None) -> Starlette:
-    """The whole server; it starts its worker processes when it is started itself."""
+    """The whole server, with the runs in a folder; it starts its worker processes when it is started itself.
+
+    Bound to a loopback `host`, it answers to no other name.
+    """
     folder = None if runs is None else RunFolder(runs)
 
     @asynccontextmanager
@@ -55,25 +59,26 @@ def application(host: str = "127.0.0.1", runs: Path | None = None) -> Starlette:
         finally:
             app.state.workers.close()
 
-    middleware = [Middleware(_Headers)]
-    if host in LOOPBACK:
+    middleware = [Middleware(_headers)]
+    if is_loopback(host):
         # a page elsewhere must not reach us through a name that it made point to this machine
-        middleware.insert(0, Middleware(TrustedHostMiddleware, allowed_hosts=["[::1]", *LOOPBACK]))
+        middleware.insert(0, Middleware(KnownHosts, names=()))
     return Starlette(
         routes=[
-            Route("/", _page),
-            Route("/bounds", _bounds),
+            Route("/", _file(STATIC / "index.html")),
+            Route("/bounds", _file(STATIC / "bounds.html")),
             Route("/api/describe", _describe),
             Route("/api/preview", _preview),
             Route("/api/statement", _statement),
             Route("/api/lines", _lines),
             Route("/api/solve", _solve),
-            Route("/api/tradeoff", _tradeoff),
+            Route("/api/tradeoff", _answer(answers.trade_off)),
             Route("/api/mixed", _mixed),
-            Route("/api/certificate", _certificate),
+            Route("/api/certificate", _answer(answers.certificate)),
             Route("/api/runs", _runs),
             Route("/api/run", _run),
-            *survey_routes.ROUTES,
+            *survey.ROUTES,
+            Route("/static/palette.css", _file(PALETTE)),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         middleware=middleware,
@@ -82,13 +87,10 @@ def application(host: str = "127.0.0.1", runs: Path | None = None) -> Starlette:
     )
 
 
-class _Headers:
-    """Adds what every answer says to the browser."""
+def _headers(app: ASGIApp) -> ASGIApp:
+    """The application, with what every answer says to the browser."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -97,7 +99,9 @@ class _Headers:
                 headers["Cache-Control"] = "no-cache"  # a new version must not meet old scripts
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        await app(scope, receive, with_headers)
+
+    return application
 
 
 async def _refused(request: Request, problem: Exception) -> Response:
@@ -106,12 +110,21 @@ async def _refused(request: Request, problem: Exception) -> Response:
     return JSONResponse(answers.problem_of(problem))
 
 
-async def _page(request: Request) -> Response:
-    return FileResponse(STATIC / "index.html")
+def _file(path: Path) -> Handler:
+    async def file(request: Request) -> Response:
+        return FileResponse(path)
+
+    return file
 
 
-async def _bounds(request: Request) -> Response:
-    return FileResponse(STATIC / "bounds.html")
+def _answer(function: Callable[[Form], Any]) -> Handler:
+    """What the function says of the plan that is asked about, once nothing more urgent waits."""
+
+    async def answer(request: Request) -> Response:
+        form, _ = _asked(request)
+        return await for_reader(request, _workers(request).later(function, form))
+
+    return answer
 
 
 async def _describe(request: Request) -> Response:
@@ -131,12 +144,7 @@ async def _describe(request: Request) -> Response:
         for protocol in describe()["protocols"]
     }
     return JSONResponse(
-        {
-            **describe(),
-            "bounds": bounds,
-            "version": __version__,
-            "runs": request.app.state.runs is not None,
-        }
+        {**describe(), "bounds": bounds, "version": __version__, "runs": request.app.state.runs is not None}
     )
 
 
@@ -157,16 +165,14 @@ async def _preview(request: Request) -> Response:
             figure.cancel()
         if "problem" in figure.result():
             return
-        for x in answers.coarse_first(form.abscissas(axis, PREVIEW_POINTS)):
-            point = await workers.soon(answers.quick_at, form, axis, x)
+        for x in coarse_first(form.abscissas(axis, PREVIEW_POINTS)):
+            point = await workers.soon(quick_at, form, axis, x)
             yield json.dumps({"line": "preview", **point}) + "\n"
 
     return Lines(content())
 
 
-async def _meanwhile(
-    workers: Workers, form: Form, figure: asyncio.Future[Any]
-) -> dict[str, Any] | None:
+async def _meanwhile(workers: Workers, form: Form, figure: asyncio.Future[Any]) -> dict[str, Any] | None:
     """A rougher figure, unless the better one comes first or there is none."""
     rough = asyncio.ensure_future(workers.first(answers.rough, form))
     try:
@@ -185,9 +191,7 @@ async def _statement(request: Request) -> Response:
 
     async def both() -> dict[str, Any]:
         # the lower bound comes from another process meanwhile: it is not what is waited for
-        found = asyncio.gather(
-            workers.next(answers.statement, form), workers.next(answers.least, form)
-        )
+        found = asyncio.gather(workers.next(answers.statement, form), workers.next(answers.least, form))
         return answers.with_least(form, *await found)
 
     return await for_reader(request, both())
@@ -206,16 +210,6 @@ async def _solve(request: Request) -> Response:
     return await for_reader(request, ask(answers.solve, form, over, target, quick))
 
 
-async def _tradeoff(request: Request) -> Response:
-    form, _ = _asked(request)
-    return await for_reader(request, _workers(request).later(panels.trade_off, form))
-
-
-async def _certificate(request: Request) -> Response:
-    form, _ = _asked(request)
-    return await for_reader(request, _workers(request).later(panels.certificate, form))
-
-
 async def _mixed(request: Request) -> Response:
     """Several kinds of rounds in one run; every `part` is a plan as the other addresses take it."""
     parts = [dict(parse_qsl(text)) for text in request.query_params.getlist("part")]
@@ -223,7 +217,7 @@ async def _mixed(request: Request) -> Response:
         raise InvalidParameter("part", len(parts), f"1 to {MOST_PARTS} kinds of rounds")
     delta = request.query_params.get("delta", str(Form.delta))
     forms = tuple(Form.read({**part, "delta": delta}) for part in parts)
-    return await for_reader(request, _workers(request).next(panels.mixed, forms))
+    return await for_reader(request, _workers(request).next(answers.mixed, forms))
 
 
 async def _lines(request: Request) -> Response:

@@ -1,11 +1,10 @@
 """Which reports and how many rounds tell the analyzer most, for a target epsilon.
 
-The mean of N reports about vectors of length one strays from their mean by the variance of one
-report over N in every coordinate. *Signal* is N over that variance: what is left of it at a fixed
-epsilon is what a choice of randomizer, rate and rounds decides; accuracy follows it. It is given as
-a share of what a trusted server would have that sees everybody's vector and adds Gaussian noise
-once, with the same epsilon, delta and adjacency (replace one). The clip is no part of it: signal is
-in units of the clip, epsilon does not depend on it, and it is chosen on held-out records.
+The mean of N reports about vectors of length one strays from their mean by the variance of one report over N in every
+coordinate. *Signal* is N over that variance: what is left of it at a fixed epsilon is what a choice of randomizer, rate
+and rounds decides; accuracy follows it. It is given as a share of what a trusted server would have that sees
+everybody's vector and adds Gaussian noise once, with the same epsilon, delta and adjacency (replace one). The clip is
+no part of it: signal is in units of the clip, epsilon does not depend on it, and it is chosen on held-out records.
 """
 
 from __future__ import annotations
@@ -33,15 +32,10 @@ _FIRST_ROUNDS = 8192  # runs of millions of rounds are slow to account: they are
 
 
 def central_signal(epsilon: float, delta: float, population: int) -> float:
-    """Signal of one Gaussian mechanism over everybody's vector at a trusted server.
+    """Signal of one Gaussian mechanism with this `epsilon` and `delta` over the vectors of a whole `population`.
 
-    The two neighbouring sums are 2 apart in units of the clip; the noise is the least that keeps
-    delta (Balle and Wang, arXiv 1805.06530v2, Theorem 8).
-
-    Args:
-        epsilon: of the statement.
-        delta: of the statement.
-        population: number of clients.
+    The two neighbouring sums are 2 apart in units of the clip; the noise is the least that keeps delta (Balle and Wang,
+    arXiv 1805.06530v2, Theorem 8).
     """
 
     def excess(ratio: float) -> float:
@@ -57,12 +51,7 @@ def central_signal(epsilon: float, delta: float, population: int) -> float:
 
 
 def report_variance(randomizer: VectorRandomizer, dimension: int) -> float:
-    """Variance of one report about a vector of length `clip`, per coordinate, over clip².
-
-    Args:
-        randomizer: what makes reports.
-        dimension: numbers of a vector.
-    """
+    """Variance of one report of a `randomizer` about a vector of length `clip`, over clip² and its `dimension`."""
     row = np.zeros((1, dimension))
     row[0, 0] = randomizer.clip
     return float(randomizer.total_variance(row)[0]) / dimension / randomizer.clip**2
@@ -121,19 +110,8 @@ class Advice(Tabular):
 
     def records(self) -> list[dict[str, Any]]:
         """One row a choice, the best first."""
-        return [
-            {
-                "reports": c.reports,
-                "local_epsilon": c.local_epsilon,
-                "noise_multiplier": c.noise_multiplier,
-                "rate": c.rate,
-                "rounds": c.rounds,
-                "passes": c.passes,
-                "epsilon": c.epsilon,
-                "signal": c.signal,
-            }
-            for c in self.choices
-        ]
+        columns = ("reports", "local_epsilon", "noise_multiplier", "rate", "rounds", "passes", "epsilon", "signal")
+        return [{column: getattr(choice, column) for column in columns} for choice in self.choices]
 
     def shown(self) -> list[dict[str, str]]:
         return [
@@ -182,8 +160,8 @@ def advise(
         noise_multipliers: Gaussian reports to try; those below 2 take a minute each.
         on_question: Told what is tried.
 
-    >>> found = advise(epsilon=1.0, population=60_000, dimension=3010, local_epsilons=[2, 4])
-    >>> [(choice.local_epsilon, choice.rounds) for choice in found.choices]
+    >>> advice = advise(epsilon=1.0, population=60_000, dimension=3010, local_epsilons=[2, 4])
+    >>> [(choice.local_epsilon, choice.rounds) for choice in advice.choices]
     [(2.0, 5820), (4.0, 518)]
     """
     _check(epsilon, delta, population, dimension, passes)
@@ -192,7 +170,7 @@ def advise(
     randomizers += [Gaussian(float(noise)) for noise in noise_multipliers]
     if not randomizers or not rates:
         raise InvalidParameter("local_epsilons", [], "at least one randomizer and one rate")
-    found: list[Choice] = []
+    choices: list[Choice] = []
     for randomizer in randomizers:
         variance = report_variance(randomizer, dimension)
         for rate in rates:
@@ -213,10 +191,10 @@ def advise(
                 epsilon=plan.epsilon(delta, rounds).upper,
                 signal=rounds * rate * population / variance / reference,
             )
-            found.append(choice)
-    if not found:
+            choices.append(choice)
+    if not choices:
         raise InvalidParameter("epsilon", epsilon, "more than the first round of any choice costs")
-    ordered = tuple(sorted(found, key=lambda choice: -choice.signal))
+    ordered = tuple(sorted(choices, key=lambda choice: -choice.signal))
     return Advice(ordered, epsilon, delta, population, dimension)
 
 
@@ -224,16 +202,14 @@ def _most_rounds(plan: ShuffledCheckIn, epsilon: float, delta: float) -> int:
     """Rounds of the plan that epsilon allows, looked for among few before many."""
     tried = _FIRST_ROUNDS
     while tried < plan.rounds:
-        found = replace(plan, rounds=tried).rounds_within(epsilon, delta)
-        if found < tried:
-            return found
+        rounds = replace(plan, rounds=tried).rounds_within(epsilon, delta)
+        if rounds < tried:
+            return rounds
         tried *= 8
     return plan.rounds_within(epsilon, delta)
 
 
-def _check(
-    epsilon: float, delta: float, population: int, dimension: int, passes: float | None
-) -> None:
+def _check(epsilon: float, delta: float, population: int, dimension: int, passes: float | None) -> None:
     if not 0 < epsilon < math.inf:
         raise InvalidParameter("epsilon", epsilon, "a finite number above 0")
     if not 0 < delta < 1:

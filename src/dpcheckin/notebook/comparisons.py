@@ -6,22 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dpcheckin.accounting.parameters import count, open_probability
 from dpcheckin.accounting.statements import rounds_in_words
-from dpcheckin.display import Tabular, axes_for
+from dpcheckin.display import COLOURS, Tabular, axes_for
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import count, open_probability
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.entry import Setting
 from dpcheckin.randomizers import Gaussian, Randomizer, registry
 from dpcheckin.report import compare as comparison
 from dpcheckin.report.compare import Line
-
-_COLOURS = {
-    "guarantee": "#1b9e4b",
-    "lower bound": "#1f5fbf",
-    "conjecture": "#e08214",
-    "refuted claim": "#d62728",
-}
 
 
 @dataclass(frozen=True)
@@ -68,18 +61,14 @@ class Comparison(Tabular):
         ]
 
     def plot(self, axes: Any = None) -> Any:
-        """One bar for every bound that applies; colour tells its kind.
-
-        Args:
-            axes: Of matplotlib, to draw on; left out, a new figure.
-        """
+        """One bar for every bound that applies, on a new figure or these axes; colour tells its kind."""
         axes = axes_for(axes, xlabel="ε", ylabel="")
         lines = [line for line in reversed(self.lines) if line.epsilon is not None]
         names = [f"{line.key} ({line.kind.value})" for line in lines]
         axes.barh(
             range(len(lines)),
             [line.epsilon or 0.0 for line in lines],
-            color=[_COLOURS[line.kind.value] for line in lines],
+            color=[COLOURS[line.kind.value][0] for line in lines],
         )
         axes.set_yticks(range(len(lines)), names, fontsize=7)
         axes.set_xscale("log")
@@ -115,16 +104,12 @@ def compare(
 def setting_of(randomizer: str | Randomizer = "any", **run: Any) -> Setting:
     """The run as published bounds know it, which only hear of a local epsilon or of noise.
 
-    Args:
-        randomizer: By name, or itself.
-        run: The other parameters of `compare`.
+    The `randomizer` is given by name or itself, the `run` by the other parameters of `compare`.
     """
     if randomizer == "any":
         return Setting(**run)
     numbers = {name: run.pop(name, None) for name in ("local_epsilon", "noise_multiplier")}
-    made = registry.randomizer(
-        randomizer, local_delta=run.pop("local_delta", None) or None, **numbers
-    )
+    made = registry.randomizer(randomizer, local_delta=run.pop("local_delta", None) or None, **numbers)
     if isinstance(made, Gaussian):
         return Setting(**run, noise_multiplier=made.noise_multiplier)
     pair = made.pair

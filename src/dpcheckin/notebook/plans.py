@@ -9,7 +9,7 @@ from typing import Any
 from dpcheckin.accounting import Guarantee, Kind, Round, guarantee
 from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.display import Tabular
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA, listed
 from dpcheckin.protocols.questions import RunQuestion
@@ -40,13 +40,7 @@ class PlannedRun(Tabular):
 
     def records(self) -> list[dict[str, Any]]:
         """One row: the answer, and what is certified."""
-        return [
-            {
-                self.parameter: self.value,
-                "epsilon": self.guarantee.epsilon.upper,
-                "delta": self.guarantee.delta,
-            }
-        ]
+        return [{self.parameter: self.value, "epsilon": self.guarantee.epsilon.upper, "delta": self.guarantee.delta}]
 
     def shown(self) -> list[dict[str, str]]:
         return [
@@ -89,8 +83,9 @@ def plan(
     asked = ["population", "rounds"]
     if given["protocol"] == "shuffled-check-in":
         asked.append("rate")
-    asked += _unknown_noise(given["randomizer"], given["noise_multiplier"], _name(solve_for))
-    free = _left_out({name: given[name] for name in asked}, solve_for)
+    named = solve_for.replace("-", "_") if solve_for else None
+    asked += _unknown_noise(given["randomizer"], given["noise_multiplier"], named)
+    free = _left_out({name: given[name] for name in asked}, named, solve_for)
 
     def asked_of(value: float) -> RunQuestion:
         chosen: dict[str, Any] = {**given, free: value}
@@ -106,9 +101,7 @@ def plan(
     return PlannedRun(free, value, guarantee([build(value)], delta), asked_of(value))
 
 
-def _unknown_noise(
-    randomizer: str | Randomizer, noise_multiplier: float | None, solve_for: str | None
-) -> list[str]:
+def _unknown_noise(randomizer: str | Randomizer, noise_multiplier: float | None, solve_for: str | None) -> list[str]:
     """The field that says how noisy a report is, unless its text or a number beside it does."""
     if solve_for == "noise_multiplier":
         return [solve_for]
@@ -121,25 +114,19 @@ def _unknown_noise(
     return [] if said else [kind.noise_field]
 
 
-def _name(solve_for: str | None) -> str | None:
-    """The parameter that was named, as it is written in Python."""
-    return solve_for.replace("-", "_") if solve_for else None
-
-
-def _left_out(given: dict[str, Any], solve_for: str | None) -> str:
-    """The one parameter to solve for."""
+def _left_out(given: dict[str, Any], free: str | None, typed: str | None) -> str:
+    """The one parameter to solve for: that which was named, as it was `typed`, or the only one missing."""
     missing = [name for name, value in given.items() if value is None]
-    free = _name(solve_for)
     if free is None and len(missing) == 1:
         free = missing[0]
     if free is not None and missing == [free]:
         return free
     rule = f"one of {listed(tuple(given))}"
     if free is not None and free not in missing:
-        raise InvalidParameter("solve", solve_for, f"{rule}, and that one left out")
+        raise InvalidParameter("solve", typed, f"{rule}, and that one left out")
     if not missing:
         others = f"another of {listed([name for name in given if name != 'rounds'])}: it is found"
-        raise InvalidParameter("rounds", given["rounds"], "left out, or " + others)
+        raise Superfluous("rounds", given["rounds"], "leave it out, or " + others)
     needed = next(name for name in missing if name != (free or missing[0]))
     *most, last = missing
     few = f"a value ({', '.join(most)} and {last} are left out, one can be solved for)"

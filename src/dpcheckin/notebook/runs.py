@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from dpcheckin.accounting import (
     Brackets,
     Composition,
     Guarantee,
+    Kind,
     LocalRound,
     LowerBound,
     Round,
@@ -20,11 +23,80 @@ from dpcheckin.accounting import (
     epsilon_by_rounds,
 )
 from dpcheckin.accounting.figures import is_array
+from dpcheckin.display import Tabular, axes_for, legend_beside
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.notebook.sweeps import Sweep
+from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.questions import RunQuestion
 from dpcheckin.randomizers import Randomizer
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep(Tabular):
+    """Certified epsilon for many values of one parameter.
+
+    As an array it is its certified figures, `sweep.epsilon.upper`.
+
+    Args:
+        parameter: What varies: rounds, delta, rate, …
+        values: Of the parameter.
+        epsilon: Between certified bounds, one for each value.
+        least: What no guarantee can be smaller than, at one value; None where nothing is known.
+    """
+
+    parameter: str
+    values: NDArray[Any]
+    epsilon: Brackets
+    least: Callable[[Any], LowerBound | None] = field(repr=False)
+
+    @cached_property
+    def lower_bounds(self) -> NDArray[np.float64]:
+        """Proven lower bounds, one for each value; NaN where nothing is known."""
+        found = [self.least(value) for value in self.values.tolist()]
+        return np.array([np.nan if one is None else one.epsilon.lower for one in found])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self.epsilon.upper, dtype=dtype)
+
+    def records(self) -> list[dict[str, Any]]:
+        """Rows of the table: the parameter, and epsilon between its bounds."""
+        return [
+            {self.parameter: value, "epsilon": one.upper, "epsilon_at_least": one.lower}
+            for value, one in zip(self.values.tolist(), self.epsilon, strict=True)
+        ]
+
+    def shown(self) -> list[dict[str, str]]:
+        return [
+            {
+                self.parameter.replace("_", " "): written(row[self.parameter]),
+                "ε (certified)": Kind.GUARANTEE.figure(row["epsilon"]),
+            }
+            for row in self.records()
+        ]
+
+    def plot(self, axes: Any = None, *, lower_bound: bool = False) -> Any:
+        """Certified epsilon against the parameter.
+
+        Args:
+            axes: Of matplotlib, to draw on; left out, a new figure.
+            lower_bound: Draw the proven lower bounds too, which takes longer.
+        """
+        axes = axes_for(axes, xlabel=self.parameter.replace("_", " "), ylabel="ε")
+        order = np.argsort(self.values)
+        x = self.values[order]
+        axes.plot(x, self.epsilon.upper[order], color="#1b9e4b", marker="o", ms=3, label="certified")
+        if lower_bound:
+            least = self.lower_bounds[order]
+            axes.plot(x, least, color="#1f5fbf", ls=":", label="proven lower bound")
+        if x.size > 2 and x[0] > 0 and x[-1] / x[0] > 20:
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+        legend_beside(axes)
+        return axes
+
 
 Whole = int | Sequence[int] | NDArray[Any]
 Real = float | Sequence[float] | NDArray[Any]
@@ -86,76 +158,50 @@ def epsilon(
     values = np.asarray(delta if name == "delta" else given.pop(name))
     if values.ndim != 1 or not values.size:
         raise InvalidParameter(name, values, "one number, or a list of them")
-    if name == "delta":
-        return _over_deltas(RunQuestion(**given), values)
-    return _over(name, values, given, delta)  # type: ignore[arg-type]
+    return _over(name, values, given, delta)
 
 
-def _over_deltas(question: RunQuestion, deltas: NDArray[Any]) -> Sweep:
-    if question.stated_by_rounds:
-        run = compose([(question.round(float(deltas.min())), question.rounds)])
-        found = _unshuffled(list(run.epsilon(deltas)), deltas.tolist(), question, "delta")
-    else:
-        found = [question.guarantee(delta).epsilon for delta in deltas.tolist()]
-    return Sweep("delta", deltas, Brackets.of(found), _least(lambda d: (question, d)))
+def _over(name: str, values: NDArray[Any], given: dict[str, Any], delta: Any) -> Sweep:
+    def asked(value: Any) -> tuple[RunQuestion, float]:
+        if name == "delta":
+            return RunQuestion(**given), value
+        return RunQuestion(**{**given, name: value}), delta
 
-
-def _over(name: str, values: NDArray[Any], given: dict[str, Any], delta: float) -> Sweep:
-    def question(value: Any) -> RunQuestion:
-        return RunQuestion(**{**given, name: value})
-
-    first = question(values.tolist()[0])
-    if name == "rounds" and first.stated_by_rounds:
-        counts = values.tolist()
-        one = first.round(delta)
-        found = list(epsilon_by_rounds(one, counts, delta))
-        found = _unshuffled(found, counts, first, "rounds", delta)
-    else:
-        found = [question(value).guarantee(delta).epsilon for value in values.tolist()]
-    return Sweep(name, values, Brackets.of(found), _least(lambda value: (question(value), delta)))
-
-
-def _unshuffled(
-    found: list[Bracket],
-    values: list[Any],
-    question: RunQuestion,
-    name: str,
-    delta: float = DEFAULT_DELTA,
-) -> list[Bracket]:
-    """What holds without the permutation holds with it: the smaller of both.
-
-    Asked for only where it may be the smaller one, at either end of the values.
-    """
-    one = question.round(delta)
-    if one.pair is None:
-        return found
-    seen = LocalRound(one.pair, one.participation)
-
-    def alone(some: list[Any]) -> Brackets:
-        if name == "rounds":
-            return epsilon_by_rounds(seen, some, delta)
-        return compose([(seen, question.rounds)]).epsilon(some)
-
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    ends = [order[0], order[-1]]
-    least = alone([values[i] for i in ends]).upper
-    if all(low > 1.05 * found[i].upper for i, low in zip(ends, least, strict=True)):
-        return found
-    return [_smaller(one, two.upper) for one, two in zip(found, alone(values), strict=True)]
-
-
-def _smaller(one: Bracket, upper: float) -> Bracket:
-    return Bracket(min(one.lower, upper), min(one.upper, upper))
-
-
-def _least(
-    asked: Callable[[Any], tuple[RunQuestion, float]],
-) -> Callable[[Any], LowerBound | None]:
     def least(value: Any) -> LowerBound | None:
         question, delta = asked(value)
         return question.lower_bound(delta) if question.has_lower_bound else None
 
-    return least
+    question, _ = asked(values.tolist()[0])
+    if name in ("rounds", "delta") and question.stated_by_rounds:
+        certified = _composed_at_once(name, values.tolist(), question, delta)
+    else:
+        certified = [question.guarantee(delta).epsilon for question, delta in map(asked, values.tolist())]
+    return Sweep(name, values, Brackets.of(certified), least)
+
+
+def _composed_at_once(name: str, values: list[Any], question: RunQuestion, delta: Any) -> list[Bracket]:
+    """Epsilon at many deltas or numbers of rounds, with the permutation or without it: the smaller of both.
+
+    What holds without it is asked for only where it may be the smaller one, at either end of the values.
+    """
+    shuffled = question.round(DEFAULT_DELTA)  # of rounds that are stated as such, the same for every delta
+
+    def composed(one: Round, some: list[Any]) -> Brackets:
+        if name == "rounds":
+            return epsilon_by_rounds(one, some, delta)
+        return compose([(one, question.rounds)]).epsilon(np.array(some))
+
+    certified = list(composed(shuffled, values))
+    if shuffled.pair is None:
+        return certified
+    alone = LocalRound(shuffled.pair, shuffled.participation)
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    ends = [order[0], order[-1]]
+    least = composed(alone, [values[i] for i in ends]).upper
+    if all(low > 1.05 * certified[i].upper for i, low in zip(ends, least, strict=True)):
+        return certified
+    uppers = [bracket.upper for bracket in composed(alone, values)]
+    return [Bracket(min(b.lower, u), min(b.upper, u)) for b, u in zip(certified, uppers, strict=True)]
 
 
 def delta(

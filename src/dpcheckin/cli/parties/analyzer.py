@@ -6,11 +6,9 @@ from pathlib import Path
 
 import typer
 
-from dpcheckin.cli.arguments.folders import check_exists
+from dpcheckin.cli.parties.preparing import print_identity
 
-_FOLDER = typer.Option(
-    Path("analyzer-data"), "--folder", "-f", help="Settings, keys, ledger and checkpoint."
-)
+_FOLDER = typer.Option(Path("analyzer-data"), "--folder", "-f", help="Settings, keys, ledger and checkpoint.")
 
 
 def serve(
@@ -21,8 +19,8 @@ def serve(
 ) -> None:
     """Run the plan in analyzer.toml: announce, charge, open, learn or count; survives crashes.
 
-    The page is on http://HOST:PORT, health on /healthz, Prometheus metrics on /metrics. SIGHUP
-    makes a new opening key with the next round.
+    The page is on http://HOST:PORT, health on /healthz, Prometheus metrics on /metrics. SIGHUP makes a new opening key
+    with the next round.
     """
     import dataclasses
 
@@ -33,9 +31,7 @@ def serve(
 
     settings = read_settings(folder)
     settings = dataclasses.replace(
-        settings,
-        host=settings.host if host is None else host,
-        port=settings.port if port is None else port,
+        settings, host=settings.host if host is None else host, port=settings.port if port is None else port
     )
     settings, task, dimension = analyzer_task(settings)
     typer.echo(run(settings, task, dimension, stay=stay))
@@ -48,11 +44,7 @@ def identity(folder: Path = _FOLDER) -> None:
 
     It is made if the folder, which has to exist, has none.
     """
-    from dpcheckin.service.analyzer.keys import load_identity
-    from dpcheckin.service.wire.signing import public_identity
-
-    check_exists(folder)
-    typer.echo(public_identity(load_identity(folder)).hex())
+    print_identity(folder)
 
 
 def backup(
@@ -72,8 +64,7 @@ def backup(
 
 
 def restore(
-    file: Path = typer.Option(..., "--from", help="What `analyzer backup` wrote."),
-    folder: Path = _FOLDER,
+    file: Path = typer.Option(..., "--from", help="What `analyzer backup` wrote."), folder: Path = _FOLDER
 ) -> None:
     """Make an analyzer's folder from a backup; rounds released since then are charged when it runs.
 

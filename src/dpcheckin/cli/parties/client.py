@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
 
 import typer
@@ -15,17 +13,12 @@ def run(
 ) -> None:
     """Take part in a plan within the owner's limits, until interrupted or a limit is reached."""
     from dpcheckin.deployment.tasks import client_task
-    from dpcheckin.errors import InvalidParameter
     from dpcheckin.service.client.config import read_config
     from dpcheckin.service.client.running import run_agent
-    from dpcheckin.service.json_logs import JsonLines
+    from dpcheckin.service.logs import set_up
+    from dpcheckin.service.settings import check_level
 
-    if log_level not in ("debug", "info", "warning", "error"):
-        raise InvalidParameter("log_level", log_level, "debug, info, warning or error")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    logger = logging.getLogger("dpcheckin.client")
-    logger.handlers, logger.propagate = [handler], False
-    logger.setLevel(log_level.upper())
-    found, data = read_config(config)
-    run_agent(found, client_task(data, config.parent))
+    check_level(log_level)
+    set_up("dpcheckin.client", log_level)
+    settings, data = read_config(config)
+    run_agent(settings, client_task(data, config.parent))

@@ -13,8 +13,7 @@ from typing import Any
 
 import typer
 
-from dpcheckin.cli.arguments.extras import need
-from dpcheckin.cli.arguments.folders import check_empty
+from dpcheckin.cli.arguments import check_empty, need
 from dpcheckin.numerals import written
 
 
@@ -22,8 +21,7 @@ def demo(
     clients: int = typer.Option(250, help="Client agents."),
     rounds: int = typer.Option(20, help="Rounds of the plan."),
     round_seconds: float | None = typer.Option(
-        None,
-        help="Length of a round (default: 2.5, longer when the machine is busy).",
+        None, help="Length of a round (default: 2.5, longer when the machine is busy)."
     ),
     task: str = typer.Option(
         "training",
@@ -31,28 +29,20 @@ def demo(
         "distribution, heavy-hitters.",
     ),
     protocol: str = typer.Option(
-        "shuffled-check-in",
-        help="shuffled-check-in, distributed-check-in, random-check-in-fixed, -averaged, -sliding.",
+        "shuffled-check-in", help="shuffled-check-in, distributed-check-in, random-check-in-fixed, -averaged, -sliding."
     ),
     rate: float = typer.Option(0.3, help="Check-in rate of a round."),
     local_epsilon: float = typer.Option(4.0, help="Epsilon of one report."),
     noise_multiplier: float = typer.Option(2.0, help="Noise over clip (distributed check-in)."),
     epsilon_budget: float = typer.Option(9.0, help="Stop before the round that would pass it."),
     store: str | None = typer.Option(None, help="The shuffler's store (default: SQLite)."),
-    issuer: bool = typer.Option(
-        True, "--issuer/--no-issuer", help="Report tokens, where the protocol allows them."
-    ),
+    issuer: bool = typer.Option(True, "--issuer/--no-issuer", help="Report tokens, where the protocol allows them."),
     out: Path | None = typer.Option(None, help="Keep the parties' folders here."),
-    stay: float = typer.Option(
-        0.0,
-        help="Seconds to keep the page up when the run is over.",
-    ),
+    stay: float = typer.Option(0.0, help="Seconds to keep the page up when the run is over."),
     json: bool = typer.Option(False, "--json", help="Print the end of the run as JSON."),
 ) -> None:
     """Start shuffler, analyzer and client agents on loopback, train or ask, stop by itself."""
-    need(
-        "cryptography", "httpx", "starlette", "uvicorn", *(["torch"] if task == "training" else [])
-    )
+    need("cryptography", "httpx", "starlette", "uvicorn", *(["torch"] if task == "training" else []))
     if out is not None:
         check_empty(out)
     _say(f"starting a shuffler, an analyzer and {clients:,} clients on this machine")
@@ -83,17 +73,13 @@ def demo(
     if json:
         print(json_format.dumps(facts))
         return
-    print(
-        f"{facts['released']:,} rounds, {facts['reports']:,} reports, {facts['dropped']:,} dropped"
-    )
+    print(f"{facts['released']:,} rounds, {facts['reports']:,} reports, {facts['dropped']:,} dropped")
     if facts["survey"] is None:
         print(f"test accuracy {100 * facts['accuracy']:.2f}%")
     else:
         _print_survey(facts)
     print(_tokens_line(facts))
-    nothing = (
-        "No round was charged, so there is nothing to state: was the budget too small for one?"
-    )
+    nothing = "No round was charged, so there is nothing to state: was the budget too small for one?"
     print(facts["statement"] or nothing)
 
 
@@ -126,8 +112,8 @@ def _print_survey(facts: dict[str, Any]) -> None:
     for row in survey["rows"]:
         between = f"{written(row['lower'], 5)} … {written(row['upper'], 5)}"
         true = facts["truth"].get(row["name"])
-        told = "" if true is None else written(true, 5)
-        table.add_row(row["name"], written(row["value"], 5), between, told)
+        truth = "" if true is None else written(true, 5)
+        table.add_row(row["name"], written(row["value"], 5), between, truth)
     Console().print(table)
 
 
@@ -178,19 +164,17 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("rounds", total=options.rounds, facts="")
 
-            told = Told(_say, every=not console.is_terminal)
+            lines = Told(_say, every=not console.is_terminal)
 
             def show(shot: dict[str, Any]) -> None:
-                told.hear(shot)
+                lines.hear(shot)
                 accuracy = shot["metrics"].get("accuracy", 0.0)
                 what = f"accuracy {100 * accuracy:.1f}%"
                 if shot["survey"] is not None:
                     what = f"{shot['survey']['reports']:,} answers"
                 facts = f"{what}  ε ≤ {rounded_up(shot['spent']['epsilon'])}"
                 allowed = shot["spent"]["allowed"]
-                progress.update(
-                    task, total=allowed, completed=shot["spent"]["charged"], facts=facts
-                )
+                progress.update(task, total=allowed, completed=shot["spent"]["charged"], facts=facts)
 
             last = follow(deployment, show)
         if stay > 0:

@@ -8,23 +8,20 @@ from pathlib import Path
 
 import typer
 
-from dpcheckin.cli.arguments.extras import need
-from dpcheckin.cli.arguments.folders import check_empty
-from dpcheckin.cli.trust import print_coalitions
-from dpcheckin.waiting import waiting
+from dpcheckin.cli.account import print_coalitions
+from dpcheckin.cli.arguments import check_empty, need
+from dpcheckin.console import waiting
 
 
 def agent(
     config: Path = typer.Option(Path("client.toml"), "--config", "-c", help="The owner's limits."),
-    doorbell: Path = typer.Option(
-        Path("doorbell"), help="Mailbox that the node's doorbell drops rings into."
-    ),
+    doorbell: Path = typer.Option(Path("doorbell"), help="Mailbox that the node's doorbell drops rings into."),
     quiet: float = typer.Option(2.0, help="Seconds after a ring in which nothing is done."),
 ) -> None:
     """Take part in rounds that a Flower node is rung for, within the owner's limits.
 
-    The same agent as `dpcheckin client run`; it wakes when the bell rings and takes the model from
-    the ring. Give the mailbox to the node: --node-config 'doorbell="/path"'.
+    The same agent as `dpcheckin client run`; it wakes when the bell rings and takes the model from the ring. Give the
+    mailbox to the node: --node-config 'doorbell="/path"'.
     """
     import asyncio
     import contextlib
@@ -34,24 +31,19 @@ def agent(
     from dpcheckin.flower.host import Host, delivering_client, run_hosts
     from dpcheckin.flower.mailbox import Mailbox
     from dpcheckin.service.client.config import read_config
-    from dpcheckin.service.client.connection import open_client
-    from dpcheckin.service.client.daemon import Daemon
-    from dpcheckin.service.files import make_folder
+    from dpcheckin.service.client.running import opened_daemon
+    from dpcheckin.service.storage.files import make_folder
 
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s: %(message)s")
-    found, data = read_config(config)
+    settings, data = read_config(config)
     task = client_task(data, config.parent)
-    make_folder(found.state)
+    make_folder(settings.state)
 
     async def work() -> None:
         async with contextlib.AsyncExitStack() as lines:
-            http, delivered = delivering_client(found.shuffler, found.authority)
+            http, delivered = delivering_client(settings.shuffler, settings.authority)
             lines.push_async_callback(http.aclose)
-            issuer_http = None
-            if found.issuer is not None:
-                made = open_client(found.issuer.address, found.issuer.authority)
-                issuer_http = await lines.enter_async_context(made)
-            daemon = Daemon(found, task, http, issuer_http=issuer_http)
+            daemon = await opened_daemon(settings, task, http, lines)
             lines.callback(daemon.close)
             await run_hosts([Host([daemon], Mailbox(doorbell), delivered, quiet)])
 
@@ -65,9 +57,7 @@ def fleet(
     clients: int = typer.Option(150, help="Clients, each with an agent, spread over the nodes."),
     rounds: int = typer.Option(8, min=1, help="Rounds of the plan."),
     round_seconds: float | None = typer.Option(
-        None,
-        min=1,
-        help="Length of a round; without it, what this machine needs.",
+        None, min=1, help="Length of a round; without it, what this machine needs."
     ),
     rate: float = typer.Option(0.5, help="Check-in rate."),
     local_epsilon: float = typer.Option(6.0, help="Epsilon of one report."),
@@ -77,15 +67,15 @@ def fleet(
 ) -> None:
     """Start shuffler, SuperLink, SuperNodes and agents on this machine, and run a Flower app.
 
-    Everything listens on the loopback interface and is stopped at the end. The clients share the
-    digits that come with scikit-learn. With so few of them epsilon is large: it shows how the parts
-    work together, not what a fleet can promise.
+    Everything listens on the loopback interface and is stopped at the end. The clients share the digits that come with
+    scikit-learn. With so few of them epsilon is large: it shows how the parts work together, not what a fleet can
+    promise.
     """
     from dpcheckin.deployment.options import DemoOptions
     from dpcheckin.errors import InvalidParameter
-    from dpcheckin.flower import telemetry
+    from dpcheckin.flower import turn_telemetry_off
 
-    telemetry.turn_off()
+    turn_telemetry_off()
     need("flwr", "cryptography", "httpx", "starlette", "uvicorn", "torch")
     from dpcheckin.flower.fleet import FlowerFleet
     from dpcheckin.flower.fleet import round_seconds as needed

@@ -93,8 +93,12 @@ export class Aim {
     }
     this.solution = answer;
     const found = document.createElement("strong");
-    found.textContent = `${this.titles[answer.parameter]} ${answer.parameter === "population" ? "≥" : "≤"} ${grouped(answer.value)}`;
-    $("solved").replaceChildren(found, `: then ε ≤ ${answer.epsilon.text}.${answer.exact ? "" : " That is safe; still looking for the exact answer…"}`);
+    const sign = answer.parameter === "population" ? "≥" : "≤";
+    found.textContent = `${this.titles[answer.parameter]} ${sign} ${grouped(answer.value)}`;
+    $("solved").replaceChildren(
+      found,
+      `: then ε ≤ ${answer.epsilon.text}.${answer.exact ? "" : " That is safe; still looking for the exact answer…"}`,
+    );
     $("use").hidden = false;
   }
 }

@@ -61,7 +61,10 @@ export class Drawing {
     node(this.svg, "line", { class: "frame", x1: MARGIN.left, x2: right, y1: bottom, y2: bottom });
     node(this.svg, "text", { class: "title", x: (MARGIN.left + right) / 2, y: bottom + 37, "text-anchor": "middle" }, x.title);
     const middle = (MARGIN.top + bottom) / 2;
-    node(this.svg, "text", { class: "title", transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" }, y.title);
+    node(
+      this.svg, "text", { class: "title", transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" },
+      y.title,
+    );
   }
 
   #path(points) {
@@ -78,7 +81,10 @@ export class Drawing {
     const [first, last] = [this.x.at(points[0].x), this.x.at(points.at(-1).x)];
     node(parent, "path", { class: "below", d: `${this.#path(points)}L${last} ${bottom}L${first} ${bottom}Z` });
     if (bottom - this.y.at(points.at(-1).y) > 40)
-      node(parent, "text", { class: "region", x: last - 10, y: bottom - 10, "text-anchor": "end" }, line.fills[last - first < 420 ? 1 : 0]);
+      node(
+        parent, "text", { class: "region", x: last - 10, y: bottom - 10, "text-anchor": "end" },
+        line.fills[last - first < 420 ? 1 : 0],
+      );
   }
 
   #line(parent, line) {
@@ -88,7 +94,10 @@ export class Drawing {
       node(parent, "path", { class: `line ${line.kind} hue-${line.hue}${faint}`, "data-line": line.key, d: this.#path(points) });
     if (line.dots || points.length === 1)
       for (const p of points)
-        node(parent, "circle", { class: `dot hue-${line.hue}`, cx: this.x.at(p.x), cy: this.y.at(p.y), r: points.length > 60 ? 1.5 : 2.6 });
+        node(
+          parent, "circle",
+          { class: `dot hue-${line.hue}`, cx: this.x.at(p.x), cy: this.y.at(p.y), r: points.length > 60 ? 1.5 : 2.6 },
+        );
   }
 
   #aimed(parent, aimed, right) {

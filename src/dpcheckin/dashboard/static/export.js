@@ -2,7 +2,9 @@
 
 import { onSheet } from "./sheet.js";
 
-const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity", "paint-order"];
+const STYLES = [
+  "fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "opacity", "paint-order",
+];
 const FONT = ["font-size", "font-family", "font-weight", "font-style"];
 const SCALE = 2; // pixels of the PNG per pixel of the page
 
@@ -49,7 +51,9 @@ const cell = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` 
 export function csv(axis, value, lines, points) {
   const rows = [["bound", "kind", "source", axis, value, `${value}_rounded_safely`]];
   for (const line of lines)
-    for (const point of points.get(line.key) ?? []) rows.push([line.name, line.kind, line.source, String(point.x), String(point.y), point.text.replaceAll(/[,%]/g, "")]);
+    for (const point of points.get(line.key) ?? []) rows.push(
+      [line.name, line.kind, line.source, String(point.x), String(point.y), point.text.replaceAll(/[,%]/g, "")]
+    );
   return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
 }
 

@@ -76,7 +76,9 @@ export class Fields {
     input.addEventListener("blur", () => (input.value = shown(this.state.get(name))));
     let slider = null;
     if (range) {
-      slider = make("input", { type: "range", id: `slide-${name}`, min: 0, max: STEPS, step: 1, "aria-label": `${label}, slider` });
+      slider = make(
+        "input", { type: "range", id: `slide-${name}`, min: 0, max: STEPS, step: 1, "aria-label": `${label}, slider` },
+      );
       slider.addEventListener("input", () => {
         const text = typed(this.#value(range, slider.value / STEPS), this.tables.whole.includes(name));
         slider.setAttribute("aria-valuetext", text);
@@ -116,7 +118,9 @@ export class Fields {
   get relevant() {
     const protocol = this.tables.protocols[this.state.get("protocol")];
     const randomizer = this.tables.randomizers[this.state.get("randomizer")];
-    return new Set(["protocol", "randomizer", "delta", ...(protocol?.fields ?? []), this.noise, ...(randomizer?.arguments ?? [])]);
+    return new Set(
+      ["protocol", "randomizer", "delta", ...(protocol?.fields ?? []), this.noise, ...(randomizer?.arguments ?? [])]
+    );
   }
 
   // What the server is asked: the choices that matter.
@@ -141,7 +145,9 @@ export class Fields {
       if (document.activeElement !== input || changed === null) input.value = shown(text);
       if (slider && document.activeElement !== slider) {
         const value = parse(text);
-        if (Number.isFinite(value)) slider.value = STEPS * this.#share(range, Math.max(value, range[2] === "log" ? range[0] : -1));
+        if (Number.isFinite(value)) slider.value = STEPS * this.#share(
+          range, Math.max(value, range[2] === "log" ? range[0] : -1),
+        );
         slider.setAttribute("aria-valuetext", text);
       }
     }
@@ -161,7 +167,9 @@ export class Fields {
   inWords() {
     const { protocols, randomizers } = this.tables;
     const names = { protocol: protocols, randomizer: randomizers };
-    return [...this.rows].filter(([name, { row }]) => !row.hidden && !(ADVERSE.includes(name) && parse(this.state.get(name)) === 0))
+    return [...this.rows].filter(
+      ([name, { row }]) => !row.hidden && !(ADVERSE.includes(name) && parse(this.state.get(name)) === 0)
+    )
       .map(([name, { label }]) => {
         const text = this.state.get(name);
         const known = names[name]?.[text];

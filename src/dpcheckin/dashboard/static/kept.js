@@ -7,7 +7,9 @@ import { parse, shown } from "./numbers.js";
 import { allow } from "./ready.js";
 
 const $ = (id) => document.getElementById(id);
-const NAMES = { local_epsilon: "ε₀", delta: "δ", noise_multiplier: "σ", population: "n", check_in_probability: "check-in probability" };
+const NAMES = {
+  local_epsilon: "ε₀", delta: "δ", noise_multiplier: "σ", population: "n", check_in_probability: "check-in probability",
+};
 const read = (text) => Object.fromEntries(new URLSearchParams(text));
 const written = (query) => new URLSearchParams(query).toString();
 
@@ -36,7 +38,10 @@ export class Beside {
   }
 
   get line() {
-    return { key: "beside", name: `kept: ${inWords(this.plan, this.tables, this.fields.query())}`, kind: "guarantee", look: "beside", hue: 7, source: "this package", statement: "The guarantee of the plan that was kept." };
+    return {
+      key: "beside", name: `kept: ${inWords(this.plan, this.tables, this.fields.query())}`, kind: "guarantee",
+      look: "beside", hue: 7, source: "this package", statement: "The guarantee of the plan that was kept.",
+    };
   }
 
   // Says at once what is kept; the line itself follows.
@@ -47,7 +52,8 @@ export class Beside {
     $("keep").dataset.needs = this.plan ? "nothing" : "plan";
     allow();
     $("beside").hidden = !this.plan;
-    if (this.plan) $("beside-name").textContent = this.failed || `Dotted: the guarantee of the kept plan (${this.line.name.slice(6)}).`;
+    if (this.plan) $("beside-name").textContent = this.failed
+      || `Dotted: the guarantee of the kept plan (${this.line.name.slice(6)}).`;
   }
 
   async ask(over, signal) {

@@ -6,7 +6,8 @@ const CLASS = { guarantee: "published", "lower bound": "lower", "refuted claim":
 const OURS = [
   { key: "guarantee", name: "guarantee", source: "this package", kind: "guarantee", look: "guarantee", hue: 0,
     statement: "Certified: no client loses more than this (empty-seat theorem)." },
-  { key: "lower bound", name: "proven lower bound", source: "this package", kind: "lower bound", look: "lower", hue: 1, fills: true, above: true,
+  { key: "lower bound", name: "proven lower bound", source: "this package", kind: "lower bound",
+    look: "lower", hue: 1, fills: true, above: true,
     statement: "Some clients lose at least this much: nobody can promise less." },
 ];
 
@@ -148,6 +149,7 @@ export class Legend {
   #count() {
     const count = this.elsewhere.querySelectorAll(".entry").length;
     this.elsewhere.hidden = count === 0;
-    this.elsewhere.querySelector("summary").textContent = count === 1 ? "One published bound does not apply here" : `${count} published bounds do not apply here`;
+    this.elsewhere.querySelector("summary").textContent = count === 1
+      ? "One published bound does not apply here" : `${count} published bounds do not apply here`;
   }
 }

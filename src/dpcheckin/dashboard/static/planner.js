@@ -22,7 +22,10 @@ const TITLES = {
   local_epsilon: "local ε", noise_multiplier: "noise multiplier",
 };
 const SHORT = { rounds: "rounds", rate: "rate", population: "population", cohort: "cohort", slots: "slots" };
-const IMPOSSIBLE = { alone: ["no guarantee can lie here", "impossible"], kept: ["no guarantee of this plan can lie here", "impossible for this plan"] };
+const IMPOSSIBLE = {
+  alone: ["no guarantee can lie here", "impossible"],
+  kept: ["no guarantee of this plan can lie here", "impossible for this plan"],
+};
 const $ = (id) => document.getElementById(id);
 
 export class Planner {
@@ -32,9 +35,14 @@ export class Planner {
     this.tradeoff = new TradeOff(() => ({ plan: fields.inWords(), version: tables.version }));
     this.beside = new Beside(state, fields, tables, () => this.#draw());
     new Mixed(state, fields, tables);
-    for (const button of document.querySelectorAll("#exports button")) button.addEventListener("click", () => this.#export(button.dataset.as));
+    for (const button of document.querySelectorAll("#exports button")) button.addEventListener(
+      "click", () => this.#export(button.dataset.as),
+    );
     this.plot = new Plot($("plot"), $("tip"), {
-      describe: (line, point) => [...explain(line.about).slice(0, 2), ["span", `ε = ${point.text} at ${TITLES[this.axis]} ${grouped(point.x)}`], ...explain(line.about).slice(3)],
+      describe: (line, point) => [
+        ...explain(line.about).slice(0, 2), ["span", `ε = ${point.text} at ${TITLES[this.axis]} ${grouped(point.x)}`],
+        ...explain(line.about).slice(3),
+      ],
       pick: (y) => this.aim.at(Number(y.toPrecision(3))),
     });
     this.legend = new Legend($("legend"), {
@@ -152,7 +160,10 @@ export class Planner {
       this.wanted = this.answered = false;
       this.preview_abort = new AbortController();
       try {
-        await getLines("/api/preview", { ...this.fields.query(), over: this.over }, this.preview_abort.signal, (answer) => this.#previewed(answer));
+        await getLines(
+          "/api/preview", { ...this.fields.query(), over: this.over }, this.preview_abort.signal,
+          (answer) => this.#previewed(answer),
+        );
       } catch (problem) {
         if (!aborted(problem)) this.#offline(problem);
       }
@@ -349,9 +360,19 @@ export class Planner {
       else say(proof.problem);
     }
     if (as === "json") {
-      const lines = this.#shown.map(({ key, name: title, kind, citation, erratum }) => ({ name: title, kind, citation, erratum, missing: this.reasons.get(key), points: (this.points.get(key) ?? []).map(({ x, y, text }) => ({ x, epsilon: y, rounded: text })) }));
+      const lines = this.#shown.map(({ key, name: title, kind, citation, erratum }) => ({
+        name: title, kind, citation, erratum, missing: this.reasons.get(key),
+        points: (this.points.get(key) ?? []).map(({ x, y, text }) => ({ x, epsilon: y, rounded: text })),
+      }));
       const { texts: _, ...stated } = this.stated ?? {};
-      save(name, JSON.stringify({ plan: this.fields.query(), axis: this.axis, statement: stated, lines, version: this.tables.version }, null, 1), "application/json");
+      save(
+        name,
+        JSON.stringify(
+          { plan: this.fields.query(), axis: this.axis, statement: stated, lines, version: this.tables.version },
+          null, 1,
+        ),
+        "application/json",
+      );
     }
   }
 
@@ -359,13 +380,21 @@ export class Planner {
   #sheet() {
     const here = parse(this.state.get(this.axis));
     const lines = this.#shown.filter((line) => this.points.get(line.key)?.length);
+    const least = this.least ? `; nobody can promise less than ${this.least.text}` : "";
     return {
       title: `ε against ${TITLES[this.axis]} at δ = ${tick(parse(this.state.get("delta")))}`,
       plan: this.fields.inWords(),
-      said: `This plan: ε ≤ ${this.stated.epsilon.text}, certified${this.least ? `; nobody can promise less than ${this.least.text}` : ""}.`,
+      said: `This plan: ε ≤ ${this.stated.epsilon.text}, certified${least}.`,
       picture: this.plot.picture,
-      lines: lines.map((line) => ({ ...line, value: this.points.get(line.key).find((p) => p.x === here)?.text ?? "", note: this.legend.noted(line.key) })),
-      foot: [`Figures are those of this plan, at ${TITLES[this.axis]} ${shown(this.state.get(this.axis))}. Guarantees are rounded up, lower bounds down.`, $("legend-note").textContent, `dpcheckin ${this.tables.version}`].filter(Boolean),
+      lines: lines.map((line) => ({
+        ...line, value: this.points.get(line.key).find((p) => p.x === here)?.text ?? "",
+        note: this.legend.noted(line.key),
+      })),
+      foot: [
+        `Figures are those of this plan, at ${TITLES[this.axis]} ${shown(this.state.get(this.axis))}. `
+          + "Guarantees are rounded up, lower bounds down.",
+        $("legend-note").textContent, `dpcheckin ${this.tables.version}`,
+      ].filter(Boolean),
     };
   }
 
@@ -374,7 +403,9 @@ export class Planner {
     const shown = this.#shown;
     this.points.set("beside", this.beside.points);
     const lines = shown.map((line) => ({
-      key: line.key, kind: line.look, hue: line.hue, fills: line.fills && (this.beside.plan ? IMPOSSIBLE.kept : IMPOSSIBLE.alone), above: line.above, about: line, points: this.points.get(line.key) ?? [],
+      key: line.key, kind: line.look, hue: line.hue, above: line.above, about: line,
+      fills: line.fills && (this.beside.plan ? IMPOSSIBLE.kept : IMPOSSIBLE.alone),
+      points: this.points.get(line.key) ?? [],
     }));
     const certified = this.points.get("guarantee") ?? [];
     const preview = this.preview.length > 1 && !this.hidden.has("guarantee");

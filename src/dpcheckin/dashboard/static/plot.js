@@ -73,7 +73,10 @@ export class Plot extends Drawing {
     if (px < MARGIN.left || py > box.height - MARGIN.bottom) return this.#leave();
     const found = this.#nearest(px, py);
     if (found) {
-      node(this.cursor, "circle", { class: `dot hue-${found.line.hue}`, cx: this.x.at(found.point.x), cy: this.y.at(found.point.y), r: 5 });
+      node(
+        this.cursor, "circle",
+        { class: `dot hue-${found.line.hue}`, cx: this.x.at(found.point.x), cy: this.y.at(found.point.y), r: 5 },
+      );
       this.tell(this.describe(found.line, found.point), px, py);
     } else if (this.pick) {
       node(this.cursor, "line", { class: "cursor", x1: MARGIN.left, x2: box.width - MARGIN.right, y1: py, y2: py });

@@ -2,7 +2,10 @@
 // of an attacker wait for it. A button says what it needs in `data-needs`.
 
 const ready = { nothing: true, plan: false, lines: false, tradeoff: false };
-const MISSING = { plan: "There is no answer about this plan", lines: "Some lines are not computed yet", tradeoff: "There is no curve for this plan yet" };
+const MISSING = {
+  plan: "There is no answer about this plan", lines: "Some lines are not computed yet",
+  tradeoff: "There is no curve for this plan yet",
+};
 
 export const isReady = (what) => ready[what];
 

@@ -11,10 +11,15 @@ const capital = (text) => text[0].toUpperCase() + text.slice(1);
 export class Runs {
   constructor(state, offered) {
     Object.assign(this, { state, offered, version: null, runs: [], shown: null });
-    const about = (line, point) => [["b", `round ${grouped(point.round)}`], ["span", `ε ≤ ${point.epsilon_text}`], ["span", `${point.score} ${point.score_text}`], ["span", `${grouped(point.check_ins)} check-ins`]];
+    const about = (line, point) => [
+      ["b", `round ${grouped(point.round)}`], ["span", `ε ≤ ${point.epsilon_text}`],
+      ["span", `${point.score} ${point.score_text}`], ["span", `${grouped(point.check_ins)} check-ins`],
+    ];
     this.accuracy = new Plot($("run-accuracy"), $("run-accuracy-tip"), { describe: about });
     this.checkIns = new Plot($("run-check-ins"), $("run-check-ins-tip"), { describe: about });
-    if (!offered) this.#none("No folder of runs. Start the page with dpcheckin ui --runs DIR; train with dpcheckin train --out DIR/NAME.");
+    if (!offered) this.#none(
+      "No folder of runs. Start the page with dpcheckin ui --runs DIR; train with dpcheckin train --out DIR/NAME."
+    );
     state.onChange(() => this.#look());
     this.#watch();
   }
@@ -37,7 +42,9 @@ export class Runs {
       this.version = answer.version;
       this.runs = answer.runs;
       $("runs-folder").textContent = answer.folder;
-      if (!this.runs.length) return void this.#none(`No runs in ${answer.folder} yet: dpcheckin train --out ${answer.folder}/first`);
+      if (!this.runs.length) return void this.#none(
+        `No runs in ${answer.folder} yet: dpcheckin train --out ${answer.folder}/first`
+      );
       this.shown = null; // what is open may have grown
       this.#list();
       await this.#look();
@@ -69,7 +76,8 @@ export class Runs {
         Object.assign(radio, { type: "radio", name: "run", value: run.name, checked: run.name === this.chosen });
         radio.addEventListener("change", () => this.state.set({ run: run.name }));
         name.textContent = run.title;
-        facts.textContent = `${run.state} · round ${grouped(run.round)} · ${run.score} ${run.score_text} at ε\u00a0≤\u00a0${run.epsilon}`;
+        const reached = `${run.score} ${run.score_text} at ε\u00a0≤\u00a0${run.epsilon}`;
+        facts.textContent = `${run.state} · round ${grouped(run.round)} · ${reached}`;
         label.append(radio, name, facts);
         return label;
       }),
@@ -81,10 +89,13 @@ export class Runs {
   // Every run a row; on a narrow screen a row becomes a card with all its columns.
   #table() {
     // one column for what was chosen: a column each would not fit on any screen
-    const chosen = (run) => Object.entries(run.parameters).map(([name, text]) => `${name.replaceAll("_", " ")} ${text}`).join("; ");
+    const chosen = (run) => Object.entries(run.parameters).map(
+      ([name, text]) => `${name.replaceAll("_", " ")} ${text}`
+    ).join("; ");
     const columns = [
       ["run", (run) => run.title], ["state", (run) => run.state], ["rounds played", (run) => grouped(run.round)],
-      ["score", (run) => `${run.score} ${run.score_text}`], ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
+      ["score", (run) => `${run.score} ${run.score_text}`],
+      ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
       ["parameters", chosen],
     ];
     const table = document.createElement("table");
@@ -148,7 +159,10 @@ export class Runs {
     const spent = rows.filter((r) => r.epsilon !== null);
     this.accuracy.show({
       x: { from: 0, to: most(spent.map((r) => r.epsilon)), log: false, title: `certified ε at δ = ${tick(run.delta)}` },
-      y: { from: 0, to: run.unit ? 100 : most(spent.map((r) => r.value)), log: false, title: run.unit ? `${run.score}, ${run.unit}` : run.score },
+      y: {
+        from: 0, to: run.unit ? 100 : most(spent.map((r) => r.value)), log: false,
+        title: run.unit ? `${run.score}, ${run.unit}` : run.score,
+      },
       lines: line(spent.map((r) => ({ ...r, x: r.epsilon, y: r.value }))),
     });
     this.checkIns.show({

@@ -37,7 +37,10 @@ function legend(svg, top, lines) {
     node(svg, "text", { class: "strong", x: x + COLUMN, y, "text-anchor": "end" }, value);
     const about = [name.includes(kind) ? "" : kind, source, note].filter(Boolean).join(", ");
     const worth = look === "refuted" && kind !== "conjecture" ? "bad" : "";
-    heights[column] += 3 + write(svg, x + SAMPLE, y, COLUMN - SAMPLE - 64, about ? [["strong", `${name}:`], [worth, about]] : [["strong", name]], 16);
+    heights[column] += 3 + write(
+      svg, x + SAMPLE, y, COLUMN - SAMPLE - 64, about ? [["strong", `${name}:`], [worth, about]] : [["strong", name]],
+      16,
+    );
   }
   return Math.max(...heights);
 }

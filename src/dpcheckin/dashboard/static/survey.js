@@ -8,11 +8,6 @@ import { outward } from "./scale.js";
 import { copy, say } from "./texts.js";
 
 const REST = 350; // milliseconds without a change after which the question is asked
-const KINDS = {
-  count: "How many have a property?", histogram: "How many in each category?", mean: "Mean of a number",
-  sum: "Sum of a number", "vector-mean": "Mean of a vector", quantiles: "Quantiles of a number",
-  distribution: "Distribution of a number", "heavy-hitters": "Most frequent values",
-};
 const LABELS = {
   categories: ["Categories", "How many, or their names with commas. They must be public."],
   low: ["Smallest number", "Public; smaller ones count as this."],
@@ -66,13 +61,17 @@ export class Survey {
     form.append(make("p", { class: "group" }, "The question"), this.#choice());
     const own = [...new Set(Object.values(this.tables.kinds).flat())];
     form.append(...own.map((name) => this.#field(name)));
-    form.append(make("p", { class: "group" }, "Who answers, at what price"), ...this.tables.common.map((name) => this.#field(name)));
+    form.append(
+      make("p", { class: "group" }, "Who answers, at what price"),
+      ...this.tables.common.map((name) => this.#field(name)),
+    );
     const content = make("div", { id: "survey-content", "data-stale": "true" });
     content.innerHTML = `
       <section class="headline" aria-labelledby="survey-title">
         <h1 id="survey-title">Error to be expected</h1>
         <p class="figure" aria-live="polite"><span class="symbol">± </span><output id="survey-figure">…</output></p>
-        <p class="caption"><span id="survey-status" class="chip" data-state="busy">starting</span> <span id="survey-caption"></span></p>
+        <p class="caption"><span id="survey-status" class="chip" data-state="busy">starting</span>
+          <span id="survey-caption"></span></p>
         <p id="survey-problem" class="problem" role="alert" hidden></p>
       </section>
       <section class="panel" id="survey-question" aria-labelledby="survey-question-title">
@@ -82,8 +81,12 @@ export class Survey {
         <p class="note" id="survey-rivals"></p>
       </section>
       <section class="cards" aria-label="The guarantee under both trust assumptions">
-        <article class="card"><h2>If the shuffler is honest</h2><p class="big"><span class="symbol">ε ≤ </span><output id="survey-epsilon">…</output></p><p class="sentence" id="survey-trusted"></p></article>
-        <article class="card"><h2>If it works with the analyzer</h2><p class="big"><span class="symbol">ε ≤ </span><output id="survey-local">…</output></p><p class="sentence" id="survey-untrusted"></p></article>
+        <article class="card"><h2>If the shuffler is honest</h2>
+          <p class="big"><span class="symbol">ε ≤ </span><output id="survey-epsilon">…</output></p>
+          <p class="sentence" id="survey-trusted"></p></article>
+        <article class="card"><h2>If it works with the analyzer</h2>
+          <p class="big"><span class="symbol">ε ≤ </span><output id="survey-local">…</output></p>
+          <p class="sentence" id="survey-untrusted"></p></article>
       </section>
       <section class="panel" id="survey-error" aria-labelledby="survey-error-title">
         <div class="panel-head">
@@ -91,11 +94,13 @@ export class Survey {
           <div class="choices" id="survey-over" role="radiogroup" aria-labelledby="survey-error-title"></div>
           <span id="survey-progress" class="progress" role="status"></span>
         </div>
-        <div class="plot-frame"><svg id="survey-plot" class="plot" role="img" aria-label="Error against the chosen axis"></svg><div class="tip" id="survey-tip" role="tooltip" hidden></div></div>
+        <div class="plot-frame"><svg id="survey-plot" class="plot" role="img"
+          aria-label="Error against the chosen axis"></svg><div class="tip" id="survey-tip" role="tooltip" hidden></div></div>
         <p id="survey-keys"></p>
       </section>
       <section class="panel" id="survey-shell-panel" aria-labelledby="survey-shell-title">
-        <div class="panel-head"><h2 id="survey-shell-title">The same plan</h2><button type="button" class="quiet push" id="survey-copy">Copy</button></div>
+        <div class="panel-head"><h2 id="survey-shell-title">The same plan</h2>
+          <button type="button" class="quiet push" id="survey-copy">Copy</button></div>
         <pre id="survey-shell" tabindex="0"><code></code></pre>
       </section>`;
     this.root.replaceChildren(form, content);
@@ -103,7 +108,8 @@ export class Survey {
     this.content = content;
     this.plot = new Plot(this.$("plot"), this.$("tip"), {
       describe: (line, point) => [
-        ["b", LINES[line.key][0]], ["span", `± ${point.text} ${this.unit ?? ""} at ${AXES[this.values.over]} ${tick(Number(point.x.toPrecision(4)))}`],
+        ["b", LINES[line.key][0]],
+        ["span", `± ${point.text} ${this.unit ?? ""} at ${AXES[this.values.over]} ${tick(Number(point.x.toPrecision(4)))}`],
         ...(point.by ? [["span", `by ${point.by}`]] : []),
       ],
     });
@@ -121,7 +127,7 @@ export class Survey {
 
   #choice() {
     const select = make("select", { id: "survey-kind", name: "kind" });
-    select.append(...Object.keys(this.tables.kinds).map((kind) => make("option", { value: kind }, KINDS[kind] ?? kind)));
+    select.append(...Object.entries(this.tables.labels).map(([kind, label]) => make("option", { value: kind }, label)));
     select.value = this.values.kind;
     // prefixes of heavy hitters take several rounds: the planner knows how many
     select.addEventListener("change", () => {
@@ -135,12 +141,28 @@ export class Survey {
   #field(name) {
     const [label, meaning] = LABELS[name];
     const id = `survey-field-${name}`;
-    const input = make("input", { id, name, inputmode: name === "categories" || name === "quantiles" ? "text" : "decimal", spellcheck: "false", "aria-describedby": `${id}-about ${id}-problem` });
+    const input = make(
+      "input",
+      {
+        id, name, inputmode: name === "categories" || name === "quantiles" ? "text" : "decimal", spellcheck: "false",
+        "aria-describedby": `${id}-about ${id}-problem`,
+      },
+    );
     input.value = shown(this.values[name]);
-    input.addEventListener("input", () => this.#set(name, name === "categories" || name === "quantiles" ? input.value.trim() : input.value.trim().replace(/(\d),(?=\d)/g, "$1")));
+    input.addEventListener(
+      "input",
+      () => this.#set(
+        name,
+        name === "categories" || name === "quantiles"
+          ? input.value.trim() : input.value.trim().replace(/(\d),(?=\d)/g, "$1"),
+      ),
+    );
     input.addEventListener("blur", () => (input.value = shown(this.values[name])));
     const problem = make("p", { class: "problem", id: `${id}-problem`, role: "alert", hidden: "" });
-    const row = make("div", { class: "field" }, make("label", { for: id }, label), input, make("p", { class: "about", id: `${id}-about` }, meaning), problem);
+    const row = make(
+      "div", { class: "field" }, make("label", { for: id }, label), input,
+      make("p", { class: "about", id: `${id}-about` }, meaning), problem,
+    );
     this.rows.set(name, { row, input, problem });
     return row;
   }
@@ -194,7 +216,9 @@ export class Survey {
       this.$("progress").dataset.state = "done";
       this.$("progress").textContent = "";
     } catch (problem) {
-      if (!aborted(problem)) this.#refused({ problem: `The server does not answer (${problem.message}). Is dpcheckin ui still running?` });
+      if (!aborted(problem)) this.#refused(
+        { problem: `The server does not answer (${problem.message}). Is dpcheckin ui still running?` }
+      );
     }
   }
 
@@ -205,14 +229,18 @@ export class Survey {
     this.content.dataset.stale = "false";
     this.$("figure").textContent = answer.error.text;
     this.#status("certified", "certified");
-    this.$("caption").textContent = `${answer.unit}, root mean squared; an interval of ${answer.confidence} reaches ± ${answer.half_width}`;
+    const interval = `an interval of ${answer.confidence} reaches ± ${answer.half_width}`;
+    this.$("caption").textContent = `${answer.unit}, root mean squared; ${interval}`;
     const facts = [
       ["Randomizer", answer.randomizer], ["Local ε of a report", answer.local_epsilon],
       ["Rounds × rate", `${grouped(answer.rounds)} × ${answer.rate}`], ["Bytes", answer.bytes],
     ];
-    this.$("facts").replaceChildren(...facts.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value))));
+    this.$("facts").replaceChildren(
+      ...facts.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value)))
+    );
     const moved = answer.influence.map(([clients, bound]) => `${grouped(Number(clients))}: ${bound}`).join("; ");
-    this.$("influence").textContent = moved ? `The most that lying clients can move any figure by, proved (${answer.unit}): ${moved}.` : "";
+    this.$("influence").textContent = moved
+      ? `The most that lying clients can move any figure by, proved (${answer.unit}): ${moved}.` : "";
     this.$("rivals").textContent = answer.rivals.length ? `Certified too, with their errors: ${answer.rivals.join("; ")}.` : "";
     this.$("epsilon").textContent = answer.epsilon;
     this.$("local").textContent = answer.local ?? "–";
@@ -235,13 +263,20 @@ export class Survey {
   }
 
   #draw() {
-    const lines = Object.entries(LINES).filter(([key]) => this.points.has(key)).map(([key, [, hue, kind]]) => ({ key, kind, hue, dots: key === "ours", points: this.points.get(key) }));
+    const lines = Object.entries(LINES).filter(([key]) => this.points.has(key)).map(
+      ([key, [, hue, kind]]) => ({ key, kind, hue, dots: key === "ours", points: this.points.get(key) })
+    );
     const heights = lines.flatMap((line) => line.points.map((p) => p.y)).filter((y) => y > 0);
-    this.$("keys").replaceChildren(...lines.map(({ key, hue }) => make("span", {}, make("i", { class: `hue-${hue}` }), LINES[key][0])));
+    this.$("keys").replaceChildren(
+      ...lines.map(({ key, hue }) => make("span", {}, make("i", { class: `hue-${hue}` }), LINES[key][0]))
+    );
     if (!this.range || !heights.length) return;
     const [low, high] = outward(Math.min(...heights, this.here) * 0.9, Math.max(...heights, this.here) * 1.1);
     this.plot.show({
-      x: { from: this.range.from, to: this.range.to, log: true, title: this.values.over === "epsilon" ? `certified ε at δ = ${tick(parse(this.values.delta))}` : "clients" },
+      x: {
+        from: this.range.from, to: this.range.to, log: true,
+        title: this.values.over === "epsilon" ? `certified ε at δ = ${tick(parse(this.values.delta))}` : "clients",
+      },
       y: { from: low, to: high, log: true, title: `error, ${this.unit}` },
       lines,
       here: { x: parse(this.values[this.values.over]), y: this.here },

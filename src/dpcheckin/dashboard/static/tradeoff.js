@@ -17,8 +17,13 @@ export class TradeOff {
   // `about()` gives the plan in words and the version, for files
   constructor(about) {
     this.about = about;
-    for (const button of document.querySelectorAll("#tradeoff-exports button")) button.addEventListener("click", () => this.#export(button.dataset.as));
-    const describe = (line, point) => [["b", line.key], ["span", `${percent(point.x / 100)} false positives`], ["span", `${line.most ? "at most " : ""}${point.text} true positives`]];
+    for (const button of document.querySelectorAll("#tradeoff-exports button")) button.addEventListener(
+      "click", () => this.#export(button.dataset.as),
+    );
+    const describe = (line, point) => [
+      ["b", line.key], ["span", `${percent(point.x / 100)} false positives`],
+      ["span", `${line.most ? "at most " : ""}${point.text} true positives`],
+    ];
     this.plot = new Plot($("tradeoff"), $("tradeoff-tip"), { describe });
   }
 
@@ -50,13 +55,25 @@ export class TradeOff {
 
   async #export(as) {
     const { plan, version } = this.about();
-    const lines = this.lines.map((line) => ({ ...line, name: line.key, look: line.kind, kind: line.worth ?? "", source: "", value: line.points.find((p) => Math.abs(p.x - QUOTED) < 1e-9)?.text }));
+    const lines = this.lines.map((line) => ({
+      ...line, name: line.key, look: line.kind, kind: line.worth ?? "", source: "",
+      value: line.points.find((p) => Math.abs(p.x - QUOTED) < 1e-9)?.text,
+    }));
     if (as === "csv") {
       const points = new Map(this.lines.map((line) => [line.key, line.points]));
       return save(`${FILE}.csv`, csv("false_positives_percent", "true_positives_percent", lines, points), "text/csv");
     }
-    const foot = [`Figures are true positives at ${QUOTED}% false positives; at most for the guarantee, rounded up.`, `dpcheckin ${version}`];
-    return savePicture(FILE, as, { title: "What an attacker can find out", plan, said: $("tradeoff-words").textContent, picture: this.plot.picture, lines, foot });
+    const foot = [
+      `Figures are true positives at ${QUOTED}% false positives; at most for the guarantee, rounded up.`,
+      `dpcheckin ${version}`,
+    ];
+    return savePicture(
+      FILE, as,
+      {
+        title: "What an attacker can find out", plan, said: $("tradeoff-words").textContent, picture: this.plot.picture,
+        lines, foot,
+      },
+    );
   }
 
   #show(answer) {
@@ -64,7 +81,10 @@ export class TradeOff {
     const chance = answer.points.map(({ x }) => ({ x, y: x, text: percent(x / 100) }));
     this.lines = [
       { key: "guarantee", kind: "guarantee", worth: "guarantee", hue: 0, points: answer.points, most: true },
-      { key: "best known attack (proven lower bound)", kind: "lower", worth: "lower bound", hue: 1, points: answer.known, above: true },
+      {
+        key: "best known attack (proven lower bound)", kind: "lower", worth: "lower bound", hue: 1,
+        points: answer.known, above: true,
+      },
       { key: "a guess", kind: "plain", hue: 9, points: chance },
     ].filter((line) => line.points.length);
     $("tradeoff-key").replaceChildren(...keyTo(this.lines));

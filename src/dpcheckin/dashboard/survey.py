@@ -1,38 +1,36 @@
-"""What the survey panels ask for, as functions from a question to plain data.
+"""The survey panels: a question as the page has it, its answers as functions to plain data, and their addresses.
 
-They run in worker processes, as those of `answers` do. A question is the options of `dpcheckin
-survey plan` that the page offers; the page has no planner of its own.
+Answers come from worker processes, as those of `answers` do. A question is the options of `dpcheckin survey plan`
+that the page offers; the page has no planner of its own.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, fields, replace
 from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from dpcheckin.accounting import Kind
 from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.dashboard.answers import Answer, answering
 from dpcheckin.dashboard.form import read_number
+from dpcheckin.dashboard.lines import coarse_first
+from dpcheckin.dashboard.readers import Lines, as_answered, for_reader
+from dpcheckin.dashboard.workers import Workers
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
-from dpcheckin.options import DEFAULT_DELTA
-from dpcheckin.survey.names import KINDS
+from dpcheckin.options import DEFAULT_DELTA, options_of
 from dpcheckin.survey.options import SurveyOptions
+from dpcheckin.survey.questions import KINDS, QUERIES
 
-FIELDS: dict[str, tuple[str, ...]] = {
-    "count": (),
-    "histogram": ("categories",),
-    "mean": ("low", "high"),
-    "sum": ("low", "high"),
-    "vector-mean": ("dimension", "clip"),
-    "quantiles": ("low", "high", "bins", "quantiles"),
-    "distribution": ("low", "high", "bins"),
-    "heavy-hitters": ("bits", "top"),
-}
-"""What each kind of question needs besides the fields of all of them."""
 COMMON = ("population", "epsilon", "delta", "rounds", "rate", "largest_local_epsilon")
 DEFAULTS = {
     "kind": "histogram", "categories": "20", "low": "0", "high": "100", "bins": "64",
@@ -40,21 +38,24 @@ DEFAULTS = {
     "population": "100000", "epsilon": "1", "delta": f"{DEFAULT_DELTA:g}", "rounds": "1",
     "rate": "1", "largest_local_epsilon": "", "over": "epsilon",
 }  # fmt: skip
+FIELDS = {kind: tuple(name for name in about.options if name in DEFAULTS) for kind, about in QUERIES.items()}
+"""What each kind of question needs besides the fields of all of them."""
+CENTRAL: dict[str, Callable[[Any], float]] = {
+    "count": lambda options: 1.0,
+    "histogram": lambda options: math.sqrt(2.0),
+    "mean": lambda options: (options.high - options.low) / options.population,
+    "sum": lambda options: float(options.high - options.low),
+}
+"""How far one client moves the answer of a server that sees every value: the plot's second line, where known."""
 AXES = {"epsilon": (1e-3, 20.0), "population": (50.0, 1e9)}
 POINTS = 9
-_TEXTS = ("categories", "quantiles")
-_WHOLE = ("population", "rounds", "bins", "dimension", "bits", "top")
+_TYPES = {one.name: one.scalar for one in options_of(SurveyOptions)}
 MOST_NAMES = 10_000  # characters
 
 
 @dataclass(frozen=True)
 class SurveyForm:
-    """A question with its options, as the page has them.
-
-    Args:
-        kind: one of the survey's kinds.
-        options: of `dpcheckin survey plan`.
-    """
+    """A question of one kind with its options of `dpcheckin survey plan`, as the page has them."""
 
     kind: str
     options: SurveyOptions
@@ -69,12 +70,9 @@ class SurveyForm:
         for name in (*FIELDS[kind], *COMMON):
             text = given.get(name, DEFAULTS[name]).strip()
             if text:
-                is_text, is_whole = name in _TEXTS, name in _WHOLE
-                values[name] = text if is_text else read_number(name, text, is_whole)
+                values[name] = text if _TYPES[name] is str else read_number(name, text, _TYPES[name] is int)
         if len(values.get("categories", "")) > MOST_NAMES:
-            raise InvalidParameter(
-                "categories", "a long text", f"at most {MOST_NAMES:,} characters"
-            )
+            raise InvalidParameter("categories", "a long text", f"at most {MOST_NAMES:,} characters")
         if values.get("categories", "").startswith("@"):  # the page reads no files
             raise InvalidParameter("categories", values["categories"], "a number, or names")
         form = SurveyForm(kind, SurveyOptions(**values))
@@ -91,21 +89,19 @@ class SurveyForm:
         return self.options.population
 
     def at(self, axis: str, x: float) -> SurveyForm:
-        """The same question elsewhere along an axis."""
+        """The same question with `x` along an axis."""
         moved: dict[str, Any] = {axis: round(x) if axis == "population" else x}
         return replace(self, options=replace(self.options, **moved))
 
     def abscissas(self, axis: str, count: int = POINTS) -> list[float]:
-        """Places along the axis around where the question is."""
+        """So many places (`count`) along the axis around where the question is."""
         if axis not in AXES:
             raise InvalidParameter("over", axis, "one of " + ", ".join(AXES))
         here, (least, most) = float(getattr(self.options, axis)), AXES[axis]
         wide = 8.0 if axis == "epsilon" else 10.0
         low, high = max(here / wide, least), min(here * wide, most)
         if not low < here < high:
-            raise InvalidParameter(
-                axis, here, f"between {written(least)} and {written(most)} for a plot"
-            )
+            raise InvalidParameter(axis, here, f"between {written(least)} and {written(most)} for a plot")
         half = count // 2
         below = [here * (low / here) ** (i / half) for i in range(half, 0, -1)]
         above = [here * (high / here) ** (i / half) for i in range(1, half + 1)]
@@ -147,9 +143,7 @@ def survey_plan(form: SurveyForm) -> Answer:
         "local": None if local is None else Kind.GUARANTEE.figure(local.epsilon),
         "trusted": shuffled,
         "untrusted": colluding,
-        "influence": [
-            [f"{int(clients):,}", rounded_up(b)] for clients, b in facts["influence"].items()
-        ],
+        "influence": [[f"{int(clients):,}", rounded_up(b)] for clients, b in facts["influence"].items()],
         "rivals": [
             f"{one['mechanism']}, {one['rounds']:,} × {facts['rate']:g}: {written(one['score'], 4)}"
             for one in facts["rivals"]
@@ -160,7 +154,7 @@ def survey_plan(form: SurveyForm) -> Answer:
 
 @answering
 def survey_error_at(form: SurveyForm, axis: str, x: float) -> Answer:
-    """The least error at one place of the axis, as the planner finds it."""
+    """The least error of the form's question with `x` along the axis, as the planner finds it."""
     from dpcheckin.survey import plan_survey
 
     there = form.at(axis, x)
@@ -171,30 +165,59 @@ def survey_error_at(form: SurveyForm, axis: str, x: float) -> Answer:
 
 @answering
 def survey_central_at(form: SurveyForm, axis: str, x: float) -> Answer:
-    """The error of the central Gaussian mechanism of the same epsilon and delta, if it has one."""
-    from dpcheckin.survey.sampling import gaussian_mu
+    """The error of the central Gaussian mechanism of the form's epsilon and delta, with `x` along the axis."""
+    from dpcheckin.survey.estimates import gaussian_mu
 
     there = form.at(axis, x)
     options = there.options
     assert options.epsilon is not None
-    moved = _sensitivity(form.kind, options, there.population)
-    if moved is None:
+    if form.kind not in CENTRAL:
         raise InvalidParameter("kind", form.kind, "count, histogram, mean or sum for a centre")
-    error = moved / gaussian_mu(options.epsilon, options.delta)
+    error = CENTRAL[form.kind](options) / gaussian_mu(options.epsilon, options.delta)
     return {"x": x, "y": error, "text": written(error, 4)}
 
 
-def _sensitivity(kind: str, options: SurveyOptions, population: int) -> float | None:
-    """How far one client moves the answer of a server that sees every value."""
-    if kind == "count":
-        return 1.0
-    if kind == "histogram":
-        return math.sqrt(2.0)
-    if kind not in ("mean", "sum") or options.low is None or options.high is None:
-        return None
-    return (options.high - options.low) / (population if kind == "mean" else 1)
+async def _describe(request: Request) -> Response:
+    return JSONResponse(
+        {
+            "kinds": {kind: list(names) for kind, names in FIELDS.items()},
+            "labels": {kind: about.label for kind, about in QUERIES.items()},
+            "common": list(COMMON),
+            "defaults": DEFAULTS,
+            "axes": list(AXES),
+        }
+    )
 
 
-def has_centre(kind: str) -> bool:
-    """Whether the plot has a second line."""
-    return kind in ("count", "histogram", "mean", "sum")
+async def _plan(request: Request) -> Response:
+    form = SurveyForm.read(request.query_params)
+    return await for_reader(request, request.app.state.workers.next(survey_plan, form))
+
+
+async def _error(request: Request) -> Response:
+    """The line of the plot, point by point, coarse before fine."""
+    form = SurveyForm.read(request.query_params)
+    axis = request.query_params.get("over", DEFAULTS["over"])
+    return Lines(_points(request.app.state.workers, form, axis, form.abscissas(axis)))
+
+
+async def _points(workers: Workers, form: SurveyForm, axis: str, places: list[float]) -> AsyncGenerator[str, None]:
+    yield json.dumps({"axis": axis, "from": places[0], "to": places[-1]}) + "\n"
+    if form.kind in CENTRAL:
+        for x in places:
+            yield json.dumps({"line": "centre", **survey_central_at(form, axis, x)}) + "\n"
+
+    async def ask(x: float) -> Any:
+        return await workers.later(survey_error_at, form, axis, x)
+
+    questions = [(x,) for x in coarse_first(places)]
+    async with aclosing(as_answered(ask, questions, workers.width)) as answered:
+        async for point in answered:
+            yield json.dumps({"line": "ours", **point}) + "\n"
+
+
+ROUTES = [
+    Route("/api/survey/describe", _describe),
+    Route("/api/survey/plan", _plan),
+    Route("/api/survey/error", _error),
+]
