@@ -20,11 +20,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same-examples"))
 # those that need nothing but this process.
 TESTS = Path(__file__).parent
 LANES = {
-    "service": ("service", "deployment", "audit/checks/test_training_and_service.py"),
+    "service": ("service", "deployment", "audit/test_training_and_service.py"),
     "cluster": ("flower", "learning/sweeps/test_ray.py"),
     "document": ("documentation", "test_readme.py", "test_packages.py", "test_lock.py"),
 }
 BROWSER = {"page", "browser", "server"}  # fixtures of the tests that look at pages
+LONG = frozenset((TESTS / "long_tests.txt").read_text(encoding="utf-8").split())
+"""Tests that take most of a second together, `path::function`; written by tools/long_tests.py."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -36,6 +38,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(lane)
         if BROWSER & set(getattr(item, "fixturenames", ())):
             item.add_marker("browser")
+        if f"{place}::{item.name.split('[')[0]}" in LONG:
+            item.add_marker("long")
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 
 from oracles.exact import randomizers
-from oracles.exact.families import (
-    Array,
-    Family,
-    adaptive_delta,
-    adaptive_epsilon,
-    hockey_stick,
-)
+from oracles.exact.families import Array, Family, adaptive_delta, adaptive_epsilon, hockey_stick
 from oracles.exact.shuffles import check_in, local, shuffle, subsample
 from oracles.exact.windows import adaptive_window_delta, window
 
@@ -100,9 +94,7 @@ def test_uneven_rates_reach_the_published_counterexample() -> None:
 def test_a_lone_client_is_local() -> None:
     matrix = _matrix(np.random.default_rng(2), 2, 3)
     alphas = np.array([0.5, 1.0, 1.5])
-    assert np.allclose(
-        check_in(matrix, 1, [0.4]).profile(alphas), local(matrix, 0.4).profile(alphas)
-    )
+    assert np.allclose(check_in(matrix, 1, [0.4]).profile(alphas), local(matrix, 0.4).profile(alphas))
 
 
 def test_data_in_the_clear() -> None:
@@ -191,9 +183,7 @@ def test_a_window_written_out() -> None:
     for alpha in (0.8, 1.0, 1.1):
         plain = sorted(float(np.maximum(a - alpha * b, 0).sum()) for a, b in pairs)
         assert np.allclose(plain, _profiles(window(matrix, slots, 2, p), alpha), atol=1e-14)
-        early = sorted(
-            float(np.maximum(a.sum(axis=1) - alpha * b.sum(axis=1), 0).sum()) for a, b in pairs
-        )
+        early = sorted(float(np.maximum(a.sum(axis=1) - alpha * b.sum(axis=1), 0).sum()) for a, b in pairs)
         assert np.allclose(early, _profiles(window(matrix, slots, 2, p, 1), alpha), atol=1e-14)
 
 

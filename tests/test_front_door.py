@@ -36,12 +36,7 @@ def test_epsilon_is_the_guarantee_of_the_same_round() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("rounds", [1, 5, 20]),
-        ("delta", [1e-4, 1e-6]),
-        ("rate", np.array([0.01, 0.05])),
-    ],
+    ("name", "values"), [("rounds", [1, 5, 20]), ("delta", [1e-4, 1e-6]), ("rate", np.array([0.01, 0.05]))]
 )
 def test_one_argument_may_be_many_numbers(name: str, values: list[float]) -> None:
     asked = {**SMALL, "rounds": 20, "delta": 1e-5}
@@ -206,9 +201,7 @@ def test_infinite_figures_are_shown_as_what_they_are() -> None:
 
 def test_surveys_are_tables_too() -> None:
     pandas = pytest.importorskip("pandas")
-    planned = dp.plan_survey(
-        dp.Wish(dp.Count(), population=2_000, delta=1e-5, epsilon=1.0, rounds=1)
-    )
+    planned = dp.plan_survey(dp.Wish(dp.Count(), population=2_000, delta=1e-5, epsilon=1.0, rounds=1))
     assert "<caption>The run is (" in planned._repr_html_()
     assert float(planned.shown()[0]["epsilon"]) >= planned.to_frame()["epsilon"][0]
     outcome = dp.simulate(planned.survey, np.arange(2_000) % 2 == 0, seed=3)

@@ -11,9 +11,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-_ENTRY = re.compile(
-    r"^(\S+)==(\S+)(?: ; [^\\\n]*)? \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE
-)
+_ENTRY = re.compile(r"^(\S+)==(\S+)(?: ; [^\\\n]*)? \\\n((?:    --hash=\S+(?: \\)?\n)+)", re.MULTILINE)
 
 
 def locked() -> dict[str, tuple[str, list[str]]]:
@@ -25,9 +23,7 @@ def locked() -> dict[str, tuple[str, list[str]]]:
 
 
 def test_every_line_is_a_pin_with_hashes() -> None:
-    lines = [
-        line for line in LOCK.splitlines() if line and not line.startswith(("#", "    --hash="))
-    ]
+    lines = [line for line in LOCK.splitlines() if line and not line.startswith(("#", "    --hash="))]
     assert len(lines) == len(locked()) > 30
     for version, hashes in locked().values():
         assert version

@@ -12,8 +12,7 @@ from dpcheckin.options import options_of
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("0.02", 0.02), ("2%", 0.02), (" 2 % ", 0.02), ("1/30", 1 / 30), ("1e-5", 1e-5), ("7", 7.0)],
+    ("text", "value"), [("0.02", 0.02), ("2%", 0.02), (" 2 % ", 0.02), ("1/30", 1 / 30), ("1e-5", 1e-5), ("7", 7.0)]
 )
 def test_numbers_are_decimals_fractions_or_per_cent(text: str, value: float) -> None:
     assert number(text) == value
@@ -37,8 +36,7 @@ def test_whole_numbers_keep_every_digit(text: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["60,00", "0,500", "1,0000", ",000", "1.5", "1.25e1", "1e-3", "", "x", "nan", "1e9999", "_1"],
+    "text", ["60,00", "0,500", "1,0000", ",000", "1.5", "1.25e1", "1e-3", "", "x", "nan", "1e9999", "_1"]
 )
 def test_what_is_no_whole_number_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="60_000 or 1e6"):
@@ -63,9 +61,7 @@ def test_a_page_and_a_sweep_read_the_same_numbers() -> None:
     assert options["population"].parse("1e5") == 100_000
 
 
-@pytest.mark.parametrize(
-    ("field", "text"), [("local_epsilon", "0,5"), ("rounds", "2.5"), ("rate", "nan")]
-)
+@pytest.mark.parametrize(("field", "text"), [("local_epsilon", "0,5"), ("rounds", "2.5"), ("rate", "nan")])
 def test_a_page_refuses_what_could_be_meant_in_two_ways(field: str, text: str) -> None:
     with pytest.raises(InvalidParameter) as refused:
         Form.read({field: text})

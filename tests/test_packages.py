@@ -79,7 +79,7 @@ def test_the_sdist_makes_the_same_wheel(packages: tuple[Path, Path], tmp_path: P
     again = built(tree, tmp_path / "again", "wheel")
     names = [set(zipfile.ZipFile(one).namelist()) for one in (wheel, again)]
     assert names[0] == names[1]
-    for needed in ("__main__.py", "py.typed", "accounting/certificates/table.jsonl"):
+    for needed in ("__main__.py", "py.typed", "accounting/pairs/gaussian.jsonl"):
         assert f"dpcheckin/{needed}" in names[0]
 
 
@@ -162,9 +162,7 @@ def test_the_wheel_alone_answers(packages: tuple[Path, Path], tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_pip_installs_the_wheel_with_what_it_needs(
-    packages: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_pip_installs_the_wheel_with_what_it_needs(packages: tuple[Path, Path], tmp_path: Path) -> None:
     place = tmp_path / "environment"
     venv.EnvBuilder(with_pip=True).create(place)
     python = place / "bin" / "python"
@@ -176,9 +174,7 @@ def test_pip_installs_the_wheel_with_what_it_needs(
     if done.returncode and "No matching distribution" in done.stderr:
         pytest.skip("no package index can be reached")
     assert done.returncode == 0, done.stderr
-    asked = subprocess.run(
-        [str(place / "bin" / "dpcheckin"), "epsilon", *RUN], capture_output=True, text=True
-    )
+    asked = subprocess.run([str(place / "bin" / "dpcheckin"), "epsilon", *RUN], capture_output=True, text=True)
     assert "differentially private" in asked.stdout
     listed = subprocess.run(
         [str(python), "-m", "pip", "list", "--format", "freeze"],

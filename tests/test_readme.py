@@ -37,11 +37,7 @@ def call(command: str, folder: Path | None = None) -> subprocess.CompletedProces
     program = "from dpcheckin.cli import main; main()"
     arguments = shlex.split(command)[1:]
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        cwd=folder,
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, timeout=1200, cwd=folder
     )
 
 
@@ -79,9 +75,7 @@ def test_the_python_example_runs_and_prints_what_it_says() -> None:
 def test_the_python_example_has_ten_lines_and_uses_the_front_door_only() -> None:
     (example,) = blocks("python")
     assert len(example.splitlines()) <= 10
-    assert re.findall(r"^.*\bimport\b.*$", example, flags=re.MULTILINE) == [
-        "import dpcheckin as dp"
-    ]
+    assert re.findall(r"^.*\bimport\b.*$", example, flags=re.MULTILINE) == ["import dpcheckin as dp"]
     used = set(re.findall(r"\bdp\.(\w+)", example))
     assert {"CheckInRound", "any_pure", "guarantee", "lower_bound"} <= used <= set(dir(dpcheckin))
 
@@ -89,9 +83,7 @@ def test_the_python_example_has_ten_lines_and_uses_the_front_door_only() -> None
 def test_the_first_three_lines_state_a_guarantee_by_themselves() -> None:
     (example,) = blocks("python")
     three = [line for line in example.splitlines() if line.strip()][:3]
-    result = subprocess.run(
-        [sys.executable, "-c", "\n".join(three)], capture_output=True, text=True, timeout=1200
-    )
+    result = subprocess.run([sys.executable, "-c", "\n".join(three)], capture_output=True, text=True, timeout=1200)
     assert result.stdout.startswith("The run is ("), result.stderr
 
 
@@ -199,9 +191,7 @@ def computed(run: str) -> tuple[list[float], float, float]:
 
 
 @pytest.mark.parametrize("row", table(), ids=lambda row: row[0])
-def test_the_table_is_what_the_commands_print(
-    row: tuple[str, list[float], list[bool], str, str],
-) -> None:
+def test_the_table_is_what_the_commands_print(row: tuple[str, list[float], list[bool], str, str]) -> None:
     run, published, impossible, guarantee, lower = row
     theirs, ours, least = computed(run)
     assert published == theirs
@@ -233,9 +223,7 @@ def test_the_pictures_are_pictures(name: str) -> None:
 
 def test_the_picture_of_trust_shows_what_its_command_prints() -> None:
     """Both figures of the picture, and the local one, are those of the first command."""
-    drawn = re.findall(
-        r">ε₀? = ([\d.]+)<", (ROOT / "docs" / "images" / "trust.svg").read_text(encoding="utf-8")
-    )
+    drawn = re.findall(r">ε₀? = ([\d.]+)<", (ROOT / "docs" / "images" / "trust.svg").read_text(encoding="utf-8"))
     said = answer(command_with("epsilon", "--rate 0.01", "--local-epsilon 2"))
     local = said["local"]
     figures = [said["epsilon"]["upper"], local["epsilon"], local["report_epsilon"]]
@@ -244,12 +232,7 @@ def test_the_picture_of_trust_shows_what_its_command_prints() -> None:
 
 def test_newcomers_are_told_the_two_commands() -> None:
     (first,) = [b for b in blocks("console") if "./dev" in b]
-    assert re.findall(r"^\./dev (\w+)", first, flags=re.MULTILINE) == [
-        "ui",
-        "train",
-        "test",
-        "quick",
-    ]
+    assert re.findall(r"^\./dev (\w+)", first, flags=re.MULTILINE) == ["ui", "train", "test", "quick"]
 
 
 # --- sharp edges ----------------------------------------------------------------------------
@@ -265,9 +248,7 @@ SIXTY_THOUSAND = "dpcheckin epsilon --population 60000 --rounds 1000 --delta 1e-
         ("0.472", f"{SIXTY_THOUSAND} --rate 0.1 --local-epsilon 2 --colluding 0.2"),
         ("0.37", f"{SIXTY_THOUSAND} --rate 0.08 --local-epsilon 2"),
         ("0.177", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:2"),
-        pytest.param(
-            "1.67", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:1", marks=pytest.mark.slow
-        ),
+        pytest.param("1.67", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:1", marks=pytest.mark.slow),
         ("7.11", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:0.8"),
         ("46.2", f"{SIXTY_THOUSAND} --rate 0.1 --randomizer gaussian:0.6"),
     ],

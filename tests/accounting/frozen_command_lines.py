@@ -20,36 +20,25 @@ _EPSILON_LINES = (
     "--population 1000 --local-epsilon 1 --protocol full-shuffle --rounds 2 --colluding 0.3",
     # sums
     "--protocol distributed-check-in --population 500 --rate 0.1 --noise-multiplier 1 --delta 1e-5",
-    "--protocol distributed-check-in --population 1000 --rate 0.05 --noise-multiplier 2"
-    " --rounds 50 --delta 1e-5",
-    "--protocol distributed-check-in --population 60000 --rate 0.01 --noise-multiplier 0.5"
-    " --rounds 1000 --delta 1e-6",
-    "--protocol distributed-check-in --population 2 --rate 0.5 --noise-multiplier 3"
-    " --rounds 2 --delta 1e-3",
-    "--protocol distributed-check-in --population 1000 --rate 0.1 --noise-multiplier 1"
-    " --rounds 10 --delta 1e-12",
-    "--protocol central --population 1000 --rate 0.01 --noise-multiplier 1 --rounds 100"
-    " --delta 1e-5",
-    "--protocol central --population 60000 --rate 0.004 --noise-multiplier 0.8 --rounds 5000"
-    " --delta 1e-6",
+    "--protocol distributed-check-in --population 1000 --rate 0.05 --noise-multiplier 2 --rounds 50 --delta 1e-5",
+    "--protocol distributed-check-in --population 60000 --rate 0.01 --noise-multiplier 0.5 --rounds 1000 --delta 1e-6",
+    "--protocol distributed-check-in --population 2 --rate 0.5 --noise-multiplier 3 --rounds 2 --delta 1e-3",
+    "--protocol distributed-check-in --population 1000 --rate 0.1 --noise-multiplier 1 --rounds 10 --delta 1e-12",
+    "--protocol central --population 1000 --rate 0.01 --noise-multiplier 1 --rounds 100 --delta 1e-5",
+    "--protocol central --population 60000 --rate 0.004 --noise-multiplier 0.8 --rounds 5000 --delta 1e-6",
     "--protocol central --population 10 --rate 0.5 --noise-multiplier 4 --delta 1e-3",
     "--protocol local-only --population 100 --local-epsilon 1 --rounds 10 --delta 1e-5",
-    "--protocol local-only --population 100 --local-epsilon 2 --randomizer dary:5 --rounds 3"
-    " --delta 1e-5",
+    "--protocol local-only --population 100 --local-epsilon 2 --randomizer dary:5 --rounds 3 --delta 1e-5",
     "--protocol local-only --population 100 --noise-multiplier 5 --rounds 10 --delta 1e-5",
     # windows
     "--protocol random-check-in-fixed --population 500 --slots 50 --local-epsilon 1 --delta 1e-5",
     "--protocol random-check-in-fixed --population 500 --slots 100 --check-in-probability 0.5"
     " --local-epsilon 1 --rounds 2 --delta 1e-5",
-    "--protocol random-check-in-fixed --population 500 --slots 50 --noise-multiplier 3"
-    " --delta 1e-5",
-    "--protocol random-check-ins-averaged --population 500 --slots 50 --local-epsilon 1"
-    " --delta 1e-5",
-    "--protocol random-check-in-averaged --population 1000 --slots 20 --local-epsilon 0.5"
-    " --rounds 3 --delta 1e-5",
+    "--protocol random-check-in-fixed --population 500 --slots 50 --noise-multiplier 3 --delta 1e-5",
+    "--protocol random-check-ins-averaged --population 500 --slots 50 --local-epsilon 1 --delta 1e-5",
+    "--protocol random-check-in-averaged --population 1000 --slots 20 --local-epsilon 0.5 --rounds 3 --delta 1e-5",
     "--protocol random-check-in-sliding --population 500 --slots 50 --local-epsilon 1 --delta 1e-5",
-    "--protocol random-check-in-sliding --population 500 --slots 100 --noise-multiplier 3"
-    " --delta 1e-5",
+    "--protocol random-check-in-sliding --population 500 --slots 100 --noise-multiplier 3 --delta 1e-5",
 )
 
 _DELTA_LINES = (
@@ -88,8 +77,7 @@ _COMPARE_LINES = (
     "--protocol shuffle --population 1000 --noise-multiplier 4 --rounds 2",
     "--protocol shuffle --population 10000 --local-epsilon 0.05 --local-delta 1e-20",
     "--protocol distributed-check-in --population 1000 --rate 0.1 --noise-multiplier 1 --rounds 20",
-    "--protocol distributed-check-in-removal --population 1000 --rate 0.1 --noise-multiplier 1"
-    " --rounds 20",
+    "--protocol distributed-check-in-removal --population 1000 --rate 0.1 --noise-multiplier 1 --rounds 20",
     "--protocol random-check-in-fixed --population 1000 --slots 100 --local-epsilon 1",
     "--protocol random-check-in-fixed --population 1000 --slots 100 --local-epsilon 0.5"
     " --check-in-probability 0.5 --rounds 3",
@@ -111,11 +99,7 @@ def command_lines() -> list[str]:
         "compare": _COMPARE_LINES,
         "bounds": _BOUNDS_LINES,
     }
-    return [
-        f"dpcheckin {name} {_with_delta(name, line)}"
-        for name, lines in commands.items()
-        for line in lines
-    ]
+    return [f"dpcheckin {name} {_with_delta(name, line)}" for name, lines in commands.items() for line in lines]
 
 
 def _with_delta(name: str, line: str) -> str:

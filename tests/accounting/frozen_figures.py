@@ -47,10 +47,7 @@ UNSETTLED_FIGURES = ("P0 Eq. 18",)
 UNSETTLED_KINDS = ("P1 Thm 5", "P0 Thm 5")
 
 Answer = Any  # what JSON can hold
-_NAMES = {name: getattr(accounting, name) for name in accounting.__all__} | {
-    "math": math,
-    "np": np,
-}
+_NAMES = {name: getattr(accounting, name) for name in accounting.__all__} | {"math": math, "np": np}
 
 
 def ask(question: str) -> Answer:
@@ -66,11 +63,7 @@ def ask(question: str) -> Answer:
 
 def _figures(question: str, said: Any) -> Answer:
     if question.startswith("guarantee("):
-        return {
-            "kind": said.kind.value,
-            "epsilon": _ends(said.epsilon),
-            "local": _local(said.local),
-        }
+        return {"kind": said.kind.value, "epsilon": _ends(said.epsilon), "local": _local(said.local)}
     if question.startswith("lower_bound("):
         return said.epsilon.lower
     if question.startswith("local_guarantee("):

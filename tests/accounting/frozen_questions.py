@@ -53,12 +53,7 @@ def _guarantees() -> list[str]:
         ("CheckInRound(1000, 0.1, any_pure(1.0), colluding=0.25)", 10, 1e-6),
         ("CheckInRound(1000, 0.1, any_pure(1.0), dropout=0.2)", 10, 1e-6),
         ("CheckInRound(1000, 0.1, any_pure(1.0), lowest_rate=0.05)", 10, 1e-6),
-        (
-            "CheckInRound(1000, 0.1, dary_response(2.0, 3), colluding=0.1, dropout=0.1,"
-            " lowest_rate=0.08)",
-            3,
-            1e-6,
-        ),
+        ("CheckInRound(1000, 0.1, dary_response(2.0, 3), colluding=0.1, dropout=0.1, lowest_rate=0.08)", 3, 1e-6),
         ("SubsampleRound(1000, 100, any_pure(1.0))", 1, 1e-6),
         ("SubsampleRound(1000, 100, any_pure(1.0))", 20, 1e-5),
         ("SubsampleRound(1000, 100, privunit(2.0, 50))", 5, 1e-6),
@@ -116,8 +111,7 @@ _EVERY_PAIR = (
     "gaussian(50.0)",
     "laplace(4.0)",
     "approximate(4.0, 1e-8)",
-    "from_profile(lambda a: np.maximum(np.maximum((2 - a) / 3, 1 - a), 0),"
-    " local_epsilon=math.log(2.0))",
+    "from_profile(lambda a: np.maximum(np.maximum((2 - a) / 3, 1 - a), 0), local_epsilon=math.log(2.0))",
 )
 
 _MIXED = (

@@ -52,9 +52,7 @@ def one_round(one: Any, epsilon: float) -> Any:
     return load().compose([(one, 1)]).delta(epsilon)
 
 
-def holds(
-    bracket: Any, truth: float | mpmath.mpf, width: float, floor: float, case: object
-) -> None:
+def holds(bracket: Any, truth: float | mpmath.mpf, width: float, floor: float, case: object) -> None:
     """lower <= truth <= upper, and upper is at most ``width`` (relative) or ``floor`` above.
 
     How near ``lower`` comes is a matter of its own: ``test_the_lower_end_is_near_the_truth``.
@@ -148,9 +146,7 @@ def test_named_randomizers_are_the_three_atoms_they_claim(name: str) -> None:
     assert pair.local_epsilon == pytest.approx(local, rel=1e-9)
     for n, rate, epsilon in itertools.product((2, 8), (0.2, 1.0), (0.0, 0.4)):
         truth = ta.theorem_delta_mp(n, rate, pair.local_epsilon, pair.hit, pair.neutral, epsilon)
-        holds(
-            one_round(acc.CheckInRound(n, rate, pair), epsilon), truth, 1e-3, 1e-16, (name, n, rate)
-        )
+        holds(one_round(acc.CheckInRound(n, rate, pair), epsilon), truth, 1e-3, 1e-16, (name, n, rate))
 
 
 def test_fixed_cohorts() -> None:
@@ -185,9 +181,7 @@ def as_atoms(acc: ModuleType, p: np.ndarray, q: np.ndarray) -> Any:
     return acc.from_atoms((p[keep] / q[keep]).tolist(), q[keep].tolist())
 
 
-def between_theorems(
-    bracket: Any, law: local_laws.RatioLaw, n: int, rate: float, epsilon: float, case: object
-) -> None:
+def between_theorems(bracket: Any, law: local_laws.RatioLaw, n: int, rate: float, epsilon: float, case: object) -> None:
     """Not below the part with an empty seat; not above that part plus rate^n.
 
     When everybody checks in, a pure randomizer may be charged less than 1 (generic bound, local
@@ -243,28 +237,21 @@ def test_gaussian_reports_of_up_to_three_users(sigma: float) -> None:
     ("sigma", "population", "rate", "epsilon"),
     [(4.0, 12, 0.3, 0.1), (2.5, 40, 0.1, 0.2), (2.5, 40, 0.6, 0.3), (4.0, 40, 0.02, 0.05)],
 )
-def test_gaussian_reports_of_dozens(
-    sigma: float, population: int, rate: float, epsilon: float
-) -> None:
+def test_gaussian_reports_of_dozens(sigma: float, population: int, rate: float, epsilon: float) -> None:
     acc = load()
     profile = lattice_oracle.gaussian(2.0 / sigma)
     truth = lattice_oracle.check_in_delta(profile, population, rate, epsilon, 300.0, 10)
     truth -= rate**population * (1 - float(profile(np.array(math.exp(epsilon)))))
-    got = one_round(
-        acc.CheckInRound(population, rate, acc.gaussian(sigma).without_types()), epsilon
-    )
+    got = one_round(acc.CheckInRound(population, rate, acc.gaussian(sigma).without_types()), epsilon)
     assert got.upper >= truth * (1 - 1e-7), (sigma, population, rate, epsilon, got, truth)
     assert got.lower <= truth * (1 + 1e-7), (sigma, population, rate, epsilon, got, truth)
     assert got.upper <= truth * 1.005, (sigma, population, rate, epsilon, got, truth)
 
 
 @pytest.mark.parametrize(
-    ("local", "population", "rate", "epsilon"),
-    [(2.0, 30, 0.2, 0.1), (0.5, 50, 0.5, 0.05), (4.0, 40, 0.1, 0.5)],
+    ("local", "population", "rate", "epsilon"), [(2.0, 30, 0.2, 0.1), (0.5, 50, 0.5, 0.05), (4.0, 40, 0.1, 0.5)]
 )
-def test_laplace_reports_of_dozens(
-    local: float, population: int, rate: float, epsilon: float
-) -> None:
+def test_laplace_reports_of_dozens(local: float, population: int, rate: float, epsilon: float) -> None:
     acc = load()
     profile = lattice_oracle.laplace(local)
     reach = 2.0 + math.exp(local + epsilon)
@@ -332,9 +319,7 @@ def test_no_empty_seat_is_refused_unless_pure() -> None:
 def test_rates_in_an_interval() -> None:
     """Against the interval form of the theorem and against unequal users, enumerated."""
     acc = load()
-    for low, high, local, epsilon in itertools.product(
-        (0.02, 0.15), (0.2, 0.7), (0.5, 2.0), (0.0, 0.4, 1.0)
-    ):
+    for low, high, local, epsilon in itertools.product((0.02, 0.15), (0.2, 0.7), (0.5, 2.0), (0.0, 0.4, 1.0)):
         law = local_laws.three_atoms(local, *local_laws.dary(local, 3))
         pair = dary_worst(local, 3)
         got = one_round(acc.CheckInRound(4, high, pair, lowest_rate=low), epsilon)
@@ -388,10 +373,7 @@ def test_random_pure_randomizers_stay_below_the_generic_bound(seed: int) -> None
     cohort = int(rng.integers(1, n + 1))
     cases = (
         (acc.CheckInRound(n, rate, pair), lambda x: bf.check_in_law(matrix, [x, *others], rate)),
-        (
-            acc.SubsampleRound(n, cohort, pair),
-            lambda x: bf.subsample_law(matrix, [x, *others], cohort),
-        ),
+        (acc.SubsampleRound(n, cohort, pair), lambda x: bf.subsample_law(matrix, [x, *others], cohort)),
         (acc.ShuffleRound(n, pair), lambda x: bf.shuffle_law(matrix, [x, *others])),
     )
     for plan, view in cases:
@@ -417,9 +399,7 @@ def test_random_pure_randomizers_stay_below_the_generic_bound(seed: int) -> None
         (6, 0.5, 0.1, 10),
     ],
 )
-def test_up_to_three_rounds(
-    population: int, rate: float, local: float, symbols: int, rounds: int
-) -> None:
+def test_up_to_three_rounds(population: int, rate: float, local: float, symbols: int, rounds: int) -> None:
     """All deltas from 1e-2 to 1e-15 against products of the explicit pair."""
     acc = load()
     p, q = ta.three_atom_pair(population, rate, local, *local_laws.dary(local, symbols))
@@ -453,9 +433,7 @@ def test_rounds_with_different_parameters() -> None:
         pair = ta.three_atom_pair(n, rate, local, *local_laws.dary(local, symbols))
         many = bf.composed(*pair, count)
         p, q = np.outer(p, many[0]).ravel(), np.outer(q, many[1]).ravel()
-    total = acc.compose(
-        [(acc.CheckInRound(n, g, pure(acc, e, d)), count) for n, g, e, d, count in plans]
-    )
+    total = acc.compose([(acc.CheckInRound(n, g, pure(acc, e, d)), count) for n, g, e, d, count in plans])
     for delta in DELTAS:
         truth = bf.composed_epsilon(p, q, 1, delta)
         holds(total.epsilon(delta), truth, 1e-3, 1e-6, delta)
@@ -540,13 +518,7 @@ def test_one_round_table(population: int, local: float) -> None:
     ],
 )
 def test_composed_table(
-    population: int,
-    rate: float,
-    local: float,
-    rounds: int,
-    delta: float,
-    printed: float,
-    allowed: float,
+    population: int, rate: float, local: float, rounds: int, delta: float, printed: float, allowed: float
 ) -> None:
     acc = load()
     plan = acc.CheckInRound(population, rate, any_worst(local))
@@ -559,9 +531,7 @@ def test_composed_table(
     ("population", "rate", "rounds", "printed", "allowed"),
     [(6 * 10**4, 0.1, 6800, 0.656, 0.001), (10**4, 0.05, 200, 0.1745, 0.0003)],
 )
-def test_gaussian_table(
-    population: int, rate: float, rounds: int, printed: float, allowed: float
-) -> None:
+def test_gaussian_table(population: int, rate: float, rounds: int, printed: float, allowed: float) -> None:
     acc = load()
     plan = acc.CheckInRound(population, rate, acc.gaussian(2.0).without_types())
     bracket = acc.compose([(plan, rounds)]).epsilon(1e-5)

@@ -18,7 +18,7 @@ from dpcheckin.accounting import (
     from_profile,
     lower_bound,
 )
-from dpcheckin.accounting.types import pure
+from dpcheckin.accounting.pairs import pure_types as pure
 from dpcheckin.errors import InvalidParameter
 from oracles.seat_types.laws import Array
 from oracles.seat_types.randomizers import leaky_rows, local_delta, random_rows, vertex_pure
@@ -45,11 +45,7 @@ def _shortage(rows: Array, e: float, alpha: float) -> float:
     report = np.maximum(a[None, :] - alpha * b - at[:, None] * x, 0.0).sum(axis=1)
     # least v with above @ w + v >= report, w on the simplex
     found = optimize.linprog(
-        [0, 0, 0, 1],
-        A_ub=np.hstack([-above, -np.ones((at.size, 1))]),
-        b_ub=-report,
-        A_eq=[[1, 1, 1, 0]],
-        b_eq=[1],
+        [0, 0, 0, 1], A_ub=np.hstack([-above, -np.ones((at.size, 1))]), b_ub=-report, A_eq=[[1, 1, 1, 0]], b_eq=[1]
     )
     return float(found.x[3])
 
@@ -117,8 +113,7 @@ def test_a_law_of_extreme_ratios_has_the_types_of_any_pure_one(epsilon: float) -
     plain, known = own.without_types(), any_pure(epsilon)
     assert not plain.typed
     upper, before, named = (
-        compose([(CheckInRound(20_000, 0.05, pair), 100)]).epsilon(1e-6).upper
-        for pair in (own, plain, known)
+        compose([(CheckInRound(20_000, 0.05, pair), 100)]).epsilon(1e-6).upper for pair in (own, plain, known)
     )
     assert upper == pytest.approx(named, rel=1e-6)
     assert upper < 0.98 * before

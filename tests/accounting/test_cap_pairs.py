@@ -19,10 +19,11 @@ from dpcheckin.accounting import (
     privunit,
 )
 from dpcheckin.accounting.composition import lower_bounds
-from dpcheckin.accounting.engine.lower.cap_overlaps import overlap_of_caps
+from dpcheckin.accounting.pairs import cap
 from dpcheckin.accounting.pairs.cap import CapPair, ThirdDirection, cap_pair
-from dpcheckin.accounting.pairs.local import OthersData
+from dpcheckin.accounting.pairs.pure_types import OthersData
 from dpcheckin.randomizers import PrivUnit
+from dpcheckin.special.cap_overlaps import overlap_of_caps
 
 
 def third(pair: CapPair) -> ThirdDirection:
@@ -39,7 +40,7 @@ def test_variances_in_2410_dimensions(local_epsilon: int, degrees: float, share:
     pair, e0 = privunit(float(local_epsilon), 2410), math.exp(local_epsilon)
     found = third(pair)
     assert math.degrees(found.angle) == pytest.approx(degrees, abs=0.3)
-    kept = (found.leaning.strong + found.leaning.weak / e0**2) / pair.hit
+    kept = (found.preference.strong + found.preference.weak / e0**2) / pair.hit
     assert kept == pytest.approx(share, abs=6e-5)
 
 
@@ -58,10 +59,10 @@ def test_regions_by_sampling(local_epsilon: float, dimension: int) -> None:
     assert not np.any(a & b & x)
     density = 1 / (1 - q + e0 * q)
     for seen, chance in (
-        (a & ~b & ~x, found.leaning.strong / density),
-        (b & ~a & ~x, found.leaning.strong / density),
-        (a & x, found.leaning.weak / (e0 * density)),
-        (b & x, found.leaning.weak / (e0 * density)),
+        (a & ~b & ~x, found.preference.strong / density),
+        (b & ~a & ~x, found.preference.strong / density),
+        (a & x, found.preference.weak / (e0 * density)),
+        (b & x, found.preference.weak / (e0 * density)),
         (~a & ~b & ~x, found.neutral / density),
     ):
         assert stats.binomtest(int(seen.sum()), size, chance).pvalue > 1e-6
@@ -146,9 +147,7 @@ ROUNDS = [
 @pytest.mark.parametrize("one", ROUNDS, ids=_short)
 @pytest.mark.parametrize("delta", [0.1, 1e-2, 1e-4])
 def test_lower_bound_truth_guarantee(
-    one: CheckInRound | SubsampleRound | ShuffleRound,
-    delta: float,
-    monkeypatch: pytest.MonkeyPatch,
+    one: CheckInRound | SubsampleRound | ShuffleRound, delta: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against every outcome of a few clients: with third directions alone, and with poles."""
     pair = one.pair
@@ -157,7 +156,7 @@ def test_lower_bound_truth_guarantee(
     opposite = exact_epsilon(*enumerated(one, poles(pair)), delta)
     upper = guarantee([(one, 1)], delta).epsilon.upper
     either = lower_bound([(one, 1)], delta).epsilon.lower
-    monkeypatch.setattr(lower_bounds, "FEW_SEATS", 0)
+    monkeypatch.setattr(cap, "FEW_SEATS", 0)
     lower_bounds.clear_cache()
     alone = lower_bound([(one, 1)], delta).epsilon.lower
     assert alone <= beside * (1 + 1e-9) and alone <= either * (1 + 1e-9)
@@ -173,7 +172,7 @@ def test_two_rounds(one: CheckInRound, monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(pair, CapPair)
     p, q = enumerated(one, regions(pair, third(pair).angle))
     both = np.outer(p, p).ravel(), np.outer(q, q).ravel()
-    monkeypatch.setattr(lower_bounds, "FEW_SEATS", 0)
+    monkeypatch.setattr(cap, "FEW_SEATS", 0)
     lower_bounds.clear_cache()
     for delta in (0.05, 1e-3):
         found = lower_bound([(one, 2)], delta).epsilon.lower
@@ -241,9 +240,9 @@ def test_masses_are_probabilities(local_epsilon: float, dimension: int) -> None:
         assert pair.third_direction is None
         return
     found, e0 = third(pair), math.exp(local_epsilon)
-    masses = (found.leaning.strong, found.leaning.weak, found.neutral, found.rest)
-    assert min(masses) >= 0.0 and found.leaning.strong <= pair.hit
-    assert 2 * found.leaning.strong + 2 * found.leaning.weak + found.neutral <= 1 + 1e-12
-    mean = found.leaning.strong * (e0 + 1) + found.neutral + found.rest
+    masses = (found.preference.strong, found.preference.weak, found.neutral, found.rest)
+    assert min(masses) >= 0.0 and found.preference.strong <= pair.hit
+    assert 2 * found.preference.strong + 2 * found.preference.weak + found.neutral <= 1 + 1e-12
+    mean = found.preference.strong * (e0 + 1) + found.neutral + found.rest
     assert mean == pytest.approx(1.0, abs=1e-8)
-    assert found.rest <= 1 - 2 * found.leaning.strong - found.neutral + 1e-12
+    assert found.rest <= 1 - 2 * found.preference.strong - found.neutral + 1e-12

@@ -33,7 +33,5 @@ def test_a_changed_figure_is_noticed() -> None:
     last_digit = old | {"epsilon": {"lower": 0.0, "upper": 0.25 * (1 + 4e-16)}}
     assert differences(old, last_digit, exact=True)
     assert not differences(old, last_digit, exact=False)
-    changed = differences(
-        old, old | {"epsilon": {"lower": 0.0, "upper": 0.25 * (1 + 4 * TOLERANCE)}}
-    )
+    changed = differences(old, old | {"epsilon": {"lower": 0.0, "upper": 0.25 * (1 + 4 * TOLERANCE)}})
     assert changed == [f"epsilon, upper: was 0.25, is {0.25 * (1 + 4 * TOLERANCE)!r}"]

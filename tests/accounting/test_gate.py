@@ -26,16 +26,11 @@ from dpcheckin.accounting import (
     laplace,
     lower_bound,
 )
-from dpcheckin.accounting.composition import account, lower_bounds
-from dpcheckin.accounting.composition.gate import (
-    _bit,
-    counted,
-    honest_seats,
-    loud_arithmetic,
-    passed,
-)
+from dpcheckin.accounting.composition import guarantees, lower_bounds
+from dpcheckin.accounting.composition.account import epsilon_by_rounds
+from dpcheckin.accounting.composition.gate import _bit, counted, loud_arithmetic, passed
+from dpcheckin.accounting.composition.lower_bounds import lower_by_rounds
 from dpcheckin.accounting.composition.preview import coarse_epsilon
-from dpcheckin.accounting.composition.sweeps import epsilon_by_rounds, lower_by_rounds
 from dpcheckin.accounting.engine.loss import Tail
 from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.rounds.base import Round
@@ -52,10 +47,10 @@ RUN, DELTA = [(PURE, 20_000)], 1e-6
 
 @pytest.fixture(autouse=True)
 def nothing_remembered() -> Iterator[None]:
-    account.clear_cache()
+    guarantees.clear_cache()
     lower_bounds.clear_cache()
     yield
-    account.clear_cache()
+    guarantees.clear_cache()
     lower_bounds.clear_cache()
 
 
@@ -106,41 +101,25 @@ FAULTS: list[tuple[str, str, Callable[..., Any]]] = [
     # NaN
     (f"{ENGINE}loss._halves", "guarantee", _spoiled(math.nan)),
     (f"{ENGINE}compose.inverted", "guarantee", _spoiled(math.nan)),
-    (f"{ENGINE}doubling.inverted", "sweep", _spoiled(math.nan)),
+    (f"{ENGINE}compose.inverted", "sweep", _spoiled(math.nan)),
     (f"{ENGINE}curves.LocalCurve.upper", "guarantee", _spoiled(math.nan)),
-    (
-        f"{COMPOSED}curves.refined",
-        "sum",
-        lambda _: lambda *_: (math.nan, 1.0),
-    ),
-    (
-        f"{COMPOSED}lower_bounds.in_either_order",
-        "lower bound",
-        lambda _: _nan,
-    ),
-    (f"{COMPOSED}sweeps.in_either_order", "lower sweep", lambda _: _nan),
+    (f"{COMPOSED}account.refined", "sum", lambda _: lambda *_: (math.nan, 1.0)),
+    (f"{COMPOSED}lower_bounds.in_either_order", "lower bound", lambda _: _nan),
+    (f"{COMPOSED}lower_bounds.in_either_order", "lower sweep", lambda _: _nan),
     # overflow
     (f"{ENGINE}loss.convex_minorant", "guarantee", lambda _: _overflowing),
     (f"{ENGINE}compose.curve_of_masses", "delta", lambda _: _overflowing),
     (f"{ENGINE}typed.curve.typed_upper", "guarantee", lambda _: _overflowing),
-    (f"{ENGINE}grids.dominating", "preview", lambda _: _overflowing),
+    (f"{ENGINE}curves.dominating", "preview", lambda _: _overflowing),
     # emptiness: a figure that looks like one, and is too small
     (f"{ENGINE}compose.untilted", "guarantee", lambda _: _empty),
     (f"{ENGINE}compose.untilted", "delta", lambda _: _nothing),
     (f"{ENGINE}compose.untilted", "profile", lambda _: _nothing),
-    (f"{ENGINE}doubling.untilted", "sweep", lambda _: _nothing),
-    (f"{ENGINE}grids.compose", "preview", lambda _: _nothing),
+    (f"{ENGINE}compose.untilted", "sweep", lambda _: _nothing),
+    (f"{ENGINE}curves.compose", "preview", lambda _: _nothing),
     (f"{ENGINE}loss._halves", "guarantee", _spoiled(0.0)),
-    (
-        f"{COMPOSED}account.every_report_seen",
-        "local",
-        lambda _: lambda *_: 1.0,
-    ),
-    (
-        f"{COMPOSED}account.every_report_seen",
-        "noisy",
-        lambda _: lambda *_: 1.0,
-    ),
+    ("dpcheckin.accounting.pairs.local.LocalPair.every_report_seen", "local", lambda _: lambda *_: 1.0),
+    ("dpcheckin.accounting.pairs.local.LocalPair.every_report_seen", "noisy", lambda _: lambda *_: 1.0),
 ]
 
 
@@ -200,7 +179,7 @@ def test_arithmetic_is_loud_in_numpy_and_in_python() -> None:
 def _exact(one: Round, rounds: int, delta: float) -> float:
     """Epsilon of the counted bits, their two laws convolved term by term."""
     assert one.pair is not None
-    seats, bit = honest_seats(one, one.pair), _bit(one.pair)
+    seats, bit = one.lower_seats(one.pair), _bit(one.pair)
     assert seats is not None and bit is not None
     usual = seats.participation * bit[0]
     share = seats.count * seats.participation / seats.population

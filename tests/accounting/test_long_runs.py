@@ -22,7 +22,7 @@ from dpcheckin.accounting import (
     laplace,
     lower_bound,
 )
-from dpcheckin.accounting.composition.sweeps import epsilon_by_rounds
+from dpcheckin.accounting.composition.account import epsilon_by_rounds
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.errors import DpCheckinError
 
@@ -39,16 +39,16 @@ def mean_loss(e0: float, rounds: int) -> float:
     [
         (ShuffleRound(10**6, binary_response(4.0)), 3 * 10**7, 974.0, 1850.0),
         (CheckInRound(10, 0.5, any_pure(4.0)), 10**8, 1.06e8, 1.1e8),
-        (CheckInRound(10**6, 0.999999, binary_response(0.69)), 10**9, 352.5, 460.0),
+        pytest.param(CheckInRound(10**6, 0.999999, binary_response(0.69)), 10**9, 352.5, 460.0, marks=pytest.mark.slow),
         (LocalRound(binary_response(2.0)), 10**8, mean_loss(2.0, 10**8), 1.5242e8),
         (LocalRound(binary_response(12.0)), 10**7, mean_loss(12.0, 10**7), 1.2e8),
         (LocalRound(binary_response(20.0)), 6 * 10**6, mean_loss(20.0, 6 * 10**6), 1.2e8),
-        (LocalRound(binary_response(0.01)), 10**9, mean_loss(0.01, 10**9), 51_600.0),
+        pytest.param(
+            LocalRound(binary_response(0.01)), 10**9, mean_loss(0.01, 10**9), 51_600.0, marks=pytest.mark.slow
+        ),
     ],
 )
-def test_long_runs_were_once_stated_as_one(
-    one: Round, rounds: int, least: float, most: float
-) -> None:
+def test_long_runs_were_once_stated_as_one(one: Round, rounds: int, least: float, most: float) -> None:
     """Epsilon came out as 1 where the grid of a stage overflowed."""
     stated = guarantee([(one, rounds)], DELTA)
     assert least < stated.epsilon.upper <= most
@@ -97,9 +97,7 @@ ROUNDS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [3 * 10**6, 3 * 10**7, 10**8, 10**9])
 @pytest.mark.parametrize("one", ROUNDS, ids=lambda one: f"{type(one).__name__} {one.pair.label}")
-def test_long_runs_have_a_figure_above_their_lower_bound_or_one_line(
-    one: Round, rounds: int
-) -> None:
+def test_long_runs_have_a_figure_above_their_lower_bound_or_one_line(one: Round, rounds: int) -> None:
     try:
         stated = guarantee([(one, rounds)], DELTA)
     except DpCheckinError as refusal:

@@ -26,8 +26,7 @@ from dpcheckin.errors import InvalidParameter
 
 
 @pytest.mark.parametrize(
-    ("population", "local_epsilon", "delta"),
-    [(100, 4.0, 0.03), (100, 4.0, 1e-3), (100, 2.0, 1e-3), (1000, 2.0, 1e-4)],
+    ("population", "local_epsilon", "delta"), [(100, 4.0, 0.03), (100, 4.0, 1e-3), (100, 2.0, 1e-3), (1000, 2.0, 1e-4)]
 )
 def test_a_full_shuffle_of_binary_responses_is_worse_from_the_other_side(
     population: int, local_epsilon: float, delta: float
@@ -55,13 +54,7 @@ def test_a_full_shuffle_of_binary_responses_is_worse_from_the_other_side(
 
 @pytest.mark.parametrize(
     "pair",
-    [
-        privunit(2.0, 50),
-        binary_response(2.0),
-        hemisphere(2.0),
-        dary_response(2.0, 5),
-        any_pure(2.0),
-    ],
+    [privunit(2.0, 50), binary_response(2.0), hemisphere(2.0), dary_response(2.0, 5), any_pure(2.0)],
     ids=lambda pair: pair.name,
 )
 def test_a_label_proves_nothing(pair: ThreeAtoms) -> None:

@@ -25,10 +25,11 @@ from dpcheckin.accounting import (
     lower_bound,
     privunit,
 )
-from dpcheckin.accounting.composition import account
-from dpcheckin.accounting.composition.sweeps import lower_by_rounds
+from dpcheckin.accounting.composition import guarantees
+from dpcheckin.accounting.composition.account import _spans as spans
+from dpcheckin.accounting.composition.lower_bounds import lower_by_rounds
 from dpcheckin.accounting.engine.compose import compose as composed
-from dpcheckin.accounting.engine.doubling import octaves, repeated
+from dpcheckin.accounting.engine.compose import repeated
 from dpcheckin.accounting.engine.loss import LossDistribution
 from dpcheckin.errors import InvalidParameter
 
@@ -53,10 +54,7 @@ RUNS: dict[str, tuple[Round, int]] = {
 }
 
 
-NAMES = [
-    name if name in ("any", "local") else pytest.param(name, marks=pytest.mark.slow)
-    for name in RUNS
-]
+NAMES = [name if name in ("any", "local") else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -113,20 +111,20 @@ def test_a_shared_transform_is_the_composition_itself() -> None:
     """Every count of an octave against its own composition, tilted for itself alone."""
     losses = LossDistribution(0.01, np.array([0.03, 0.02, 1e-6]), np.array([0.02, 0.01, 0.0]), 1e-9)
     counts = [5, 7, 10]
-    for count, tail in zip(counts, repeated(losses, counts, 1e-6), strict=True):
+    for count, tail in zip(counts, repeated([(losses, 1)], counts, delta=1e-6), strict=True):
         alone = composed([(losses, count)], delta=1e-6)
         for delta in (1e-2, 1e-5, 1e-7):
             high, low = (tail.epsilon(delta, upper=end) for end in (True, False))
             assert high == pytest.approx(alone.epsilon(delta, upper=True), rel=1e-7)
             assert low <= alone.epsilon(delta, upper=True)
-    assert octaves([64, 3, 4, 6, 7]) == [[3, 4, 6], [7], [64]]
+    assert spans([64, 3, 4, 6, 7], 2) == [[3, 4, 6], [7], [64]]
 
 
 def test_a_distribution_without_loss_or_bound_composes_too() -> None:
     nothing = LossDistribution(0.01, np.zeros(1), np.zeros(1), 0.0)
-    assert [tail.epsilon(1e-9, upper=True) for tail in repeated(nothing, [2, 3], 1e-9)] == [0, 0]
+    assert [tail.epsilon(1e-9, upper=True) for tail in repeated([(nothing, 1)], [2, 3], delta=1e-9)] == [0, 0]
     unbounded = LossDistribution(0.01, np.array([1e-9]), np.array([1e-9]), 0.999)
-    (tail,) = repeated(unbounded, [1_000], 1e-9)
+    (tail,) = repeated([(unbounded, 1)], [1_000], delta=1e-9)
     assert math.isinf(tail.epsilon(0.5, upper=True))
 
 
@@ -187,9 +185,7 @@ def test_lower_bounds_of_many_counts_are_those_of_each(name: str) -> None:
     found = lower_by_rounds(one, COUNTS, 1e-6)
     alone = [lower_bound([(one, n)], 1e-6).epsilon.lower for n in COUNTS]
     assert found == pytest.approx(alone, rel=5e-3)
-    assert all(
-        x <= y for x, y in zip(found, epsilon_by_rounds(one, COUNTS, 1e-6).upper, strict=True)
-    )
+    assert all(x <= y for x, y in zip(found, epsilon_by_rounds(one, COUNTS, 1e-6).upper, strict=True))
 
 
 def test_lower_bounds_of_many_counts_are_below_the_truth_of_few_clients() -> None:
@@ -208,8 +204,7 @@ def test_lower_bounds_of_many_counts_are_below_the_truth_of_few_clients() -> Non
     def delta(epsilon: float) -> float:
         pairs = [(a, b) for a in range(4) for b in range(4) if abs(a - b) == 1]
         return max(
-            sum(max(p - math.exp(epsilon) * q, 0.0) for p, q in zip(ones(a), ones(b), strict=True))
-            for a, b in pairs
+            sum(max(p - math.exp(epsilon) * q, 0.0) for p, q in zip(ones(a), ones(b), strict=True)) for a, b in pairs
         )
 
     (found,) = lower_by_rounds(one, [1], 1e-2)
@@ -222,7 +217,7 @@ def test_what_was_asked_before_changes_no_figure() -> None:
     one = CheckInRound(5_000, 0.05, gaussian(3.0))
     alone = guarantee([(one, 40)], 1e-5)
     near = epsilon_by_rounds(one, [10, 40, 200], 1e-5, near=40)
-    account._remembered.cache_clear()
+    guarantees._remembered.cache_clear()
     assert guarantee([(one, 40)], 1e-5) == alone
     assert near.upper[1] == pytest.approx(alone.epsilon.upper, rel=CLOSE)
     clear_cache()

@@ -67,8 +67,7 @@ def test_response_meets_its_own_lower_bound(symbols: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "rate", "rounds", "value", "slack"),
-    [(60_000, 0.1, 6800, 0.656, 1e-3), (10_000, 0.05, 200, 0.1745, 3e-4)],
+    ("n", "rate", "rounds", "value", "slack"), [(60_000, 0.1, 6800, 0.656, 1e-3), (10_000, 0.05, 200, 0.1745, 3e-4)]
 )
 def test_gaussian_check_in(n: int, rate: float, rounds: int, value: float, slack: float) -> None:
     run = [(CheckInRound(n, rate, gaussian(2.0).without_types()), rounds)]
@@ -133,9 +132,7 @@ def test_order(one: Round, count: int, delta: float) -> None:
 
 
 @settings(max_examples=8, deadline=None)
-@given(
-    st.sampled_from([3, 50, 2000, 10**6]), st.sampled_from([0.01, 0.3]), st.sampled_from([1.0, 4.0])
-)
+@given(st.sampled_from([3, 50, 2000, 10**6]), st.sampled_from([0.01, 0.3]), st.sampled_from([1.0, 4.0]))
 def test_more_clients_and_lower_rates_help(n: int, rate: float, local: float) -> None:
     pair = any_pure(local)
     here = compose([(CheckInRound(n, rate, pair), 20)]).epsilon(1e-6)

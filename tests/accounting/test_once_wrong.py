@@ -29,15 +29,14 @@ from dpcheckin.accounting import (
     guarantee,
     lower_bound,
 )
-from dpcheckin.accounting.bridge import event_distribution
-from dpcheckin.accounting.composition.renyi import epsilon_by_renyi
-from dpcheckin.accounting.engine.grids import FINE
+from dpcheckin.accounting.bridge import epsilon_by_renyi, event_distribution
+from dpcheckin.accounting.engine.curves import FINE
 from dpcheckin.accounting.engine.lattice import UpperLattice
 from dpcheckin.accounting.engine.loss import dominated
 from dpcheckin.accounting.engine.lower.lattice import LowerLattice
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.engine.typed.lattice_laws import LatticeMasses
+from dpcheckin.accounting.engine.typed.nested_laws import LatticeMasses
 from dpcheckin.accounting.rounds.windows import PosteriorRound, poisson_load
 from dpcheckin.errors import NumericalFailure, Unreachable
 
@@ -75,10 +74,7 @@ def test_mirrored_profiles_do_not_cancel(alpha: float) -> None:
     pair = pair_of((0.22, 0.41, 0.37), (0.46, 0.30, 0.24))
     exact = max(
         float(sum(max(mpmath.mpf(a) - alpha * b, 0) for a, b in zip(p, q, strict=True)))
-        for p, q in (
-            ((0.22, 0.41, 0.37), (0.46, 0.30, 0.24)),
-            ((0.46, 0.30, 0.24), (0.22, 0.41, 0.37)),
-        )
+        for p, q in (((0.22, 0.41, 0.37), (0.46, 0.30, 0.24)), ((0.46, 0.30, 0.24), (0.22, 0.41, 0.37)))
     )
     assert float(pair.profile(np.array([alpha]))[0]) == pytest.approx(exact, rel=1e-12, abs=1e-300)
 
@@ -149,38 +145,14 @@ def test_mass_that_is_lacking_is_not_rounded_away() -> None:
 
 def test_a_planned_population_is_printed_in_full() -> None:
     """Rounded to six digits it would not meet the target."""
-    asked = [
-        "plan",
-        "--epsilon",
-        "0.01",
-        "--delta",
-        "1e-8",
-        "--rounds",
-        "40",
-        "--rate",
-        "0.1",
-        "--local-epsilon",
-        "2",
-    ]
+    asked = ["plan", "--epsilon", "0.01", "--delta", "1e-8", "--rounds", "40", "--rate", "0.1", "--local-epsilon", "2"]
     needed = json.loads(run_cli(*asked, "--json"))["solved"]["value"]
     assert needed > 10**6
     assert f"population = {needed:,}." in run_cli(*asked)
 
 
 def test_printed_figures_are_on_the_safe_side() -> None:
-    told = run_cli(
-        *[
-            "delta",
-            "--epsilon",
-            "1.0000004",
-            "--population",
-            "9",
-            "--rate",
-            "0.5",
-            "--local-epsilon",
-            "1",
-        ]
-    )
+    told = run_cli(*["delta", "--epsilon", "1.0000004", "--population", "9", "--rate", "0.5", "--local-epsilon", "1"])
     assert "│ 1.0000004 " in told and "The run is (1.001, 0)-differentially private" in told
     said = str(guarantee([(CheckInRound(9, 0.5, any_pure(1.0000004)), 2)], 1e-3))
     assert "(1.001 for a single report)" in said
@@ -194,9 +166,7 @@ def test_upper_tails_of_the_visible_number_keep_their_digits() -> None:
     for i in far:
         exact = mpmath.mpf(0)
         for k in range(int(counts.low[i]), int(counts.high[i]) + 1):
-            exact += (
-                mpmath.binomial(1000, k) * mpmath.mpf("0.1") ** k * mpmath.mpf("0.9") ** (1000 - k)
-            )
+            exact += mpmath.binomial(1000, k) * mpmath.mpf("0.1") ** k * mpmath.mpf("0.9") ** (1000 - k)
         assert counts.probability[i] == pytest.approx(float(exact), rel=1e-6)
 
 
@@ -221,17 +191,11 @@ def test_an_answer_that_does_not_exist_is_one_line() -> None:
     assert "cannot be reached by any epsilon" in run_cli(*asked.split(), code=2)
 
 
-@pytest.mark.parametrize(
-    "one", [WindowRound(1, any_pure(1.0), others=2), WindowRound(5, any_pure(8.0), 0.5, others=3)]
-)
+@pytest.mark.parametrize("one", [WindowRound(1, any_pure(1.0), others=2), WindowRound(5, any_pure(8.0), 0.5, others=3)])
 def test_small_windows_have_bounds_that_do_not_cross(one: WindowRound) -> None:
     for delta in (1e-3, 0.0596):
         found = guarantee([(one, 2)], delta).epsilon
-        assert (
-            lower_bound([(one, 2)], delta).epsilon.lower
-            <= found.upper
-            <= 2 * one.pair.local_epsilon
-        )
+        assert lower_bound([(one, 2)], delta).epsilon.lower <= found.upper <= 2 * one.pair.local_epsilon
 
 
 def test_windows_are_tighter_than_by_a_crowd_that_is_surely_there() -> None:
@@ -270,9 +234,7 @@ def test_long_runs_agree_on_a_coarser_grid() -> None:
 
 
 @pytest.mark.parametrize(("population", "rate", "sigma"), [(1000, 0.5, 1.0), (12, 0.5, 1.0)])
-def test_little_noise_in_a_small_crowd_has_an_answer(
-    population: int, rate: float, sigma: float
-) -> None:
+def test_little_noise_in_a_small_crowd_has_an_answer(population: int, rate: float, sigma: float) -> None:
     """Where a report alone gives away nothing more no sum is asked: alpha was 1e23 there."""
     run = [(CheckInRound(population, rate, gaussian(sigma)), 10)]
     found = compose(run).epsilon(1e-6)
@@ -308,9 +270,7 @@ def test_central_rounds_answer_for_delta_in_both_orders() -> None:
     assert run.delta(epsilon.upper).lower <= 1e-5 <= run.delta(epsilon.lower).upper * 1.02
 
 
-def test_reports_that_lose_nothing_but_their_delta_need_no_search(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_reports_that_lose_nothing_but_their_delta_need_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding left a loss of 1e-151 on a lattice, and four minutes of steps up from there."""
     asked: list[float] = []
     inner = UpperLattice.upper
@@ -333,11 +293,7 @@ def test_what_has_no_bound_is_part_of_one(epsilon: float) -> None:
     """Composed on top of one, two reports that leak with 0.2 each leaked with 0.44."""
     found = compose([(LocalRound(approximate(1.0, 0.2)), 2)]).delta(epsilon).upper
     losses = {-1: 0.8 / (math.e + 1), 1: 0.8 * math.e / (math.e + 1)}
-    finite = sum(
-        p * q * max(-math.expm1(epsilon - i - j), 0.0)
-        for i, p in losses.items()
-        for j, q in losses.items()
-    )
+    finite = sum(p * q * max(-math.expm1(epsilon - i - j), 0.0) for i, p in losses.items() for j, q in losses.items())
     assert found == pytest.approx(1 - 0.8**2 + finite, rel=1e-8)
     assert found >= 1 - 0.8**2 + finite
 

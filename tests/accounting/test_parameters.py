@@ -22,9 +22,7 @@ from dpcheckin.accounting import (
     gaussian,
     privunit,
 )
-from dpcheckin.errors import (
-    InvalidParameter,
-)
+from dpcheckin.errors import InvalidParameter
 
 
 @pytest.mark.parametrize(

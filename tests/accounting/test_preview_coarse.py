@@ -40,9 +40,7 @@ from dpcheckin.errors import InvalidParameter, OutsideTheorem
     ],
     ids=repr,
 )
-def test_a_quick_figure_lies_just_above_what_the_theorem_gives(
-    one: Round, rounds: int, looser: float
-) -> None:
+def test_a_quick_figure_lies_just_above_what_the_theorem_gives(one: Round, rounds: int, looser: float) -> None:
     exact = compose([(one, rounds)]).epsilon(1e-5)
     quick = coarse_epsilon(one, rounds, 1e-5)
     assert exact.lower <= quick <= looser * exact.upper

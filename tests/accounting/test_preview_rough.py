@@ -115,9 +115,7 @@ def test_rates_that_differ_are_covered(local, high, part, clients, delta, rounds
     """The target at the largest rate, the others as rarely as the interval allows."""
     matrix, low = local_laws.dary_matrix(local, 2), high * part
     pairs = [
-        bf.as_pair(
-            *(bf.check_in_law(matrix, (x, *others), [high] + [low] * (clients - 1)) for x in (0, 1))
-        )
+        bf.as_pair(*(bf.check_in_law(matrix, (x, *others), [high] + [low] * (clients - 1)) for x in (0, 1)))
         for others in _others(2, clients - 1)
     ]
     pair = dary_response(local, 2)
@@ -125,21 +123,12 @@ def test_rates_that_differ_are_covered(local, high, part, clients, delta, rounds
     _holds(CheckInRound(clients, high, pair, dropout=1 - part), rounds, delta, pairs)
 
 
-@given(
-    crowd=CROWDS,
-    colluders=st.integers(0, 3),
-    cohort=st.integers(0, 8),
-    local=LOCAL,
-    delta=DELTAS,
-    rounds=ROUNDS,
-)
+@given(crowd=CROWDS, colluders=st.integers(0, 3), cohort=st.integers(0, 8), local=LOCAL, delta=DELTAS, rounds=ROUNDS)
 @example(crowd=(2, 1), colluders=3, cohort=2, local=5.0, delta=1e-9, rounds=2)
 @example(crowd=(2, 5), colluders=2, cohort=6, local=5.0, delta=1e-9, rounds=2)
 @example(crowd=(2, 8), colluders=3, cohort=8, local=2.0, delta=1e-3, rounds=1)
 @settings(max_examples=60, deadline=None)
-def test_no_cohort_loses_more_with_or_without_colluders(
-    crowd, colluders, cohort, local, delta, rounds
-) -> None:
+def test_no_cohort_loses_more_with_or_without_colluders(crowd, colluders, cohort, local, delta, rounds) -> None:
     symbols, honest = crowd
     population = honest + colluders
     cohort = min(cohort, population)
@@ -160,9 +149,7 @@ def _windows(
     """Pairs of laws of a window: the others and the dummies hold anything."""
     for others in _others(values, clients):
         for dummy in range(values):
-            p, q = (
-                window_law(matrix, x, others, [dummy] * slots, probability, seen) for x in (0, 1)
-            )
+            p, q = (window_law(matrix, x, others, [dummy] * slots, probability, seen) for x in (0, 1))
             yield p, q
 
 
@@ -177,9 +164,7 @@ def _windows(
 )
 @example(shape=(1, 1), others=3, probability=1.0, symbols=2, local=3.0, delta=0.01, rounds=1)
 @settings(max_examples=40, deadline=None)
-def test_no_window_of_few_slots_loses_more(
-    shape, others, probability, symbols, local, delta, rounds
-) -> None:
+def test_no_window_of_few_slots_loses_more(shape, others, probability, symbols, local, delta, rounds) -> None:
     """Relying on the others or on nobody; windows that are over or not."""
     slots, seen = shape
     if slots >= 3:
@@ -248,16 +233,11 @@ def test_a_client_alone_loses_no_more(noise, rate, rounds, delta) -> None:
     delta=st.floats(-9.0, -2.0).map(lambda x: 10.0**x),
 )
 @settings(max_examples=15, deadline=None)
-def test_few_clients_with_gaussian_reports_lose_no_more(
-    noise, rate, clients, rounds, delta
-) -> None:
+def test_few_clients_with_gaussian_reports_lose_no_more(noise, rate, clients, rounds, delta) -> None:
     """n = 2 in 40 cells, n = 3 in 14: nearly all there is to see of a report."""
     cells = (40 if rounds == 1 else 12) if clients == 2 else (14 if rounds == 1 else 7)
     matrix = rounded_gaussian(noise, (-1.0, 1.0, 0.0), cells, 3.0)
-    laws = [
-        [bf.check_in_law(matrix, (x, *others), rate) for x in (0, 1)]
-        for others in _others(3, clients - 1)
-    ]
+    laws = [[bf.check_in_law(matrix, (x, *others), rate) for x in (0, 1)] for others in _others(3, clients - 1)]
     one = CheckInRound(clients, rate, gaussian(noise))
     _holds(one, rounds, delta, [bf.as_pair(*pair) for pair in laws], quick_too=True)
 
@@ -276,9 +256,7 @@ def test_cohorts_with_gaussian_reports_lose_no_more(noise, cohort, colluders, de
         bf.as_pair(*(bf.subsample_law(matrix, (x, *others), cohort, colluders) for x in (0, 1)))
         for others in _others(3, honest - 1)
     ]
-    one = SubsampleRound(
-        honest + colluders, cohort, gaussian(noise), colluding=colluders / (honest + colluders)
-    )
+    one = SubsampleRound(honest + colluders, cohort, gaussian(noise), colluding=colluders / (honest + colluders))
     if cohort == honest and not colluders:
         with pytest.raises(OutsideTheorem, match="no empty seat"):
             rough_epsilon(one, 1, delta)
@@ -294,9 +272,7 @@ def test_cohorts_with_gaussian_reports_lose_no_more(noise, cohort, colluders, de
     delta=st.floats(-9.0, -2.0).map(lambda x: 10.0**x),
 )
 @settings(max_examples=20, deadline=None)
-def test_windows_with_gaussian_reports_lose_no_more(
-    noise, shape, others, probability, delta
-) -> None:
+def test_windows_with_gaussian_reports_lose_no_more(noise, shape, others, probability, delta) -> None:
     slots, seen = shape
     matrix = rounded_gaussian(noise, (-1.0, 1.0, 0.0), 24, 3.0)
     one = WindowRound(slots, gaussian(noise), probability, seen, others)
@@ -311,9 +287,7 @@ def _laplace_cells(local: float) -> tuple[Floats, Floats]:
     """Laplace reports on the ends of [0, 1], rounded to cells: post-processing."""
     borders = np.linspace(-0.5, 1.5, 9)
     x = [np.concatenate([[-math.inf], local * (borders - value), [math.inf]]) for value in (0, 1)]
-    cdf = [
-        np.where(t < 0, np.exp(np.minimum(t, 0)) / 2, 1 - np.exp(-np.maximum(t, 0)) / 2) for t in x
-    ]
+    cdf = [np.where(t < 0, np.exp(np.minimum(t, 0)) / 2, 1 - np.exp(-np.maximum(t, 0)) / 2) for t in x]
     return np.diff(cdf[0]), np.diff(cdf[1])
 
 
@@ -344,10 +318,7 @@ PAIRS = [
     (laplace(4.0), _laplace_cells(4.0)),
     (gaussian(0.7), _gaussian_cells(0.7)),
     (gaussian(3.0), _gaussian_cells(3.0)),
-    (
-        from_atoms([0.25, 1.0, 2.5], [0.4, 0.4, 0.2]),
-        (np.array([0.1, 0.4, 0.5]), np.array([0.4, 0.4, 0.2])),
-    ),
+    (from_atoms([0.25, 1.0, 2.5], [0.4, 0.4, 0.2]), (np.array([0.1, 0.4, 0.5]), np.array([0.4, 0.4, 0.2]))),
     (
         from_atoms([0.0, 0.5, 1.6], [0.1, 0.4, 0.5], name="atoms with a local delta"),
         (np.array([0.0, 0.2, 0.8]), np.array([0.1, 0.4, 0.5])),
@@ -377,27 +348,16 @@ def test_the_simpler_report_is_nowhere_more_private(pair: LocalPair, local_delta
 
 
 @pytest.mark.parametrize(("pair", "reports"), PAIRS, ids=NAMES)
-def test_the_simpler_round_is_nowhere_more_private(
-    pair: LocalPair, reports: tuple[Floats, Floats]
-) -> None:
+def test_the_simpler_round_is_nowhere_more_private(pair: LocalPair, reports: tuple[Floats, Floats]) -> None:
     """Above the theorem, written out from its statement, for reports that the pair stands for."""
     law = local_laws.symmetric_law([reports])
     rounds = [
         (SubsampleRound(7, 3, pair), lambda e: theorem_oracle.subsample_delta(law, 7, 3, e)),
         (SubsampleRound(5, 4, pair), lambda e: theorem_oracle.subsample_delta(law, 5, 4, e)),
-        (
-            CheckInRound(4, 0.3, pair),
-            lambda e: theorem_oracle.check_in_delta(law, 4, 0.3, e) - 0.3**4,
-        ),
-        (
-            CheckInRound(8, 0.3, pair, colluding=0.5),
-            lambda e: theorem_oracle.check_in_delta(law, 4, 0.3, e) - 0.3**4,
-        ),
+        (CheckInRound(4, 0.3, pair), lambda e: theorem_oracle.check_in_delta(law, 4, 0.3, e) - 0.3**4),
+        (CheckInRound(8, 0.3, pair, colluding=0.5), lambda e: theorem_oracle.check_in_delta(law, 4, 0.3, e) - 0.3**4),
         (WindowRound(4, pair, 0.5), lambda e: theorem_oracle.subsample_delta(law, 8, 4, e)),
-        (
-            WindowRound(4, pair, 0.5, elapsed=2),
-            lambda e: theorem_oracle.subsample_delta(law, 8, 2, e),
-        ),
+        (WindowRound(4, pair, 0.5, elapsed=2), lambda e: theorem_oracle.subsample_delta(law, 8, 2, e)),
     ]
     for one, theorem in rounds:
         ((curve, _),) = one.simpler(1e-6).curves(1e-12)

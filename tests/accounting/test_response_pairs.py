@@ -24,9 +24,7 @@ from oracles import brute_force as bf
 
 def subset_matrix(epsilon: float, symbols: int, chosen: int) -> np.ndarray:
     sets = list(itertools.combinations(range(symbols), chosen))
-    weights = np.array(
-        [[math.exp(epsilon) if x in s else 1.0 for s in sets] for x in range(symbols)]
-    )
+    weights = np.array([[math.exp(epsilon) if x in s else 1.0 for s in sets] for x in range(symbols)])
     return weights / weights.sum(axis=1, keepdims=True)
 
 
@@ -35,10 +33,7 @@ def unary_matrix(epsilon: float, symbols: int) -> np.ndarray:
     rows = list(itertools.product((0, 1), repeat=symbols))
     return np.array(
         [
-            [
-                math.prod(0.5 if i == x else (q if b else 1 - q) for i, b in enumerate(r))
-                for r in rows
-            ]
+            [math.prod(0.5 if i == x else (q if b else 1 - q) for i, b in enumerate(r)) for r in rows]
             for x in range(symbols)
         ]
     )

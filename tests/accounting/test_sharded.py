@@ -86,10 +86,7 @@ def test_secret_shards_reach_the_single_shufflers_loss():
     for epsilon in (0.0, 0.3):
         laws = [
             [law(x) for x in ((0, 1, 1), (1, 1, 1))]
-            for law in (
-                lambda x: secret_law(matrix, x, 0.4, 3),
-                lambda x: check_in_law(matrix, x, 0.4),
-            )
+            for law in (lambda x: secret_law(matrix, x, 0.4, 3), lambda x: check_in_law(matrix, x, 0.4))
         ]
         split, single = [hockey_stick(*as_pair(*pair), epsilon) for pair in laws]
         assert split == pytest.approx(single, rel=1e-12)
@@ -145,8 +142,7 @@ def test_all_shards_corrupted_leaves_the_local_guarantee():
 @pytest.mark.parametrize("pair", [any_pure(2.0), gaussian(2.0)], ids=["pure", "gaussian"])
 def test_more_corrupted_shards_cost_more(pair):
     said = [
-        guarantee(sharded(200_000, 0.01, pair, 20, shards=50, corrupted=c), 1e-6).epsilon.upper
-        for c in (0, 1, 5, 50)
+        guarantee(sharded(200_000, 0.01, pair, 20, shards=50, corrupted=c), 1e-6).epsilon.upper for c in (0, 1, 5, 50)
     ]
     assert said == sorted(said) and said[0] < 0.2 < said[1]
 

@@ -23,9 +23,7 @@ from dpcheckin.accounting import (
     gaussian,
     laplace,
 )
-from dpcheckin.errors import (
-    OutsideTheorem,
-)
+from dpcheckin.errors import OutsideTheorem
 
 
 def one_round(one: Round, epsilon: float) -> Bracket:

@@ -6,18 +6,9 @@ import math
 
 import pytest
 
-from dpcheckin.accounting import (
-    CheckInRound,
-    any_pure,
-    compose,
-    gaussian,
-)
+from dpcheckin.accounting import CheckInRound, any_pure, compose, gaussian
 from dpcheckin.accounting.composition.solve import solve
-from dpcheckin.errors import (
-    InvalidParameter,
-    OutsideTheorem,
-    Unreachable,
-)
+from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
 
 
 @pytest.mark.parametrize("free", ["rounds", "rate", "population", "local_epsilon"])
@@ -56,9 +47,7 @@ def test_noise_is_solved_for() -> None:
               epsilon=0.5, delta=1e-5)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("start", "target"), [(1.0, 0.5), (1e-9, 3.0), (1e5, 1e-3), (1e-3, 700.0), (2.0, 1.0)]
-)
+@pytest.mark.parametrize(("start", "target"), [(1.0, 0.5), (1e-9, 3.0), (1e5, 1e-3), (1e-3, 700.0), (2.0, 1.0)])
 def test_a_search_asks_little_whatever_the_curve(start: float, target: float) -> None:
     """Powers, steps and jumps to infinity: the exact answer, within sixty questions."""
     for curve in (math.sqrt, float, math.log1p, lambda x: math.floor(x**0.7), _jump):
@@ -98,22 +87,9 @@ def test_inverse_questions_without_answer() -> None:
     with pytest.raises(Unreachable, match="every rounds"):
         solve("rounds", lambda v: (CheckInRound(10, 0.0, any_pure(8.0)), 5), epsilon=1, delta=1e-6)
     with pytest.raises(Unreachable, match="cannot be met by any population"):
-        solve(
-            "population", lambda v: (CheckInRound(9, 0.5, any_pure(8.0)), 5), epsilon=1, delta=1e-6
-        )
-    assert (
-        solve("rate", lambda v: (CheckInRound(10, 0.0, any_pure(1.0)), 5), epsilon=1, delta=1e-6)
-        == 1.0
-    )
-    assert (
-        solve(
-            "population",
-            lambda v: (CheckInRound(int(v), 0.0, any_pure(1.0)), 5),
-            epsilon=1,
-            delta=1e-6,
-        )
-        == 1
-    )
+        solve("population", lambda v: (CheckInRound(9, 0.5, any_pure(8.0)), 5), epsilon=1, delta=1e-6)
+    assert solve("rate", lambda v: (CheckInRound(10, 0.0, any_pure(1.0)), 5), epsilon=1, delta=1e-6) == 1.0
+    assert solve("population", lambda v: (CheckInRound(int(v), 0.0, any_pure(1.0)), 5), epsilon=1, delta=1e-6) == 1
 
     def gaussian_rate(value: float) -> tuple[CheckInRound, int]:
         return CheckInRound(1000, value, gaussian(20.0)), 2

@@ -49,9 +49,7 @@ def test_no_answer_crosses_the_truth_in_many_runs(kind: str) -> None:
         assert sum(report.checked for report in played) > len(played)
 
 
-def _case(
-    text: str, family: Family, rounds: int, delta: float, epsilon: float = 0.0, index: int = 0
-) -> Case:
+def _case(text: str, family: Family, rounds: int, delta: float, epsilon: float = 0.0, index: int = 0) -> Case:
     one = DrawnRound(text, family, family, is_local=text.startswith("LocalRound"))
     return Case("named", 0, index, ((one, rounds),), delta, epsilon, False)
 
@@ -93,9 +91,7 @@ def _lopsided_unshuffled() -> Case:
 def _sliver() -> Case:
     """Nine parts in 10^13 that only one input can produce are still a local delta."""
     matrix = np.array([[0.6, 0.4 - 9e-13, 9e-13], [0.5, 0.5, 0.0]])
-    return _case(
-        "LocalRound(from_atoms([1.2, 0.8 - 1.8e-12], [0.5, 0.5]))", local(matrix, 1.0), 1, 0.1, 5.0
-    )
+    return _case("LocalRound(from_atoms([1.2, 0.8 - 1.8e-12], [0.5, 0.5]))", local(matrix, 1.0), 1, 0.1, 5.0)
 
 
 def _small_window() -> Case:
@@ -138,9 +134,7 @@ def test_a_window_may_learn_as_it_goes(randomizer: str) -> None:
         pair = eval(drawn.text, vars(accounting))  # our own text
         one = accounting.WindowRound(slots, pair, p, elapsed=elapsed)
         said = accounting.compose([(one, 1)]).delta(epsilon).upper
-        true = max(
-            adaptive_window_delta(m, slots, p, np.exp(epsilon), elapsed) for m in drawn.covered
-        )
+        true = max(adaptive_window_delta(m, slots, p, np.exp(epsilon), elapsed) for m in drawn.covered)
         assert true <= said * (1 + 1e-9) + 1e-14, (drawn.text, slots, p, elapsed, epsilon)
 
 

@@ -26,12 +26,7 @@ from dpcheckin.accounting import (
     guarantee,
     lower_bound,
 )
-from dpcheckin.errors import (
-    InvalidParameter,
-    NotAGuarantee,
-    NumericalFailure,
-    Unreachable,
-)
+from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure, Unreachable
 
 
 def test_statement() -> None:
@@ -98,7 +93,7 @@ def test_brackets_refuse_nonsense() -> None:
 
 
 CHARGES = """
-from dpcheckin.accounting.composition.account import guarantee
+from dpcheckin.accounting.composition.guarantees import guarantee
 from dpcheckin.accounting.composition.lower_bounds import lower_bound
 guarantee([], 1e-4).charge()
 lower_bound([], 1e-4).charge()
@@ -112,12 +107,7 @@ def test_charging_a_lower_bound_is_an_error_of_types(tmp_path: Path) -> None:
     # these modules only: the rest of the package has nothing to do with it, and takes time
     modules = [
         str(package / "accounting" / f"{name}.py")
-        for name in (
-            "composition/account",
-            "composition/gate",
-            "composition/lower_bounds",
-            "statements",
-        )
+        for name in ("composition/account", "composition/gate", "composition/lower_bounds", "statements")
     ]
     options = ["--follow-imports=skip", "--explicit-package-bases", "--no-color-output"]
     options += ["--cache-dir", str(tmp_path / "cache")]

@@ -85,8 +85,7 @@ def test_large_fleets_approach_dp_accountings_poisson_sampling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "rate", "noise", "rounds"),
-    [(50, 0.3, 1.0, 5), (2_000, 0.05, 1.5, 100), (30, 0.8, 2.0, 1)],
+    ("n", "rate", "noise", "rounds"), [(50, 0.3, 1.0, 5), (2_000, 0.05, 1.5, 100), (30, 0.8, 2.0, 1)]
 )
 def test_lower_bound_is_close_below(n: int, rate: float, noise: float, rounds: int) -> None:
     """One round is tight; many rounds leave a few percent between the pair and its dominator."""
@@ -116,10 +115,7 @@ def test_one_round_by_integration(rate: float, noise: float, alpha: float) -> No
     with_it = (1 - rate) * without + rate * stats.norm.pdf(x, 1.0, noise)
     at = np.array([alpha])
     step = SampledGaussianRound(rate, noise)
-    for one, other, curve in (
-        (with_it, without, step.present),
-        (without, with_it, step.absent),
-    ):
+    for one, other, curve in ((with_it, without, step.present), (without, with_it, step.absent)):
         want = integrate.simpson(np.maximum(one - alpha * other, 0.0), x=x)
         assert curve(at)[0] == pytest.approx(want, rel=1e-4, abs=1e-9)
 
@@ -128,9 +124,7 @@ def test_one_round_by_integration(rate: float, noise: float, alpha: float) -> No
     ("rate", "noise", "rounds", "delta"),
     [(0.1, 1.0, 5, 1e-5), (0.01, 1.0, 2000, 1e-5), (0.5, 10.0, 300, 1e-7), (1.0, 5.0, 50, 1e-3)],
 )
-def test_another_library_lands_within_the_bracket(
-    rate: float, noise: float, rounds: int, delta: float
-) -> None:
+def test_another_library_lands_within_the_bracket(rate: float, noise: float, rounds: int, delta: float) -> None:
     """Its optimistic figure is below our upper end, its pessimistic one above our lower end."""
     got = compose([(SampledGaussianRound(rate, noise), rounds)]).epsilon(delta)
     optimistic, pessimistic = (

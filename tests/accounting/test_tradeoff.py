@@ -42,9 +42,7 @@ def exact_curve(p: np.ndarray, q: np.ndarray, a: float) -> float:
 
 
 @pytest.mark.parametrize(("noise", "rounds"), [(2.0, 1), (4.0, 4), (3.0, 9)])
-def test_gaussian_reports_have_the_curve_of_the_gaussian_mechanism(
-    noise: float, rounds: int
-) -> None:
+def test_gaussian_reports_have_the_curve_of_the_gaussian_mechanism(noise: float, rounds: int) -> None:
     """Two points of the ball are 2 clips apart: mu = 2 sqrt(T) / sigma, and G_mu is the truth."""
     mu = 2 * math.sqrt(rounds) / noise
     curve = tradeoff([(LocalRound(gaussian(noise)), rounds)])
@@ -67,20 +65,14 @@ def shuffled_law(values: tuple[int, ...], rate: float, e0: float) -> dict[tuple[
         for (zeros, ones), mass in law.items():
             one = rate * (keep if value else 1 - keep)
             zero = rate - one
-            for key, part in (
-                ((zeros, ones), 1 - rate),
-                ((zeros + 1, ones), zero),
-                ((zeros, ones + 1), one),
-            ):
+            for key, part in (((zeros, ones), 1 - rate), ((zeros + 1, ones), zero), ((zeros, ones + 1), one)):
                 step[key] = step.get(key, 0.0) + mass * part
         law = step
     return law
 
 
 @pytest.mark.parametrize(("n", "rate", "epsilon", "rounds"), [(3, 0.3, 1.0, 2), (4, 0.5, 2.0, 1)])
-def test_the_truth_about_a_few_clients_lies_between(
-    n: int, rate: float, epsilon: float, rounds: int
-) -> None:
+def test_the_truth_about_a_few_clients_lies_between(n: int, rate: float, epsilon: float, rounds: int) -> None:
     """Every dataset of others, both orders: the guarantee below all, one attack above the least."""
     curve = tradeoff([(CheckInRound(n, rate, binary_response(epsilon)), rounds)])
     least = dict.fromkeys(RATES, 1.0)

@@ -21,9 +21,9 @@ from dpcheckin.accounting import (
     hemisphere,
     lower_bound,
 )
-from dpcheckin.accounting.engine.typed.smoothing import smoothing_suffices
+from dpcheckin.accounting.engine.typed.laws import smoothing_suffices
+from dpcheckin.accounting.pairs import pure_types as pure
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.types import pure
 
 P3 = (60_000, 1 / 30, 6_000)
 
@@ -49,9 +49,7 @@ def test_guarantee_meets_lower_bound(
     assert least <= lower <= upper <= most
 
 
-@pytest.mark.parametrize(
-    "pair", [any_pure(0.3), any_pure(3.0), binary_response(1.0), dary_response(2.0, 40)]
-)
+@pytest.mark.parametrize("pair", [any_pure(0.3), any_pure(3.0), binary_response(1.0), dary_response(2.0, 40)])
 @pytest.mark.parametrize("colluding", [0.0, 0.25])
 def test_never_above_the_worst_law(pair: LocalPair, colluding: float) -> None:
     for typed, plain in (
@@ -80,14 +78,8 @@ def test_never_above_the_worst_law(pair: LocalPair, colluding: float) -> None:
             CheckInRound(500, 0.2, binary_response(1.0), dropout=0.3),
             CheckInRound(500, 0.2, binary_response(1.0).without_types(), dropout=0.3),
         ),
-        (
-            WindowRound(50, binary_response(1.0)),
-            WindowRound(50, binary_response(1.0).without_types()),
-        ),
-        (
-            ShuffleRound(500, binary_response(1.0)),
-            ShuffleRound(500, binary_response(1.0).without_types()),
-        ),
+        (WindowRound(50, binary_response(1.0)), WindowRound(50, binary_response(1.0).without_types())),
+        (ShuffleRound(500, binary_response(1.0)), ShuffleRound(500, binary_response(1.0).without_types())),
     ],
     ids=["dropouts", "window", "full shuffle"],
 )
@@ -154,12 +146,8 @@ def test_wider_types_near_two_are_above_every_type(local_epsilon: float, rise: f
 
 
 @pytest.mark.parametrize("local_epsilon", [0.62, math.log(2.0), 0.75, 0.8])
-@pytest.mark.parametrize(
-    ("crowd", "most"), [((60_000, 1 / 30, 200), 1.02), ((3_000, 0.1, 5), 1.04)]
-)
-def test_near_two_little_is_lost(
-    local_epsilon: float, crowd: tuple[int, float, int], most: float
-) -> None:
+@pytest.mark.parametrize(("crowd", "most"), [((60_000, 1 / 30, 200), 1.02), ((3_000, 0.1, 5), 1.04)])
+def test_near_two_little_is_lost(local_epsilon: float, crowd: tuple[int, float, int], most: float) -> None:
     population, rate, rounds = crowd
     run = [(CheckInRound(population, rate, any_pure(local_epsilon)), rounds)]
     upper, lower = compose(run).epsilon(1e-6).upper, lower_bound(run, 1e-6).epsilon.lower

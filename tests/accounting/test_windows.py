@@ -29,9 +29,7 @@ def _channel(random: np.random.Generator, e0: float, outs: int) -> np.ndarray:
     return matrix
 
 
-def _adaptive_run(
-    random: np.random.Generator, e0: float, m: int, p: float, outs: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _adaptive_run(random: np.random.Generator, e0: float, m: int, p: float, outs: int) -> tuple[np.ndarray, np.ndarray]:
     """Laws of the whole run for target values a and b; channels depend on the past."""
     held = random.integers(0, 4, m)  # what the slots would hold otherwise, a and b included
     accepted = np.where(random.random(m) < 0.5, 1.0, random.random(m))

@@ -4,8 +4,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from dpcheckin.audit.plans import AUDITED
+from dpcheckin.audit.requests import Request
+from dpcheckin.protocols.questions import PROTOCOLS
 
 PROGRAM = "from dpcheckin.cli import main; main()"
 SMALL = [
@@ -37,6 +42,15 @@ def test_a_claim_that_stands_ends_with_0_and_leaves_report_and_picture(tmp_path:
     assert json.loads(more.stdout)["pairs"] == said["pairs"] + 700
 
 
+@pytest.mark.parametrize(("name", "alias"), [(name, alias) for name in AUDITED for alias in PROTOCOLS[name].aliases])
+def test_a_protocol_may_be_typed_by_its_alias(name: str, alias: str) -> None:
+    """With the defaults of the protocol that is meant: a window is one run."""
+    about: dict[str, Any] = {"population": 10}
+    if "slots" in PROTOCOLS[name].fields:
+        about |= {"slots": 10, "randomizer": "laplace"}  # dummies are vectors
+    assert Request(protocol=alias, **about).check() == Request(protocol=name, **about).check()
+
+
 def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
     """The command in this process: exit code and what it printed."""
     from dpcheckin.cli import main
@@ -51,9 +65,7 @@ def here(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]
     return stopped.value.code, capsys.readouterr().out
 
 
-def test_an_audit_that_saw_too_little_ends_with_3_and_says_what_it_takes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_an_audit_that_saw_too_little_ends_with_3_and_says_what_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
     code, printed = here(capsys, *SMALL, "--budget", "40", "--seed", "1", "--json")
     said = json.loads(printed)
     assert (code, said["verdict"]) == (3, "inconclusive")

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE, TABLES = (
-    (ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("audit.md", "audit-tables.md")
-)
+PAGE, TABLES = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("audit.md", "audit-tables.md"))
 
 
 def test_every_option_on_the_page_exists() -> None:
@@ -25,9 +23,7 @@ def test_every_option_on_the_page_exists() -> None:
 
 def test_the_python_example_runs_and_prints_what_it_says() -> None:
     (example,) = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=240
-    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", example], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "True"
 
@@ -37,19 +33,19 @@ def stored(name: str) -> Path:
 
 
 def test_the_mutant_table_is_the_one_that_the_command_prints_of_the_stored_results() -> None:
-    from dpcheckin.audit.tables.mutant_table import load, markdown
+    from dpcheckin.audit.tables import load_rows, mutants_markdown
 
-    rows = load(stored("audit-mutants.json"))
-    assert f"<!-- mutants -->\n{markdown(list(rows.values()))}<!-- /mutants -->" in TABLES
+    rows = load_rows(stored("audit-mutants.json"))
+    assert f"<!-- mutants -->\n{mutants_markdown(list(rows.values()))}<!-- /mutants -->" in TABLES
 
 
 def test_every_mutant_was_caught_every_time_and_no_honest_system_was_flagged() -> None:
     """What the detection probability is at least, with 95% confidence, stands in the table."""
-    from dpcheckin.audit.tables.mutant_table import load, most_likely
-    from dpcheckin.audit.tables.mutants import mutants
+    from dpcheckin.audit.mutants import all_mutants
+    from dpcheckin.audit.tables import load_rows, most_likely
 
-    rows = load(stored("audit-mutants.json"))
-    everyone = mutants()
+    rows = load_rows(stored("audit-mutants.json"))
+    everyone = all_mutants()
     assert list(rows) == [mutant.name for mutant in everyone]
     for mutant, row in zip(everyone, rows.values(), strict=True):
         assert row.budget == mutant.pairs
@@ -63,15 +59,15 @@ def test_every_mutant_was_caught_every_time_and_no_honest_system_was_flagged() -
 
 
 def test_the_tightness_tables_are_those_that_the_command_prints_of_the_stored_results() -> None:
-    from dpcheckin.audit.tables.tightness import tables
+    from dpcheckin.audit.tables import tightness_tables
 
     done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8"))
-    assert f"<!-- tightness -->\n{tables(done)}<!-- /tightness -->" in TABLES
+    assert f"<!-- tightness -->\n{tightness_tables(done)}<!-- /tightness -->" in TABLES
 
 
 def test_the_tightness_tables_show_what_they_must() -> None:
     """0.7 of the certificate for one round at local epsilon 2 and 4, 0.5 for a hundred."""
-    from dpcheckin.audit.tables.tightness import AIM, COMPOSED_AIM, composed_cells, one_round_cells
+    from dpcheckin.audit.tables import AIM, COMPOSED_AIM, composed_cells, one_round_cells
 
     done = json.loads(stored("audit-tightness.json").read_text(encoding="utf-8"))
     must = [(c, AIM) for c in one_round_cells() if c.local_epsilon in (2.0, 4.0)]
@@ -103,20 +99,16 @@ def ratios(response: str, rounds: int) -> list[float]:
 
 @pytest.mark.parametrize("rounds", [1, 100])
 @pytest.mark.parametrize(("shown", "response"), [("binary", "binary"), ("3-ary", "dary:3")])
-def test_the_summary_of_tightness_is_that_of_the_cells(
-    shown: str, response: str, rounds: int
-) -> None:
+def test_the_summary_of_tightness_is_that_of_the_cells(shown: str, response: str, rounds: int) -> None:
     found = ratios(response, rounds)
-    least, median = (
-        math.floor(100 * x + 1e-9) / 100 for x in (min(found), statistics.median(found))
-    )
+    least, median = (math.floor(100 * x + 1e-9) / 100 for x in (min(found), statistics.median(found)))
     assert f"| {shown} | {rounds} | {least:.2f} | {median:.2f} |" in PAGE
 
 
 def test_the_summary_of_the_mutants_is_that_of_the_table() -> None:
-    from dpcheckin.audit.tables.mutant_table import load
+    from dpcheckin.audit.tables import load_rows
 
-    rows = load(stored("audit-mutants.json")).values()
+    rows = load_rows(stored("audit-mutants.json")).values()
     assert len(rows) == 13
     assert {(row.caught, row.repetitions) for row in rows} == {(300, 300)}
     honest = sum(row.honest_repetitions for row in rows)

@@ -9,18 +9,10 @@ import pytest
 
 from dpcheckin.accounting import lower_bound
 from dpcheckin.audit import BlackBox, Budget, Check, Neighbours, check_plan, examine
-from dpcheckin.audit.attacks.statistics import Place, standard_statistics
-from dpcheckin.audit.checks.plans import plan_named
-from dpcheckin.audit.checks.verdicts import judged, needed_pairs
 from dpcheckin.audit.finding import ENOUGH, Verdict
-from dpcheckin.audit.tables.tightness import (
-    Cell,
-    audit_cells,
-    composed_cells,
-    draw,
-    markdown,
-    one_round_cells,
-)
+from dpcheckin.audit.plans import judged, needed_pairs, plan_named
+from dpcheckin.audit.statistics import Place, standard_statistics
+from dpcheckin.audit.tables import Cell, audit_cells, cells_markdown, composed_cells, draw, one_round_cells
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.papers.claims import claim_named, claim_names, forecast
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
@@ -29,9 +21,7 @@ from dpcheckin.randomizers import DaryResponse, registry
 PLAN = ShuffledCheckIn(30, 0.2, 1, DaryResponse(3.0, 3))
 
 
-def test_one_round_of_three_ary_response_is_audited_to_seven_tenths_of_its_certified_epsilon() -> (
-    None
-):
+def test_one_round_of_three_ary_response_is_audited_to_seven_tenths_of_its_certified_epsilon() -> None:
     found = examine(check_plan(PLAN, 0.01), Budget(pairs=40_000), seed=1)
     assert 0.7 <= found.ratio <= 1.0
     assert found.lower <= found.claimed
@@ -65,9 +55,7 @@ def test_must_show_a_hundred_rounds(cell: Cell) -> None:
 
 
 def test_the_same_seed_gives_the_same_finding_and_another_one_does_not() -> None:
-    one, again, other = (
-        examine(check_plan(PLAN, 0.01), Budget(pairs=2_000), seed=s) for s in (1, 1, 2)
-    )
+    one, again, other = (examine(check_plan(PLAN, 0.01), Budget(pairs=2_000), seed=s) for s in (1, 1, 2))
     assert (one.counts, one.event, one.lower) == (again.counts, again.event, again.lower)
     assert one.counts != other.counts
 
@@ -204,9 +192,7 @@ def test_a_bound_of_nothing_is_inconclusive_whatever_is_claimed() -> None:
 def test_no_honest_protocol_is_flagged_and_something_is_seen_of_each(
     protocol: str, randomizer: str, epsilon: float | None, rounds: int
 ) -> None:
-    plan = plan_named(
-        protocol, registry.randomizer(randomizer, local_epsilon=epsilon), 10, 0.3, rounds
-    )
+    plan = plan_named(protocol, registry.randomizer(randomizer, local_epsilon=epsilon), 10, 0.3, rounds)
     found = examine(check_plan(plan, 0.02), Budget(pairs=1_500), seed=5)
     assert 0.0 < found.lower <= found.claimed
 
@@ -266,7 +252,7 @@ def test_cells_are_kept_and_drawn(tmp_path: Path) -> None:
     first = audit_cells(cells[:1], Budget(pairs=300), kept)
     both = audit_cells(cells, Budget(pairs=300), kept)
     assert both[0] == first[0]
-    assert markdown(both).count("\n") == 4
+    assert cells_markdown(both).count("\n") == 4
     draw(both, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 10_000
     assert all(math.isfinite(r["lower_bound"]) for r in both)

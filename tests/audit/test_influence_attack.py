@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from cli_in_process import run_cli
-from dpcheckin.audit.checks.influence import InfluenceAttack, wanted_share
-from dpcheckin.audit.checks.influence_cases import attacked_surveys
 from dpcheckin.audit.finding import Verdict
+from dpcheckin.audit.influence import InfluenceAttack, attacked_surveys, wanted_share
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import HeavyHitters, Histogram, Survey
 
@@ -91,10 +90,7 @@ def test_the_command_attacks_and_says_so(tmp_path):
         (["--attack", "influence", "--question", "poem"], "question"),
         (["--attack", "influence", "--randomizer", "dary"], "randomizer"),
         (["--attack", "influence", "--delta", "0.1"], "delta"),
-        (
-            ["--attack", "influence", "--question", "count", "--colluding-clients", "1000"],
-            "clients",
-        ),
+        (["--attack", "influence", "--question", "count", "--colluding-clients", "1000"], "clients"),
         (["--question", "count"], "question"),
         (["--colluding-clients", "3"], "colluding-clients"),
     ],

@@ -18,15 +18,15 @@ import typer
 import typer.main
 
 from cli_in_process import run_cli
-from dpcheckin import waiting
+from dpcheckin import console
 from dpcheckin.accounting import Kind
 from dpcheckin.cli import COMMANDS, PANELS, application
-from dpcheckin.cli.arguments.extras import EXTRAS
+from dpcheckin.cli.arguments import EXTRAS
+from dpcheckin.console import waiting as signs
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.panel import Column, Panel, Row
 from dpcheckin.report.compare import Line
-from dpcheckin.report.writing import write_csv, write_png
-from dpcheckin.waiting import waiting as signs
+from dpcheckin.report.reproduce import write_csv, write_png
 
 RUN = ("--population", "2000", "--rate", "1/20", "--local-epsilon", "1", "--rounds", "20")
 
@@ -117,9 +117,7 @@ def test_an_interrupt_while_the_parser_loads_is_one_line_too() -> None:
 
 
 @pytest.mark.parametrize("party", ["analyzer", "issuer"])
-def test_settings_that_cannot_be_read_are_named_by_the_folder_typed(
-    party: str, tmp_path: Path
-) -> None:
+def test_settings_that_cannot_be_read_are_named_by_the_folder_typed(party: str, tmp_path: Path) -> None:
     if party == "analyzer":
         said = run_cli(party, "serve", "--folder", str(tmp_path), code=2)
         assert said.startswith(f"dpcheckin: --folder = '{tmp_path}' ") and "analyzer.toml" in said
@@ -219,9 +217,7 @@ def test_errors_speak_of_options_as_they_are_typed(arguments: tuple[str, ...], s
 
 
 def test_the_package_runs_as_a_module() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "dpcheckin", "--version"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-m", "dpcheckin", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("dpcheckin ")
 
 
@@ -234,9 +230,7 @@ def test_the_package_runs_as_a_module() -> None:
         ("matplotlib.figure", ("compare", *RUN, "--over", "rounds", "--values", "1,2", "--out")),
     ],
 )
-def test_a_missing_extra_is_one_line(
-    module: str, arguments: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_a_missing_extra_is_one_line(module: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
     given = (*arguments, str(tmp_path)) if arguments[-1] == "--out" else arguments
     code = (
         f"import sys; sys.modules[{module!r}] = None; sys.argv = ['dpcheckin', *{given!r}]\n"
@@ -246,17 +240,13 @@ def test_a_missing_extra_is_one_line(
     top = module.partition(".")[0]
     line = f"dpcheckin: {top} is not installed: pip install 'dpcheckin[{EXTRAS[top]}]'"
     assert done.returncode == 2
-    assert [x for x in done.stderr.splitlines() if not x.startswith("dpcheckin compare: ")] == [
-        line
-    ]
+    assert [x for x in done.stderr.splitlines() if not x.startswith("dpcheckin compare: ")] == [line]
 
 
-def test_long_work_says_so_within_a_second_and_then_now_and_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_long_work_says_so_within_a_second_and_then_now_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Off a terminal each sign is a line of its own; it says how far the work is."""
-    monkeypatch.setattr(waiting, "FIRST", 0.05)
-    monkeypatch.setattr(waiting, "THEN", 0.05)
+    monkeypatch.setattr(console, "FIRST", 0.05)
+    monkeypatch.setattr(console, "THEN", 0.05)
     err = io.StringIO()
     monkeypatch.setattr(sys, "stderr", err)
     with signs("plan") as say:
@@ -274,7 +264,7 @@ def test_on_a_terminal_the_sign_is_taken_away_again(monkeypatch: pytest.MonkeyPa
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr(waiting, "FIRST", 0.01)
+    monkeypatch.setattr(console, "FIRST", 0.01)
     err = Terminal()
     monkeypatch.setattr(sys, "stderr", err)
     with signs("plan"):
@@ -315,16 +305,12 @@ def test_pandas_reads_what_panels_write(tmp_path: Path) -> None:
     assert frame["kind"].unique().tolist() == ["guarantee", "refuted claim"]
 
 
-def test_the_legend_of_a_panel_stands_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_legend_of_a_panel_stands_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib.figure import Figure
 
     drawn: list[Figure] = []
     save = Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))[1]
-    )
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (drawn.append(self), save(self, *a, **k))[1])
     column = Column("ours", Kind.GUARANTEE, lambda _: None)
     panel = Panel("panel", "A panel", (Row("1", 1.0), Row("2", 2.0)), (column,), "rounds", "")
     write_png(panel, {("1", "ours"): 0.1, ("2", "ours"): 0.2}, tmp_path / "panel.png")
@@ -333,9 +319,7 @@ def test_the_legend_of_a_panel_stands_beside_it(
 
 
 @pytest.mark.parametrize("party", ["shuffler", "issuer"])
-def test_test_certificates_are_made_once_and_named_in_the_settings(
-    party: str, tmp_path: Path
-) -> None:
+def test_test_certificates_are_made_once_and_named_in_the_settings(party: str, tmp_path: Path) -> None:
     asked = (party, "init", "--folder", str(tmp_path), "--test-certificate", "localhost")
     made = json.loads(run_cli(*asked, "--json"))
     assert all(Path(made[name]).is_file() for name in ("authority", "tls_certificate", "tls_key"))

@@ -13,15 +13,14 @@ import pytest
 from cli_in_process import run_cli
 from dpcheckin.accounting import CheckInRound, Kind, any_pure, guarantee
 from dpcheckin.accounting.figures import rounded_down, rounded_up
-from dpcheckin.dashboard.form import Form
+from dpcheckin.dashboard.form import Form, shell
 from dpcheckin.dashboard.runs import RunFolder
-from dpcheckin.dashboard.texts import shell
 from dpcheckin.display import Tabular, told
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.sweeps.report import shown
 from dpcheckin.numerals import written
 from dpcheckin.papers.panel import Column, Panel, Row
-from dpcheckin.report.writing import write_csv
+from dpcheckin.report.reproduce import write_csv
 
 RUN = ("--population", "60000", "--rate", "1/30", "--local-epsilon", "2", "--rounds", "6000")
 # digits that are no part of a word, a decimal fraction, a path, an option or an arXiv number
@@ -34,10 +33,7 @@ def bare_counts(text: str) -> list[str]:
 
 
 def test_the_looking_glass_sees_bare_counts() -> None:
-    assert bare_counts("of 60000 clients, ε 1120 and 6,000 rounds at 1e-05, 0.00012345") == [
-        "60000",
-        "1120",
-    ]
+    assert bare_counts("of 60000 clients, ε 1120 and 6,000 rounds at 1e-05, 0.00012345") == ["60000", "1120"]
     assert not bare_counts("60,000 clients (arXiv 2206.03151v2), --rounds=5000")
 
 

@@ -6,7 +6,7 @@ import sys
 import textwrap
 
 from dpcheckin.cli import COMMANDS
-from dpcheckin.cli.arguments.extras import EXTRAS
+from dpcheckin.cli.arguments import EXTRAS
 
 GROUPS = ("shuffler", "analyzer", "client", "deploy", "flower", "issuer")
 SERVED = [name for name in COMMANDS if name.split(" ")[0] in GROUPS and " " in name]
@@ -84,10 +84,7 @@ def test_without_torch_only_what_trains_says_so(tmp_path) -> None:
     (tmp_path / "analyzer").mkdir()
     found = run(["torch"], commands, str(tmp_path))
     for command in ("deploy demo", "flower fleet"):
-        assert found[command] == [
-            2,
-            "dpcheckin: torch is not installed: pip install 'dpcheckin[learning]'\n",
-        ]
+        assert found[command] == [2, "dpcheckin: torch is not installed: pip install 'dpcheckin[learning]'\n"]
     assert found["client run"][0] == 2
     assert "nowhere.toml" in found["client run"][1]
     assert found["analyzer identity"] == [0, ""]

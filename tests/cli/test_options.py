@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpcheckin.cli.arguments.options import options_from
+from dpcheckin.cli.arguments import options_from
 from dpcheckin.cli.train import train
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.options import RunOptions
@@ -39,10 +39,10 @@ def brew():
     app = typer.Typer()
 
     @app.command()
-    @options_from(Tea, "tea")
-    def command(tea: Tea, loud: bool = typer.Option(False, "--loud")) -> None:
+    @options_from(Tea)
+    def command(options: Tea, loud: bool = typer.Option(False, "--loud")) -> None:
         """Brew."""
-        seen.append((tea, loud))
+        seen.append((options, loud))
 
     def run(*arguments):
         result = CliRunner().invoke(app, list(arguments), env={"TERM": "dumb"})
@@ -76,9 +76,7 @@ def test_help_has_sections_choices_and_no_option_of_programs(brew):
 def test_a_word_that_is_no_choice_is_refused_by_name(brew):
     result, seen = brew("--kind", "coffee")
     assert isinstance(result.exception, InvalidParameter) and not seen
-    assert str(result.exception) == (
-        "kind = 'coffee' is not allowed: expected green, black or white"
-    )
+    assert str(result.exception) == ("kind = 'coffee' is not allowed: expected green, black or white")
 
 
 def test_changes_reach_into_groups_and_unknown_names_are_refused():
@@ -98,11 +96,7 @@ def test_texts_are_read_as_the_type_of_the_option(name, text, value):
 
 @pytest.mark.parametrize(
     ("name", "text", "allowed"),
-    [
-        ("sugar", "much", "whole number"),
-        ("hot", "warm", "true or false"),
-        ("memory", "1", "leave it out"),
-    ],
+    [("sugar", "much", "whole number"), ("hot", "warm", "true or false"), ("memory", "1", "leave it out")],
 )
 def test_other_texts_are_refused_by_name(name, text, allowed):
     (one,) = [o for o in options_of(Tea) if o.name == name]
@@ -136,7 +130,5 @@ def test_train_takes_every_option_of_a_run_with_its_default():
     assert set(shown) - set(described) == {"out", "stop_after", "json"}
     for name, one in described.items():
         assert shown[name].default == one.default == one.value(RunOptions())
-    undescribed = {f.name for f in fields(RunOptions)} - {
-        one.name for one in options_of(RunOptions)
-    }
+    undescribed = {f.name for f in fields(RunOptions)} - {one.name for one in options_of(RunOptions)}
     assert undescribed == {"settings", "table"}

@@ -15,8 +15,7 @@ from dashboard.conftest import PATIENCE, Desk
 from dpcheckin.accounting import CheckInRound, Kind, any_pure, compose, lower_bound
 from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.accounting.figures import rounded_down, rounded_up
-from dpcheckin.protocols.names import PLANNED, PROTOCOLS
-from dpcheckin.protocols.questions import randomizers_of
+from dpcheckin.protocols.questions import PLANNED, PROTOCOLS, randomizers_of
 
 SMALL = "?population=2000&rate=0.05&local_epsilon=1&rounds=50"
 ONE = CheckInRound(2_000, 0.05, any_pure(1.0))
@@ -55,9 +54,7 @@ def test_the_figures_on_the_page_are_the_librarys_rounded_to_the_safe_side(desk:
     assert page.locator("#trusted-figure").inner_text() == rounded_up(exact.upper)
 
 
-def test_every_line_can_be_switched_off_and_refuted_ones_are_dashed_and_explained(
-    desk: Desk,
-) -> None:
+def test_every_line_can_be_switched_off_and_refuted_ones_are_dashed_and_explained(desk: Desk) -> None:
     page = desk.open(SMALL)
     drawn(page)
     lines = page.locator("#plot .line:not(.preview)")
@@ -79,9 +76,7 @@ def test_every_line_can_be_switched_off_and_refuted_ones_are_dashed_and_explaine
     expect(page.locator("#tip")).to_be_hidden()
     page.locator(".entry", has_text="P1 approach 1").locator("input").focus()
     page.keyboard.press("Tab")  # the link to what the paper says
-    assert page.evaluate("document.activeElement.href").endswith(
-        "/bounds#p1-approach-1-" + P1_WHERE
-    )
+    assert page.evaluate("document.activeElement.href").endswith("/bounds#p1-approach-1-" + P1_WHERE)
     page.keyboard.press("Tab")
     expect(page.locator("#tip b")).to_have_text("P1 approach 2")
     page.keyboard.press("Space")
@@ -113,13 +108,8 @@ def test_sliders_and_fields_move_each_other_the_figure_and_the_link(desk: Desk) 
     for start, names in {
         SMALL: ["population", "rate", "local_epsilon", "rounds", "delta", "colluding", "dropout"],
         "?protocol=subsampled-shuffle&population=2000&cohort=100&rounds=5": ["cohort"],
-        "?randomizer=gaussian&population=2000&rate=0.1&rounds=5&noise_multiplier=5": [
-            "noise_multiplier"
-        ],
-        "?protocol=random-check-in-fixed&population=500&slots=100&rounds=1": [
-            "slots",
-            "check_in_probability",
-        ],
+        "?randomizer=gaussian&population=2000&rate=0.1&rounds=5&noise_multiplier=5": ["noise_multiplier"],
+        "?protocol=random-check-in-fixed&population=500&slots=100&rounds=1": ["slots", "check_in_probability"],
     }.items():
         page = desk.open(start)
         certified(page)
@@ -151,9 +141,7 @@ def test_every_protocol_has_its_fields_and_an_answer(desk: Desk, protocol: str) 
     page.select_option("#field-protocol", protocol)
     assert FIGURE.match(certified(page))
     visible = set(
-        page.locator("#form .field:visible input:not([type=range])").evaluate_all(
-            "all => all.map(e => e.name)"
-        )
+        page.locator("#form .field:visible input:not([type=range])").evaluate_all("all => all.map(e => e.name)")
     )
     wanted = set(PROTOCOLS[protocol].fields) | {"delta"}
     noise = "noise_multiplier" if randomizers_of(protocol)[0] == "gaussian" else None
@@ -228,9 +216,7 @@ def test_the_copy_buttons_copy_what_is_shown_and_it_runs(desk: Desk) -> None:
     command = [sys.executable, "-c", program, *shlex.split(copied["shell"])[1:]]
     told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
     assert f"({figure}, 1e-05)" in told
-    told = subprocess.run(
-        [sys.executable, "-c", copied["python"]], capture_output=True, text=True, check=True
-    ).stdout
+    told = subprocess.run([sys.executable, "-c", copied["python"]], capture_output=True, text=True, check=True).stdout
     assert f"({figure}, 1e-05)" in told
     assert rounded_up(json.loads(copied["json"])["guarantee"]["epsilon"]["upper"]) == figure
 
@@ -416,9 +402,7 @@ def test_a_part_that_is_no_plan_is_shown_as_it_was_typed(desk: Desk) -> None:
     expect(page.locator("#mix-said")).to_contain_text("population = 'xx' is not allowed")
 
 
-@pytest.mark.parametrize(
-    "plan", ["rate=0", "rate=0&over=rate&rounds=3", "population=1e9&delta=1e-4&local_epsilon=0.1"]
-)
+@pytest.mark.parametrize("plan", ["rate=0", "rate=0&over=rate&rounds=3", "population=1e9&delta=1e-4&local_epsilon=0.1"])
 def test_a_figure_of_zero_has_its_place_on_a_logarithmic_axis(desk: Desk, plan: str) -> None:
     """The desk complains if the browser does."""
     page = desk.open(f"?population=2000&rate=0.05&local_epsilon=1&rounds=50&{plan}" + only_ours())

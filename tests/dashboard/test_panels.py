@@ -13,17 +13,10 @@ from playwright.sync_api import Page, expect
 from dashboard.conftest import Desk
 from dashboard.test_look import MEASURE
 from dashboard.test_page import SMALL, certified, drawn, only_ours
-from dpcheckin.accounting import (
-    CheckInRound,
-    any_pure,
-    binary_response,
-    compose,
-    guarantee,
-    tradeoff,
-)
+from dpcheckin.accounting import CheckInRound, any_pure, binary_response, compose, guarantee, tradeoff
 from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.cli import application
-from dpcheckin.dashboard import panels
+from dpcheckin.dashboard import answers
 from dpcheckin.dashboard.form import Form
 
 SMALL_FORM = Form(population=2_000, rate=0.05, local_epsilon=1.0, rounds=50)
@@ -93,9 +86,7 @@ def test_a_saved_picture_is_understood_without_the_page(desk: Desk, dark: bool) 
     assert int.from_bytes(png[16:20], "big") == 1920
     # nothing is written over anything else, nor past the edge
     page.set_viewport_size({"width": 1100, "height": 900})
-    page.evaluate(
-        "svg => { document.body.innerHTML = `<div class='panel'>${svg}</div>` }", picture.decode()
-    )
+    page.evaluate("svg => { document.body.innerHTML = `<div class='panel'>${svg}</div>` }", picture.decode())
     assert page.locator("svg").evaluate(f"svg => ({MEASURE}).texts(svg)") == []
 
 
@@ -150,10 +141,7 @@ def test_the_curves_of_an_attacker_are_saved(desk: Desk) -> None:
     text = saved_by(page, "#tradeoff-exports [data-as=csv]", f"{name}.csv").decode()
     rows = [r for r in csv.DictReader(io.StringIO(text)) if r["bound"] == "guarantee"]
     (here,) = [r for r in rows if float(r["false_positives_percent"]) == pytest.approx(0.1)]
-    assert (
-        f"at most {float(here['true_positives_percent']):.3g}"[:12]
-        in page.locator("#tradeoff-words").inner_text()
-    )
+    assert f"at most {float(here['true_positives_percent']):.3g}"[:12] in page.locator("#tradeoff-words").inner_text()
     words = words_of(saved_by(page, "#tradeoff-exports [data-as=svg]", f"{name}.svg"))
     for part in ("population 2,000", "true positives, %", "best known attack", "a guess"):
         assert part in words
@@ -238,9 +226,7 @@ def test_the_panel_tells_what_an_attacker_can_find(desk: Desk) -> None:
     page.locator("#tradeoff").scroll_into_view_if_needed()
     box = page.locator("#tradeoff").bounding_box()
     line = page.locator("#tradeoff .line.guarantee")
-    middle = line.evaluate(
-        "e => { const p = e.getPointAtLength(e.getTotalLength() / 2); return [p.x, p.y] }"
-    )
+    middle = line.evaluate("e => { const p = e.getPointAtLength(e.getTotalLength() / 2); return [p.x, p.y] }")
     assert box is not None
     page.mouse.move(box["x"] + middle[0], box["y"] + middle[1])
     expect(page.locator("#tradeoff-tip")).to_contain_text("true positives")
@@ -255,7 +241,7 @@ def test_every_published_bound_has_its_place_on_their_page(desk: Desk) -> None:
 
 
 def test_the_trade_off_is_the_librarys_rounded_up() -> None:
-    found = panels.trade_off(SMALL_FORM)
+    found = answers.trade_off(SMALL_FORM)
     curve = tradeoff([(ONE, 50)], 1e-5)
     for point, known in zip(found["points"], found["known"], strict=True):
         caught = curve.true_positives(point["x"] / 100)
@@ -266,4 +252,4 @@ def test_the_trade_off_is_the_librarys_rounded_up() -> None:
 
 
 def test_protocols_without_a_curve_say_so() -> None:
-    assert "no trade-off" in panels.trade_off(Form(protocol="random-check-in-averaged"))["problem"]
+    assert "no trade-off" in answers.trade_off(Form(protocol="random-check-in-averaged"))["problem"]

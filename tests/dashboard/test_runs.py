@@ -35,9 +35,7 @@ def test_a_run_is_shown_with_its_own_score(tmp_path: Path) -> None:
     """Regressions have a test loss, of which the least is best."""
     write_run(tmp_path / "classes", 3, finished=True)
     (tmp_path / "prices").mkdir()
-    log = [
-        {**row, "test_loss": loss} for row, loss in zip(rows(3), (0.5, 0.1099, 0.2), strict=True)
-    ]
+    log = [{**row, "test_loss": loss} for row, loss in zip(rows(3), (0.5, 0.1099, 0.2), strict=True)]
     for row in log:
         del row["accuracy"]
     (tmp_path / "prices" / "log.json").write_text(json.dumps(log))
@@ -51,7 +49,7 @@ def test_a_run_is_shown_with_its_own_score(tmp_path: Path) -> None:
 
 def test_scores_are_named_as_training_names_them() -> None:
     pytest.importorskip("torch", reason="training needs torch")
-    from dpcheckin.learning.losses import ACCURACY, mean_loss
+    from dpcheckin.learning.models import ACCURACY, mean_loss
 
     every = (ACCURACY, mean_loss(lambda outputs, targets: outputs))
     assert {score.name: (score.label, score.percent, score.better) for score in every} == {
@@ -108,9 +106,7 @@ def test_what_training_writes_is_what_is_read(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "log.json").read_text()) == rows(4)
 
 
-def test_the_runs_of_a_sweep_are_finished_named_by_what_differs_and_have_parameters(
-    tmp_path: Path,
-) -> None:
+def test_the_runs_of_a_sweep_are_finished_named_by_what_differs_and_have_parameters(tmp_path: Path) -> None:
     cells = tmp_path / "rates" / "cells"
     cells.mkdir(parents=True)
     for key, rate, seed in (("aaaaaaaa", 0.1, 0), ("bbbbbbbb", 0.2, 0)):
@@ -131,8 +127,7 @@ def test_the_runs_of_a_sweep_are_finished_named_by_what_differs_and_have_paramet
 def test_what_a_sweep_writes_is_what_is_read(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="training needs torch")
     from dpcheckin.learning.options import RunOptions
-    from dpcheckin.learning.sweeps.grid import Sweep
-    from dpcheckin.learning.sweeps.runners import in_this_process, run_sweep
+    from dpcheckin.learning.sweeps.grid import Sweep, in_this_process, run_sweep
 
     sweep = Sweep(RunOptions(population=200, rounds=2), {"rate": (0.05, 0.1)})
     run_sweep(sweep, tmp_path / "small", in_this_process)

@@ -12,27 +12,25 @@ from cli_in_process import run_cli
 from dashboard.conftest import Desk
 from dashboard.test_look import tidy_soon
 from dpcheckin.accounting.figures import rounded_up
-from dpcheckin.dashboard import survey_answers
+from dpcheckin.dashboard import survey
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Count, Wish, plan_survey
-from dpcheckin.survey.names import KINDS
+from dpcheckin.survey.questions import KINDS
 
 SMALL = {"kind": "count", "population": "400", "delta": "1e-4"}
 
 
-def asked(**more: str) -> survey_answers.SurveyForm:
-    return survey_answers.SurveyForm.read({**SMALL, **more})
+def asked(**more: str) -> survey.SurveyForm:
+    return survey.SurveyForm.read({**SMALL, **more})
 
 
 def test_the_plan_is_the_planners_and_the_command_gives_it_again() -> None:
-    answer = survey_answers.survey_plan(asked())
+    answer = survey.survey_plan(asked())
     plan = plan_survey(Wish(Count(), 400, 1e-4, epsilon=1.0, rounds=1, rate=1.0))
     assert answer["error"]["value"] == plan.error
     assert answer["epsilon"] == rounded_up(plan.guarantee.epsilon.upper)
     assert answer["local"] == rounded_up(plan.guarantee.local.epsilon)
-    assert answer["influence"] == [
-        [str(c), rounded_up(plan.survey.influence(c))] for c in (1, 10, 100)
-    ]
+    assert answer["influence"] == [[str(c), rounded_up(plan.survey.influence(c))] for c in (1, 10, 100)]
     again = json.loads(run_cli(*shlex.split(answer["shell"])[1:], "--json"))
     assert again["error"] == plan.error and again["population"] == 400
 
@@ -42,8 +40,8 @@ def test_points_of_the_line_are_plans_and_the_centre_is_below_them() -> None:
     for axis in ("epsilon", "population"):
         places = form.abscissas(axis)
         assert places == sorted(places) and float(getattr(form.options, axis)) in places
-    ours = survey_answers.survey_error_at(form, "epsilon", 0.5)
-    centre = survey_answers.survey_central_at(form, "epsilon", 0.5)
+    ours = survey.survey_error_at(form, "epsilon", 0.5)
+    centre = survey.survey_central_at(form, "epsilon", 0.5)
     plan = plan_survey(Wish(Count(), 400, 1e-4, epsilon=0.5, rounds=1, rate=1.0))
     assert ours["y"] == plan.error and ours["by"] == "dary"
     assert 0 < centre["y"] < ours["y"]
@@ -51,11 +49,11 @@ def test_points_of_the_line_are_plans_and_the_centre_is_below_them() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_question_has_its_fields(kind: str) -> None:
-    form = survey_answers.SurveyForm.read({"kind": kind, "rounds": ""})
+    form = survey.SurveyForm.read({"kind": kind, "rounds": ""})
     assert form.options.query(kind).kind == kind
     assert form.shell().startswith(f"dpcheckin survey plan {kind} --")
-    centre = survey_answers.survey_central_at(form, "epsilon", 1.0)
-    assert ("y" in centre) == survey_answers.has_centre(kind)
+    centre = survey.survey_central_at(form, "epsilon", 1.0)
+    assert ("y" in centre) == (kind in survey.CENTRAL)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +97,7 @@ def test_the_server_answers_and_refuses(server: str) -> None:
 def test_the_panels_show_the_plan_and_draw_the_error(desk: Desk) -> None:
     page = desk.open("?" + urlencode({"view": "survey", "survey": urlencode(SMALL)}))
     expect(page.locator("#survey-progress")).to_have_attribute("data-state", "done")
-    plan = survey_answers.survey_plan(asked())
+    plan = survey.survey_plan(asked())
     assert page.locator("#survey-figure").inner_text() == plan["error"]["text"]
     assert page.locator("#survey-epsilon").inner_text() == plan["epsilon"]
     assert page.locator("#survey-local").inner_text() == plan["local"]

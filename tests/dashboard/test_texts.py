@@ -14,8 +14,7 @@ import pytest
 from dpcheckin.accounting import Guarantee
 from dpcheckin.cli import application
 from dpcheckin.dashboard import answers
-from dpcheckin.dashboard.form import Form
-from dpcheckin.dashboard.texts import python, shell
+from dpcheckin.dashboard.form import Form, python, shell
 from dpcheckin.errors import InvalidParameter, Unreachable
 
 FORMS = [
@@ -31,20 +30,9 @@ FORMS = [
     Form(protocol="subsampled-shuffle", population=400, cohort=30, rounds=4, colluding=0.2),
     Form(protocol="shuffle", population=1_000, local_epsilon=1.0, rounds=2),
     Form(
-        protocol="distributed-check-in",
-        population=500,
-        rate=0.1,
-        rounds=5,
-        randomizer="gaussian",
-        noise_multiplier=1.5,
+        protocol="distributed-check-in", population=500, rate=0.1, rounds=5, randomizer="gaussian", noise_multiplier=1.5
     ),
-    Form(
-        protocol="random-check-in-fixed",
-        population=300,
-        slots=200,
-        rounds=2,
-        check_in_probability=0.5,
-    ),
+    Form(protocol="random-check-in-fixed", population=300, slots=200, rounds=2, check_in_probability=0.5),
     Form(protocol="random-check-in-sliding", slots=200, local_epsilon=1.0),
     Form(protocol="random-check-in-averaged", population=400, slots=50, local_epsilon=1.0),
 ]
@@ -99,8 +87,7 @@ def test_both_run_as_programs_of_their_own() -> None:
         [sys.executable, "-W", "error", "-c", python(form)],
     ]
     told = [
-        subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout
-        for command in commands
+        subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout for command in commands
     ]
     assert json.loads(told[0])["epsilon"]["upper"] == wanted
     assert float(told[1].strip().splitlines()[-1]) == wanted

@@ -63,9 +63,7 @@ def test_a_question_is_computed_once_and_its_answer_kept(workers: Workers) -> No
     assert len(set(asyncio.run(ask()))) == 1
 
 
-def test_previews_and_plots_do_not_share_a_process_and_one_that_dies_is_replaced(
-    workers: Workers,
-) -> None:
+def test_previews_and_plots_do_not_share_a_process_and_one_that_dies_is_replaced(workers: Workers) -> None:
     async def ask() -> tuple[int, int, int]:
         first, other = await workers.soon(number, "a"), await workers.later(number, "b")
         with pytest.raises(WorkerDied, match="terminated abruptly"):
@@ -117,9 +115,7 @@ def test_a_question_without_readers_is_dropped_and_the_next_one_answered(
     assert not file.exists()
 
 
-def test_a_question_that_waits_is_never_asked_once_its_reader_left(
-    workers: Workers, tmp_path: Path
-) -> None:
+def test_a_question_that_waits_is_never_asked_once_its_reader_left(workers: Workers, tmp_path: Path) -> None:
     """And a statement goes before the points of lines that wait already."""
     one, two = tmp_path / "one", tmp_path / "two"
 

@@ -35,9 +35,7 @@ def values_of(kind: str, people: int) -> list[Any]:
     if kind == "vector-mean":
         return [list(row) for row in draw.normal(0.2, 0.2, size=(people, 3))]
     if kind == "heavy-hitters":
-        return list(
-            draw.choice(["tea", "cola", "milk", "beer"], size=people, p=(0.5, 0.3, 0.1, 0.1))
-        )
+        return list(draw.choice(["tea", "cola", "milk", "beer"], size=people, p=(0.5, 0.3, 0.1, 0.1)))
     return list(draw.uniform(0, 10, size=people))
 
 

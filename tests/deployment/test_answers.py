@@ -13,10 +13,7 @@ from dpcheckin.deployment.answers import read_answer
 from dpcheckin.deployment.tasks import client_task
 from dpcheckin.errors import InvalidParameter
 
-PEOPLE = [
-    {"id": 7, "colour": "red", "age": 30, "x": 0.5},
-    {"id": 17, "colour": "blue", "age": 41, "x": 0.25},
-]
+PEOPLE = [{"id": 7, "colour": "red", "age": 30, "x": 0.5}, {"id": 17, "colour": "blue", "age": 41, "x": 0.25}]
 
 
 @pytest.fixture
@@ -29,9 +26,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "me.json").write_text(json.dumps(PEOPLE[1]))
     with closing(sqlite3.connect(tmp_path / "p.sqlite")) as opened:
         opened.execute('CREATE TABLE "my people" (id INTEGER, colour TEXT, age INTEGER, x REAL)')
-        opened.executemany(
-            'INSERT INTO "my people" VALUES (?, ?, ?, ?)', [tuple(row.values()) for row in PEOPLE]
-        )
+        opened.executemany('INSERT INTO "my people" VALUES (?, ?, ?, ?)', [tuple(row.values()) for row in PEOPLE])
         opened.commit()
     return tmp_path
 
@@ -75,9 +70,7 @@ def test_one_row_needs_no_choice_and_is_read_anew(folder: Path) -> None:
         ({"colum": "x"}, "colum"),
     ],
 )
-def test_bad_settings_are_refused_before_anything_is_asked(
-    folder: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_bad_settings_are_refused_before_anything_is_asked(folder: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidParameter, match=said):
         read_answer({"file": "p.csv", "column": "colour", **changes}, folder)
 

@@ -19,14 +19,12 @@ import pytest
 from scipy.stats import binom
 
 from deployment.survey_world import KINDS, survey_of
-from dpcheckin.audit.tables.faults import failure_as_cover
-from dpcheckin.deployment.answers import Answer
+from dpcheckin.audit.mutants import failure_as_cover
+from dpcheckin.deployment.answers import Answer, AnsweringTask
 from dpcheckin.deployment.numpy_tasks import NumpyClientTask
 from dpcheckin.deployment.questions import round_question
-from dpcheckin.deployment.survey_tasks import AnsweringTask
 from dpcheckin.service.client.config import Limits
-from dpcheckin.service.client.core import Agent
-from dpcheckin.service.client.parts import Action
+from dpcheckin.service.client.core import Action, Agent
 from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import OCTETS, PlanDocument
@@ -121,9 +119,7 @@ def power() -> float:
     """
     each = DOUBT / (4 * 70)
     none = largest_probability(0, ROUNDS, each)
-    needed = next(
-        k for k in range(1, ROUNDS) if least_probability(k, ROUNDS, each) > none * math.exp(LOCAL)
-    )
+    needed = next(k for k in range(1, ROUNDS) if least_probability(k, ROUNDS, each) > none * math.exp(LOCAL))
     return float(binom.sf(needed - 1, ROUNDS, RATE))
 
 
@@ -155,14 +151,9 @@ def test_no_question_tells_who_has_a_value_that_does_not_fit(
     changes = {"plan": {"rate": RATE, "population": 40}, "task": table, "randomizer": randomizer}
     task, document = survey_of(tmp_path / "analyzer", kind, **changes)
     model = round_question(task.survey, [])
-    tasks = (
-        answering(_made(tmp_path / "a"), document, fits),
-        answering(_made(tmp_path / "b"), document, not_),
-    )
+    tasks = (answering(_made(tmp_path / "a"), document, fits), answering(_made(tmp_path / "b"), document, not_))
     if broken:  # and the question refuses what is no value, as it did
-        monkeypatch.setattr(
-            type(task.survey.query), "encode_any", lambda query, value: query.encode([value])
-        )
+        monkeypatch.setattr(type(task.survey.query), "encode_any", lambda query, value: query.encode([value]))
     with failure_as_cover().applied() if broken else _nothing():
         found = attack(tmp_path, document, tasks, model)
     print(f"{kind}: {found:.3f} of {LOCAL:g}")

@@ -46,9 +46,7 @@ def test_it_says_that_it_starts_before_it_does_anything_that_takes_long() -> Non
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     print(f"{time.monotonic() - began:.2f} seconds")
-    assert done.stdout == (
-        "starting a shuffler, an analyzer and 12 clients on this machine False\n"
-    ), done.stderr
+    assert done.stdout == ("starting a shuffler, an analyzer and 12 clients on this machine False\n"), done.stderr
 
 
 @pytest.mark.parametrize(("factor", "seconds"), [(1.1, 2.5), (4.0, 12.0)])
@@ -58,9 +56,7 @@ def test_a_busy_machine_gets_longer_rounds_and_it_is_said(
     monkeypatch.setattr(options_module, "contention", lambda: factor)
     said: list[str] = []
     assert with_time_enough(DemoOptions(), said.append).round_seconds == seconds
-    busy = (
-        "this machine is busy (work takes 4.0 times as long): rounds of 12 seconds instead of 2.5"
-    )
+    busy = "this machine is busy (work takes 4.0 times as long): rounds of 12 seconds instead of 2.5"
     assert said == ([] if factor < 1.3 else [busy])
 
 
@@ -122,9 +118,7 @@ def test_rounds_without_reports_go_through_the_running_parties() -> None:
     assert facts["statement"].startswith("The run is (")
 
 
-def test_the_command_says_so_and_does_not_exit_with_zero(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_says_so_and_does_not_exit_with_zero(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def start(deployment: Deployment, say: Any) -> None:
         deployment.analyzer = ended("analyzer", tmp_path, 1)
 

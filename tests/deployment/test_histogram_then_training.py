@@ -1,6 +1,7 @@
 """A fleet answers a histogram, then trains (or is asked again), in one budget; all are killed."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,14 @@ import numpy as np
 import pytest
 
 from dpcheckin.deployment.demo import BUDGET, Deployment
-from dpcheckin.deployment.demo_people import truth_of
-from dpcheckin.deployment.options import DemoOptions, with_time_enough
+from dpcheckin.deployment.options import DemoOptions, truth_of, with_time_enough
 from dpcheckin.deployment.processes import Party
 from dpcheckin.deployment.progress import RoundsLost, follow
 from dpcheckin.service.analyzer.daemon import LEDGER
 from dpcheckin.service.client.daemon import LEDGER as CLIENT_LEDGER
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.journal import Journal
+from dpcheckin.service.storage.identity import IDENTITY
+from dpcheckin.service.storage.journal import Journal
 from dpcheckin.survey import Survey
 
 SMALL = DemoOptions(
@@ -65,6 +66,18 @@ def kill_everybody(deployment: Deployment) -> None:
     deployment.start_agents()
 
 
+def next_plan(deployment: Deployment, options: DemoOptions) -> None:
+    """Another plan for the same shuffler and agents, with their limits, by an analyzer of the same identity."""
+    assert deployment.analyzer is not None
+    deployment.analyzer.stop()
+    last, deployment.analyzer_folder = deployment.analyzer_folder, deployment.folder / "analyzer-2"
+    deployment.analyzer_folder.mkdir()
+    shutil.copy(last / IDENTITY, deployment.analyzer_folder)
+    deployment.options = options
+    deployment.configure_analyzer()
+    deployment.start_analyzer()
+
+
 def play(folder: Path, options: DemoOptions, then: str, twice: bool) -> dict[str, Any]:
     options = with_time_enough(options)
     try:
@@ -92,7 +105,7 @@ def play_once(folder: Path, options: DemoOptions, then: str, twice: bool) -> dic
         struck = False
         budget = float(options.total_epsilon or 0)
         second = replace(options, task=then, rounds=60, epsilon_budget=budget)
-        deployment.next_plan(second)
+        next_plan(deployment, second)
         after = follow(deployment, strike if twice else lambda _: None, patience=600.0)
         assert struck == twice
     return {"asked": asked, "trained": after, "folder": folder, "options": options}
@@ -172,9 +185,7 @@ def test_200_agents_answer_and_train_in_one_budget_over_sqlite(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_200_agents_answer_and_train_in_one_budget_over_postgresql(
-    tmp_path: Path, postgres_address: str
-) -> None:
+def test_200_agents_answer_and_train_in_one_budget_over_postgresql(tmp_path: Path, postgres_address: str) -> None:
     pytest.importorskip("torch", reason="training needs torch")
     found = play(tmp_path, replace(WHOLE, store=postgres_address), "training", True)
     check_estimate(found)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpcheckin.deployment.numpy_tasks import HIDDEN, NumpyClientTask, is_small
-from dpcheckin.deployment.tasks_by_name import client_task
+from dpcheckin.deployment.tasks import training_client
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 
 TESTS = Path(__file__).parent.parent
@@ -63,9 +63,7 @@ def test_a_gradient_is_the_slope_of_the_mean_cross_entropy(model: str) -> None:
     for place in range(0, task.dimension, 11):
         step = np.zeros(task.dimension)
         step[place] = 1e-5
-        assert slope[place] == pytest.approx(
-            (loss(at + step) - loss(at - step)) / 2e-5, rel=1e-4, abs=1e-7
-        )
+        assert slope[place] == pytest.approx((loss(at + step) - loss(at - step)) / 2e-5, rel=1e-4, abs=1e-7)
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -102,7 +100,7 @@ def test_a_client_whose_model_is_small_loads_no_torch(tmp_path: Path) -> None:
         sys.meta_path.insert(0, Blocked())
         import asyncio, pathlib
         import httpx
-        from dpcheckin.deployment.tasks_by_name import client_task
+        from dpcheckin.deployment.tasks import training_client
         from dpcheckin.service.client.config import ClientConfig
         from dpcheckin.service.client.core import Part
         from dpcheckin.service.client.daemon import Clock, Daemon
@@ -113,7 +111,7 @@ def test_a_client_whose_model_is_small_loads_no_torch(tmp_path: Path) -> None:
 
         folder = pathlib.Path(sys.argv[1])
         table = {"file": "records.npz", "model": "linear", "classes": 5}
-        task = client_task(table, folder)
+        task = training_client(table, folder)
         model = bytes(4 * task.dimension)
         world = World(folder, plan(randomizer={**PRIVUNIT, "dimension": task.dimension}))
         sent = []
@@ -167,5 +165,5 @@ def test_a_larger_model_still_gets_its_torch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     inputs = np.zeros((2, 1, 28, 28), np.float32)
     np.savez(tmp_path / "r.npz", inputs=inputs, targets=np.array([0, 1]))
-    task = client_task({"file": "r.npz", "model": "papers-cnn", "classes": 10}, tmp_path)
+    task = training_client({"file": "r.npz", "model": "papers-cnn", "classes": 10}, tmp_path)
     assert type(task).__name__ == "TorchClientTask"

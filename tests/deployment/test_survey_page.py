@@ -20,9 +20,9 @@ from dpcheckin.service.analyzer import core
 from dpcheckin.service.analyzer.batches import Decoded
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
-from dpcheckin.service.analyzer.page import page_app
-from dpcheckin.service.listening import listen
+from dpcheckin.service.analyzer.server import page_app
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.web.server import listen
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PEOPLE = 400
@@ -30,9 +30,7 @@ PEOPLE = 400
 
 def board_of(folder: Path, kind: str, rounds: int) -> Board:
     """So many rounds of a simulated survey, each with two hostile reports."""
-    task, plan = survey_of(
-        folder, kind, plan={"population": PEOPLE, "rounds": 4, "epsilon_budget": 60.0}
-    )
+    task, plan = survey_of(folder, kind, plan={"population": PEOPLE, "rounds": 4, "epsilon_budget": 60.0})
     price = Price(plan)
     state, values = core.begin(plan, task), values_of(kind, PEOPLE)
     with Ledger(folder / "ledger", price) as ledger:
@@ -97,9 +95,7 @@ def look(browser: Any, address: str, rounds: int, name: str, tmp_path: Path, wid
 
 
 @pytest.mark.parametrize("width", [1200, 420], ids=["wide", "narrow"])
-def test_a_histogram_is_drawn_as_bars_with_intervals(
-    tmp_path: Path, browser: Any, width: int
-) -> None:
+def test_a_histogram_is_drawn_as_bars_with_intervals(tmp_path: Path, browser: Any, width: int) -> None:
     board = board_of(tmp_path, "histogram", 2)
     with served(board, tmp_path) as address:
         page = look(browser, address, 2, f"histogram-{width}", tmp_path, width)
@@ -107,9 +103,7 @@ def test_a_histogram_is_drawn_as_bars_with_intervals(
         assert page.inner_text("#survey-title") == "histogram: taste"
         assert page.inner_text("#accuracy") == f"{shown['reports']}"
         assert "4 reports dropped" in page.inner_text("#dropped")
-        assert "1 colluding client can move a figure by at most" in page.inner_text(
-            "#survey-influence"
-        )
+        assert "1 colluding client can move a figure by at most" in page.inner_text("#survey-influence")
         bars, whiskers = page.locator("#survey rect.bar"), page.locator("#survey path.interval")
         assert bars.count() == whiskers.count() == len(shown["rows"]) == 3
         heights = [float(bars.nth(i).get_attribute("height")) for i in range(3)]
@@ -135,9 +129,7 @@ def test_a_distribution_is_drawn_as_a_curve_with_its_band(tmp_path: Path, browse
         page.close()
 
 
-def test_heavy_hitters_are_a_table_once_all_stages_have_answered(
-    tmp_path: Path, browser: Any
-) -> None:
+def test_heavy_hitters_are_a_table_once_all_stages_have_answered(tmp_path: Path, browser: Any) -> None:
     early, late = board_of(tmp_path / "a", "heavy-hitters", 1), None
     assert early.snapshot()["survey"]["waiting"] == "1 of the 2 rounds that make an answer"
     with served(early, tmp_path / "a") as address:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from deployment.survey_world import KINDS, settings_of, simulated, survey_of, values_of
-from dpcheckin.deployment.answers import Answer
+from dpcheckin.deployment.answers import Answer, AnsweringTask, NotAnswered
 from dpcheckin.deployment.questions import asked_index, read_question, round_question
-from dpcheckin.deployment.survey_tasks import AnsweringTask, NotAnswered, SurveyAnalyzerTask
+from dpcheckin.deployment.survey_tasks import SurveyAnalyzerTask
 from dpcheckin.deployment.tasks import OwnerTask, analyzer_task, client_task
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle
@@ -22,11 +22,11 @@ from dpcheckin.service.analyzer import batches, core, state
 from dpcheckin.service.analyzer.batches import OUT_OF_RANGE
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
-from dpcheckin.service.analyzer.keys import KeyRing, load_identity
 from dpcheckin.service.analyzer.settings import read_settings
-from dpcheckin.service.influence import influence
+from dpcheckin.service.analyzer.state import KeyRing
 from dpcheckin.service.pricing import Price, randomizer_of
-from dpcheckin.service.reports import make_envelope
+from dpcheckin.service.reports import influence, make_envelope
+from dpcheckin.service.storage.identity import load_identity
 from dpcheckin.service.wire import payloads
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.envelope import OpeningKey, new_private_key, seal
@@ -52,9 +52,7 @@ class Fleet:
         path = folder / "people.json"
         values = [list(one) if kind == "vector-mean" else one for one in values_of(kind, PEOPLE)]
         path.write_text(json.dumps([{"v": one} for one in values], default=float))
-        self.clients = [
-            AnsweringTask({"taste": Answer(path, ("v",), i + 1)}) for i in range(PEOPLE)
-        ]
+        self.clients = [AnsweringTask({"taste": Answer(path, ("v",), i + 1)}) for i in range(PEOPLE)]
         self.time = 1000.0
         self.empty: set[int] = set()
 
@@ -98,9 +96,7 @@ class Fleet:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_estimate_is_the_librarys_for_the_reports_that_were_sent(
-    tmp_path: Path, kind: str
-) -> None:
+def test_the_estimate_is_the_librarys_for_the_reports_that_were_sent(tmp_path: Path, kind: str) -> None:
     fleet = Fleet(tmp_path, kind)
     shot = fleet.run().board.snapshot()
     assert shot["finished"] == "all 2 rounds of the plan have been charged"
@@ -148,9 +144,7 @@ def test_a_crash_at_any_moment_changes_nothing(tmp_path: Path) -> None:
         assert told["estimate"]["values"] == fleet.task.survey.estimate(reports).values.tolist()
 
 
-def test_prefixes_of_heavy_hitters_are_published_and_the_stage_follows_what_was_released(
-    tmp_path: Path,
-) -> None:
+def test_prefixes_of_heavy_hitters_are_published_and_the_stage_follows_what_was_released(tmp_path: Path) -> None:
     fleet = Fleet(tmp_path, "heavy-hitters", plan={"rounds": 4})
     fleet.run()
     first, second, third, _ = (json.loads(question) for question in fleet.questions)
@@ -169,9 +163,7 @@ def test_prefixes_of_heavy_hitters_are_published_and_the_stage_follows_what_was_
     assert {f"{int(one) >> 10:x}" for one in tried} == set(second["prefixes"])
 
 
-def test_dropped_reports_are_named_in_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_dropped_reports_are_named_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     Fleet(tmp_path, "histogram").run()
     said = [record.getMessage() for record in caplog.records]
     assert f"round 0: 1 reports dropped: {OUT_OF_RANGE}" in said
@@ -285,9 +277,7 @@ def test_what_the_randomizer_leaves_open_is_chosen_for_the_budget(tmp_path: Path
 
 
 def test_rate_one_is_a_full_shuffle_and_needs_all_reports(tmp_path: Path) -> None:
-    _, document = survey_of(
-        tmp_path, "count", plan={"rate": 1.0}, randomizer={"local_epsilon": 1.0}
-    )
+    _, document = survey_of(tmp_path, "count", plan={"rate": 1.0}, randomizer={"local_epsilon": 1.0})
     assert isinstance(Price(document).plan, FullShuffle)
     assert document.minimum_batch == document.population
     with pytest.raises(InvalidParameter, match="minimum_batch"):
@@ -314,9 +304,7 @@ def test_rate_one_is_a_full_shuffle_and_needs_all_reports(tmp_path: Path) -> Non
         ({"plan": {"rounds": None}}, "rounds"),
     ],
 )
-def test_bad_settings_are_refused_by_name(
-    tmp_path: Path, changes: dict[str, Any], said: str
-) -> None:
+def test_bad_settings_are_refused_by_name(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidParameter, match=said):
         analyzer_task(settings_of(tmp_path, "histogram", **changes))
 
@@ -365,9 +353,7 @@ def test_one_client_sends_one_row(tmp_path: Path) -> None:
         make_envelope(document, task.survey.randomizer, 0, bytes(32), key, two, SecureSource())
 
 
-def test_reports_are_decoded_many_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_are_decoded_many_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "_AT_ONCE", 7)
     task, _ = survey_of(tmp_path, "mean")
     rows = simulated(task, values_of("mean", PEOPLE), 0)

@@ -18,9 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")],
-)
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 MARKERS = ("prints", "file", "serves", "violated", "may be inconclusive", "not run")
 
 _FENCE = re.compile(r"^( *)(`{3,}|~{3,}) *([\w+-]*)[^\n`]*$")

@@ -16,15 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.service.analyzer.daemon import Analyzer
-from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
+from dpcheckin.service.analyzer.parties import ShufflerClient
 from dpcheckin.service.client.config import ClientConfig
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.http.app import Front
-from dpcheckin.service.shuffler.http.routes import shuffler_app
+from dpcheckin.service.shuffler.http import ShufflerFront, shuffler_app
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.storage.identity import load_identity
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.signing import public_identity
 from service.analyzer_world import Adding
@@ -64,7 +63,7 @@ async def play(folder: Path) -> str:
     with contextlib.closing(SqliteStore(folder / "shuffler.db")) as store:
         store.enroll([token_digest(token) for token in tokens])
         core = Shuffler(store, clock=time.time, chance=SecureChance())
-        front = Front(core, token_digest(secret))
+        front = ShufflerFront(core, token_digest(secret))
         app = shuffler_app(front, 0.05)
         async with app._others.router.lifespan_context(app):  # type: ignore[attr-defined]
             shuffler = ShufflerClient(ADDRESS, secret)
@@ -74,19 +73,12 @@ async def play(folder: Path) -> str:
                 transport=Direct(app, asyncio.get_running_loop()),
             )
             identity = load_identity(folder)
-            analyzer = Analyzer(
-                folder / "analyzer", document, identity, Adding(), shuffler, None, threading.Event()
-            )
+            analyzer = Analyzer(folder / "analyzer", document, identity, Adding(), shuffler, None, threading.Event())
             working = asyncio.create_task(asyncio.to_thread(analyzer.run))
             async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:
                 await asyncio.gather(
                     *(
-                        _report(
-                            ClientConfig(
-                                ADDRESS, token, public_identity(identity), WIDE, folder / str(i)
-                            ),
-                            http,
-                        )
+                        _report(ClientConfig(ADDRESS, token, public_identity(identity), WIDE, folder / str(i)), http)
                         for i, token in enumerate(tokens)
                     )
                 )

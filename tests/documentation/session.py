@@ -86,9 +86,7 @@ class Session:
     def _python(self, block: Block) -> None:
         said, text = io.StringIO(), self.parties.here(block.text)
         if text.lstrip().startswith(">>>"):
-            test = doctest.DocTestParser().get_doctest(
-                text, self.names, str(block), str(block.page), block.line
-            )
+            test = doctest.DocTestParser().get_doctest(text, self.names, str(block), str(block.page), block.line)
             test.globs = self.names  # not a copy: the next block goes on from here
             runner = doctest.DocTestRunner(optionflags=LOOSE, verbose=False)
             with contextlib.chdir(self.folder):

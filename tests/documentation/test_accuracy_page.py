@@ -39,27 +39,20 @@ def page_file() -> ModuleType:
     return benchmark_part("_accuracy_page")
 
 
-def test_the_page_shows_what_is_stored_and_nothing_else(
-    goals_file: ModuleType, page_file: ModuleType
-) -> None:
+def test_the_page_shows_what_is_stored_and_nothing_else(goals_file: ModuleType, page_file: ModuleType) -> None:
     block = PAGE.partition("<!-- table -->\n")[2].partition("\n\n<!-- end of table -->")[0]
     rows = [page_file.page_row(STORED[g.name]) for g in goals_file.GOALS if g.name in STORED]
     assert rows and block.splitlines() == [*page_file.PAGE_HEAD, *rows]
 
 
-def test_what_is_stored_was_played_with_the_settings_of_the_benchmark(
-    goals_file: ModuleType,
-) -> None:
+def test_what_is_stored_was_played_with_the_settings_of_the_benchmark(goals_file: ModuleType) -> None:
     """A setting that is changed after its run has to be played again."""
     goals = {goal.name: goal for goal in goals_file.GOALS}
     assert set(STORED) <= set(goals)
     for name, row in STORED.items():
         goal = goals[name]
         for label, candidates in (("shuffled", goal.candidates), ("central", goal.central)):
-            played = {
-                goals_file.command(goals_file.options_for(goal, c, 0, held=False))
-                for c in candidates
-            }
+            played = {goals_file.command(goals_file.options_for(goal, c, 0, held=False)) for c in candidates}
             assert row[label]["command"] in played, name
             scores = row[label]["accuracies"]
             assert row[label]["accuracy"] == pytest.approx(sum(scores) / len(scores))

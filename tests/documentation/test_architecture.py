@@ -26,14 +26,9 @@ def floors(container: str) -> list[list[str]]:
     return [re.findall(r"\w+", layer) for layer in found]
 
 
-@pytest.mark.parametrize(
-    "container", ["dpcheckin", "dpcheckin.accounting", "dpcheckin.accounting.engine"]
-)
+@pytest.mark.parametrize("container", ["dpcheckin", "dpcheckin.accounting", "dpcheckin.accounting.engine"])
 def test_the_drawing_is_the_contract(container: str) -> None:
-    drawn = [
-        [line.split("  ")[0].split(" | ") for line in block.text.splitlines()]
-        for block in blocks(PAGE)
-    ]
+    drawn = [[line.split("  ")[0].split(" | ") for line in block.text.splitlines()] for block in blocks(PAGE)]
     assert floors(container) in drawn
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from dpcheckin.accounting import CheckInRound, WindowRound, any_pure, compose, gaussian, lower_bound
-from dpcheckin.papers.others import check_in_alone, clones
+from dpcheckin.papers.others import bounds as check_in_alone
+from dpcheckin.papers.others import clones
 from dpcheckin.papers.p1.homogeneous_pair import check_in_epsilon
 from dpcheckin.papers.p2 import bounds as p2
 from dpcheckin.papers.p4 import bounds as p4
@@ -59,20 +60,10 @@ FIGURES: list[tuple[str, str, int, bool, Callable[[], float]]] = [
         "| empty-seat theorem, one law for all |",
         2,
         UP,
-        lambda: (
-            compose([(CheckInRound(10_000, 0.05, gaussian(2.0).without_types()), 200)])
-            .epsilon(1e-5)
-            .upper
-        ),
+        lambda: compose([(CheckInRound(10_000, 0.05, gaussian(2.0).without_types()), 200)]).epsilon(1e-5).upper,
     ),
     ("gaussian-reports.md", "| homogeneous pair", 2, DOWN, lambda: check_in_epsilon(*RUN).lower),
-    (
-        "gaussian-reports.md",
-        "| check-in alone",
-        2,
-        UP,
-        lambda: check_in_alone.gaussian_epsilon(*RUN).upper,
-    ),
+    ("gaussian-reports.md", "| check-in alone", 2, UP, lambda: check_in_alone.gaussian_epsilon(*RUN).upper),
     ("gaussian-reports.md", "| (ε₀, δ₀)-clones", 2, UP, lambda: clones.gaussian_check_in(*RUN)),
     ("gaussian-reports.md", "| P4 Theorem 3", 2, DOWN, lambda: p4.theorem_3(*RUN)),
 ]
@@ -100,9 +91,7 @@ for _start, _population, _p in (
     FIGURES,
     ids=[f"{page[:-3]} {row.strip('| ')} {column}" for page, row, column, *_ in FIGURES],
 )
-def test_figures_are_on_the_safe_side(
-    page: str, row: str, column: int, up: bool, compute: Callable[[], float]
-) -> None:
+def test_figures_are_on_the_safe_side(page: str, row: str, column: int, up: bool, compute: Callable[[], float]) -> None:
     lines = [x for x in (DOCS / page).read_text(encoding="utf-8").splitlines() if x.startswith(row)]
     assert len(lines) == 1, f"{page}: {len(lines)} rows begin with {row}"
     shown = Decimal(lines[0].split("|")[column + 1].strip())

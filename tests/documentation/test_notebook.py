@@ -43,9 +43,7 @@ def test_the_page_holds_every_cell_and_output() -> None:
     page = TOOL["page"](kept, PATH.name)
     for cell in kept["cells"]:
         assert "".join(cell["source"]) in page
-    assert page.count("data:image/png;base64,") == sum(
-        kind == "image/png" for _, kind, _ in shown(kept)
-    )
+    assert page.count("data:image/png;base64,") == sum(kind == "image/png" for _, kind, _ in shown(kept))
     assert "(notebook.ipynb)" in page
 
 

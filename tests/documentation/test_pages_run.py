@@ -16,8 +16,8 @@ import pytest
 from documentation.blocks import PAGES, ROOT, Block, blocks, commands, name_of
 from documentation.session import Session
 from dpcheckin.deployment.processes import Party
-from dpcheckin.flower import telemetry
-from dpcheckin.service.journal import Journal
+from dpcheckin.flower import turn_telemetry_off
+from dpcheckin.service.storage.journal import Journal
 
 EXCUSED = ["CONTRIBUTING.md", "README.md", "docs/index.md"]
 
@@ -58,7 +58,7 @@ AFTERWARDS = {"docs/deploying.md": check_both_clients_were_seen}
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
     if "from flwr" in page.read_text("utf-8"):
-        telemetry.turn_off()
+        turn_telemetry_off()
         pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
     with one_thread(page), Session(tmp_path) as session:
         for block in blocks(page):
@@ -67,9 +67,7 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
         AFTERWARDS[name_of(page)](tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("page", "least"), [("errata.md", 30), ("gaussian-reports.md", 4), ("random-check-ins.md", 3)]
-)
+@pytest.mark.parametrize(("page", "least"), [("errata.md", 30), ("gaussian-reports.md", 4), ("random-check-ins.md", 3)])
 def test_the_theory_pages_have_their_examples(page: str, least: int) -> None:
     """So many statements are checked; a page whose examples went away would still run."""
     found = [block for block in blocks(ROOT / "docs" / page) if block.language == "python"]
@@ -90,9 +88,7 @@ def test_only_what_makes_the_environment_is_excused() -> None:
 
 
 def run_dev(*arguments: str) -> str:
-    return subprocess.run(
-        [ROOT / "dev", *arguments], check=True, capture_output=True, text=True
-    ).stdout
+    return subprocess.run([ROOT / "dev", *arguments], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

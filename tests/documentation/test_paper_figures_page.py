@@ -63,9 +63,7 @@ def test_every_stored_figure_has_all_its_runs(benchmark: ModuleType) -> None:
 def test_every_kept_run_belongs_to_a_figure(benchmark: ModuleType) -> None:
     """Nothing is kept that no figure shows, and every log ends with its report's accuracy."""
     wanted = {
-        run_folder(run.options, run.seed, benchmark.RUNS)
-        for figure in TRAINING.values()
-        for run in figure.all_runs()
+        run_folder(run.options, run.seed, benchmark.RUNS) for figure in TRAINING.values() for run in figure.all_runs()
     }
     kept = {path.parent for path in benchmark.RUNS.rglob(REPORT)}
     assert kept and kept <= wanted

@@ -93,9 +93,7 @@ def test_what_is_wrong_would_be_noticed(tmp_path: Path, page: sync_api.Page) -> 
     assert seen["sideways"] == ["a line that is much too long for its box"]
     assert len(seen["formulas"]) == 2  # what stands in code is no formula
     assert seen["torn"] == ["extraordinary"]
-    assert broken(seen["links"], tmp_path, {wrong: set(seen["ids"])}) == [
-        (tmp_path / "gone.html").as_uri()
-    ]
+    assert broken(seen["links"], tmp_path, {wrong: set(seen["ids"])}) == [(tmp_path / "gone.html").as_uri()]
 
 
 def test_the_readme_is_short() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dpcheckin.flower import telemetry
+from dpcheckin.flower import turn_telemetry_off
 
-telemetry.turn_off()
+turn_telemetry_off()
 
 
 @pytest.fixture

@@ -8,13 +8,7 @@ import json
 import pytest
 
 pytest.importorskip("flwr")
-from flwr.serverapp import (
-    GaussianPrivacyEvent,
-    NeighboringRelation,
-    PrivacyAccountant,
-    PrivacyConfig,
-    SamplingMethod,
-)
+from flwr.serverapp import GaussianPrivacyEvent, NeighboringRelation, PrivacyAccountant, PrivacyConfig, SamplingMethod
 
 from dpcheckin.accounting import CheckInRound, SubsampleRound, gaussian, guarantee
 from dpcheckin.errors import InvalidParameter

@@ -20,10 +20,10 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 
 from dpcheckin.deployment.options import DemoOptions
+from dpcheckin.flower import OFF
 from dpcheckin.flower.fleet import FlowerFleet, RunFailed, round_seconds
-from dpcheckin.flower.telemetry import OFF
+from dpcheckin.service.analyzer.core import Pacing
 from dpcheckin.service.analyzer.ledger import Ledger
-from dpcheckin.service.analyzer.pacing import Pacing
 from dpcheckin.service.analyzer.settings import read_settings
 from dpcheckin.service.pricing import Price
 
@@ -128,10 +128,7 @@ def check_the_ledger_holds_exactly_what_was_released(played):
 def check_the_model_travelled_through_flower(played):
     """Every node that is alive was rung each round with the model of that round in the ring."""
     rings = played["result"]["rings"]
-    assert (
-        max(outcome["nodes"] for outcome in rings) == 3
-        and sum(outcome["replies"] for outcome in rings) > 0
-    )
+    assert max(outcome["nodes"] for outcome in rings) == 3 and sum(outcome["replies"] for outcome in rings) > 0
     assert all(ring["errors"] == 0 or ring["nodes"] == 3 for ring in rings)
     shuffled = (played["folder"] / "shuffler" / "shuffler.log").read_text()
     assert "round closed" in shuffled

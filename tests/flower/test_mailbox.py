@@ -48,8 +48,7 @@ def test_the_folder_is_its_owners(box):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"DPRING1\0", b"DPRING1\0\xff\xff\xff\xffshort", b"another file of the same name" * 9],
+    "content", [b"", b"DPRING1\0", b"DPRING1\0\xff\xff\xff\xffshort", b"another file of the same name" * 9]
 )
 def test_what_is_no_ring_is_no_ring(box, content):
     (box.folder / FILE).write_bytes(content)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.flower.observations import Observation, _ranks, detectable_shift, examine
+from flower_observations import Observation, _ranks, detectable_shift, examine
 
 
 def log(chance, *, nodes=6, rounds=60, delay=0.0, wider=0.0, bytes_more=0, errors=0.0, rate=0.4):
@@ -35,20 +35,13 @@ def log(chance, *, nodes=6, rounds=60, delay=0.0, wider=0.0, bytes_more=0, error
 def test_under_the_null_the_level_is_kept():
     """200 honest logs at level 0.05: false alarms stay near 5%."""
     chance = np.random.default_rng(1)
-    alarms = sum(
-        examine(log(chance, rounds=20), level=0.05, permutations=999).leaks for _ in range(200)
-    )
+    alarms = sum(examine(log(chance, rounds=20), level=0.05, permutations=999).leaks for _ in range(200))
     assert alarms <= 20, f"{alarms} of 200; more than 20 has probability 1e-3 at a true 5%"
 
 
 @pytest.mark.parametrize(
     "leak,feature",
-    [
-        ({"delay": 0.5}, "seconds"),
-        ({"wider": 2.0}, "spread"),
-        ({"bytes_more": 1}, "size"),
-        ({"errors": 0.2}, "error"),
-    ],
+    [({"delay": 0.5}, "seconds"), ({"wider": 2.0}, "spread"), ({"bytes_more": 1}, "size"), ({"errors": 0.2}, "error")],
 )
 def test_a_leak_is_found_where_it_is(leak, feature):
     verdict = examine(log(np.random.default_rng(2), **leak))

@@ -17,7 +17,7 @@ from dpcheckin.deployment.processes import start_shuffler
 from dpcheckin.flower.doorbell import RECORD
 from dpcheckin.flower.mailbox import Ring
 from dpcheckin.flower.server import FOLDER, Messenger, NoShuffler, check_in, settings_for
-from dpcheckin.service.access import TOKEN_FILE, analyzer_token
+from dpcheckin.service.storage.identity import TOKEN_FILE, analyzer_token
 
 
 @pytest.fixture(autouse=True)
@@ -93,9 +93,7 @@ def test_what_the_superlink_puts_in_the_place_of_a_late_reply_is_none():
     messenger.ring("0", Ring(b"r", b"m"), closes=5.0)
     (sent,) = grid.pushed
     late = [ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE]
-    grid.replies = [
-        reply_to(m, f"1-{i}", c) for i, (m, c) in enumerate(zip(sent, late, strict=True), 1)
-    ]
+    grid.replies = [reply_to(m, f"1-{i}", c) for i, (m, c) in enumerate(zip(sent, late, strict=True), 1)]
     messenger.collect()
     assert (messenger.outcomes[0].replies, messenger.outcomes[0].errors) == (0, 0)
 

@@ -3,7 +3,7 @@
 Fifty rounds of 24 virtual nodes give about 1,200 observations of reply size, measured run time and
 error, of which about a third belong to clients that checked in (their own ledgers say which).
 Test: permutation of these labels within nodes, rank sums, four features, level 0.01 in all
-(`dpcheckin.flower.observations`). Power: the smallest delay that it would find with probability 0.9
+(`verify/flower_observations.py`). Power: the smallest delay that it would find with probability 0.9
 is computed from the observed times, must be well within their own spread, and is found when it is
 put in.
 """
@@ -23,10 +23,10 @@ import pytest
 pytest.importorskip("flwr", reason="Flower is not installed (extra: flower)")
 pytest.importorskip("ray", reason="Ray is not installed (extra: flower)")
 
+from dpcheckin.flower import environment
 from dpcheckin.flower.fleet import starting_seconds
-from dpcheckin.flower.observations import Observation, detectable_shift, examine
-from dpcheckin.flower.telemetry import environment
-from dpcheckin.service.journal import Journal
+from dpcheckin.service.storage.journal import Journal
+from flower_observations import Observation, detectable_shift, examine
 
 SCRIPT = Path(__file__).with_name("simulated_run.py")
 ROUNDS = 50
@@ -66,12 +66,7 @@ def observations(folder, seen):
         journal.close()
     return [
         Observation(
-            str(one["node"]),
-            one["round"],
-            one["size"],
-            one["seconds"],
-            one["error"],
-            coins[one["node"], one["round"]],
+            str(one["node"]), one["round"], one["size"], one["seconds"], one["error"], coins[one["node"], one["round"]]
         )
         for one in seen
         if (one["node"], one["round"]) in coins

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.options import RunOptions, Settings
 
 
 @pytest.fixture

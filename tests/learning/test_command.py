@@ -20,10 +20,7 @@ def command(monkeypatch, capsys):
             main()
         printed = capsys.readouterr()
         return SimpleNamespace(
-            exit_code=ended.value.code,
-            stdout=printed.out,
-            stderr=printed.err,
-            output=printed.out + printed.err,
+            exit_code=ended.value.code, stdout=printed.out, stderr=printed.err, output=printed.out + printed.err
         )
 
     return run

@@ -7,9 +7,8 @@ from torch import nn
 from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters
-from dpcheckin.learning.losses import cross_entropy
-from dpcheckin.learning.models import FrozenFeatures, build_model
-from dpcheckin.learning.report import write_report
+from dpcheckin.learning.models import FrozenFeatures, build_model, cross_entropy
+from dpcheckin.learning.run import write_report
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.randomizers import PrivUnit
 
@@ -34,9 +33,7 @@ def test_records_that_several_clients_hold_are_said_to_be_shared(tiny, tmp_path)
     trainer = build(tiny(population=5_000), tmp_path)
     facts = write_report(tmp_path, trainer, trainer.run())
     assert facts["records"] < facts["population"] == 5_000
-    said = (
-        "1,437 records, dealt to 5,000 clients with replacement: about 3 of them hold the same one"
-    )
+    said = "1,437 records, dealt to 5,000 clients with replacement: about 3 of them hold the same one"
     assert said in facts["data"] and said in (tmp_path / "report.html").read_text()
 
 
@@ -52,9 +49,7 @@ def test_a_private_head_on_public_features():
     assert work.chunk(chunk).estimate_sum.shape == (170,)
 
 
-@pytest.mark.parametrize(
-    "shape,parameters", [((1, 28, 28), 26_010), ((3, 32, 32), None), ((1, 8, 8), None)]
-)
+@pytest.mark.parametrize("shape,parameters", [((1, 28, 28), 26_010), ((3, 32, 32), None), ((1, 8, 8), None)])
 def test_built_in_models_take_their_shapes(shape, parameters):
     module = build_model("auto", shape, 10)
     assert module(torch.zeros(2, *shape)).shape == (2, 10)

@@ -13,7 +13,7 @@ from torch import nn
 from dpcheckin.cli import main
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, GroupedByOwner, client_data, train
-from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning.models import cross_entropy
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, Gaussian, LdpSgd
 
@@ -141,11 +141,7 @@ def frozen():
         (nn.Linear(3, 2), {"data_dir": "x"}, "data_dir"),
         (nn.Linear(3, 2), {"colour": 3}, "'colour'"),
         (nn.Linear(3, 2), {"population": 9}, "owners are clients"),
-        (
-            nn.Linear(3, 2),
-            {"backend": "processes", "loss": lambda o, t: cross_entropy(o, t)},
-            "no lambda",
-        ),
+        (nn.Linear(3, 2), {"backend": "processes", "loss": lambda o, t: cross_entropy(o, t)}, "no lambda"),
     ],
     ids=range(14),
 )
@@ -159,9 +155,7 @@ def test_the_command_takes_a_csv(blobs, tmp_path, monkeypatch, capsys):
     """The same clients, the same model and seed: the same guarantee as the call's."""
     rows = [
         f"{o},{a:.3f},{b:.3f},{c:.3f},{'yes' if t else 'no'}"
-        for o, (a, b, c), t in zip(
-            blobs.owners, blobs.train_inputs.tolist(), blobs.train_targets.tolist(), strict=True
-        )
+        for o, (a, b, c), t in zip(blobs.owners, blobs.train_inputs.tolist(), blobs.train_targets.tolist(), strict=True)
     ]
     path = tmp_path / "people.csv"
     path.write_text("\n".join(["who,a,b,c,well", *rows]) + "\n")

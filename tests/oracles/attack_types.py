@@ -78,9 +78,7 @@ def table(tallies: dict[str, Tally]) -> str:
         lines.append(f"{name:20s} {counts} {len(t.crossings):7d} {t.closest[0]:11.9f} "
                      f"{t.crowded[0]:11.9f} {t.seconds:6.0f}")  # fmt: skip
     sums = [sum(getattr(t, c) for t in tallies.values()) for c in columns]
-    counts = " ".join(
-        f"{s:{7 if c == 'curves' else 8}d}" for s, c in zip(sums, columns, strict=True)
-    )
+    counts = " ".join(f"{s:{7 if c == 'curves' else 8}d}" for s, c in zip(sums, columns, strict=True))
     crossed = sum(len(t.crossings) for t in tallies.values())
     lines.append(f"{'all':20s} {counts} {crossed:7d}")
     for name, t in tallies.items():
@@ -92,9 +90,7 @@ def table(tallies: dict[str, Tally]) -> str:
     return "\n".join(lines)
 
 
-def _rounds_of_all(
-    options: argparse.Namespace, tallies: dict[str, Tally], promise: guarantees.Promise
-) -> None:
+def _rounds_of_all(options: argparse.Namespace, tallies: dict[str, Tally], promise: guarantees.Promise) -> None:
     """All kinds advance together, so that a run cut short has seen them all."""
     shares = sum(KINDS[name].share for name in tallies)
     told = dict.fromkeys(tallies, 0)

@@ -68,10 +68,7 @@ def subsample_law(matrix: Floats, inputs: Sequence[int], cohort: int, colluders:
 def as_pair(first: Law, second: Law) -> tuple[Floats, Floats]:
     """Two laws as probability vectors over the union of their supports."""
     views = sorted(first.keys() | second.keys())
-    return (
-        np.array([first.get(v, 0.0) for v in views]),
-        np.array([second.get(v, 0.0) for v in views]),
-    )
+    return (np.array([first.get(v, 0.0) for v in views]), np.array([second.get(v, 0.0) for v in views]))
 
 
 def hockey_stick(p: Floats, q: Floats, epsilon: float) -> float:
@@ -142,15 +139,11 @@ def adaptive_two_round_delta(
     alpha, (p, q) = math.exp(epsilon), first
     worst = np.zeros(len(p))
     for p2, q2 in seconds:
-        worst = np.maximum(
-            worst, np.maximum(np.outer(p, p2) - alpha * np.outer(q, q2), 0.0).sum(axis=1)
-        )
+        worst = np.maximum(worst, np.maximum(np.outer(p, p2) - alpha * np.outer(q, q2), 0.0).sum(axis=1))
     return math.fsum(worst)
 
 
-def empty_seat_pair(
-    matrix: Floats, a: int, b: int, others: Sequence[int], cohort: int
-) -> tuple[Floats, Floats]:
+def empty_seat_pair(matrix: Floats, a: int, b: int, others: Sequence[int], cohort: int) -> tuple[Floats, Floats]:
     """The labelled view of the empty-seat lemma, k = ``cohort`` < n, as two measures.
 
     Written as measures and not as densities, so reports that an input never makes need no care:

@@ -99,9 +99,7 @@ def _one_group(case: Case) -> str:
 def _refusal(text: str) -> str:
     """A refusal without its arguments and numbers, so that equal ones are counted together."""
     question, _, reason = text.partition(": ")
-    return (
-        f"{question.partition('(')[0]}: {re.sub(r'[-+]?[0-9.]+(e[-+]?[0-9]+)?', '#', reason)[:80]}"
-    )
+    return f"{question.partition('(')[0]}: {re.sub(r'[-+]?[0-9.]+(e[-+]?[0-9]+)?', '#', reason)[:80]}"
 
 
 def main() -> int:
@@ -111,9 +109,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="from this turn")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", nargs="+", default=["*"], help="patterns such as 'window*/any'")
-    parser.add_argument(
-        "--seconds", type=float, default=float("inf"), help="stop after so much processor time"
-    )
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so much processor time")
     parser.add_argument("--all-questions", action="store_true", help="of every run")
     parser.add_argument("--quiet", action="store_true", help="no reproductions, counts only")
     options = parser.parse_args()

@@ -49,17 +49,13 @@ def check_in_delta(
     return fine - (coarse - fine) / 3.0
 
 
-def _on_lattice(
-    profile: Profile, population: int, rate: float, epsilon: float, reach: float, per_seat: int
-) -> float:
+def _on_lattice(profile: Profile, population: int, rate: float, epsilon: float, reach: float, per_seat: int) -> float:
     alpha = math.exp(epsilon)
     step = (alpha - 1.0) / per_seat
     half = 2 ** math.ceil(math.log2(2.0 * reach / step))
     index = np.arange(-half, half)
     t = step * index
-    potential = np.where(
-        t >= 0.0, profile(alpha + t), 1.0 - alpha - t + alpha * profile((1.0 - t) / alpha)
-    )
+    potential = np.where(t >= 0.0, profile(alpha + t), 1.0 - alpha - t + alpha * profile((1.0 - t) / alpha))
     mass = np.zeros(2 * half)
     mass[1:-1] = np.diff(potential, 2) / step
     mass[np.abs(t) > reach] = 0.0

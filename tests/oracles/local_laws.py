@@ -102,9 +102,7 @@ def symmetric_law(pairs: Iterable[tuple[Floats, Floats]]) -> RatioLaw:
     return RatioLaw(np.array(ratios), np.array(masses), singular)
 
 
-def _upper_envelope(
-    lines: list[tuple[float, float]], left: float, right: float
-) -> list[tuple[float, float]]:
+def _upper_envelope(lines: list[tuple[float, float]], left: float, right: float) -> list[tuple[float, float]]:
     """Pieces (start, slope b) of the largest of the lines a - b alpha on [left, right)."""
     different = list(set(lines))
     cuts = {left}

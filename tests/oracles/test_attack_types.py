@@ -69,9 +69,7 @@ def _milder(text: str, epsilons: Array) -> Array:
     return guarantees.deltas(milder, epsilons)
 
 
-@pytest.mark.parametrize(
-    "name", ["hemisphere/circle", "any/designs", "any/response", "response/dary", "laplace/line"]
-)
+@pytest.mark.parametrize("name", ["hemisphere/circle", "any/designs", "any/response", "response/dary", "laplace/line"])
 def test_the_promise_for_a_milder_randomizer_is_found(name: str) -> None:
     assert _bites(name, _milder)
 

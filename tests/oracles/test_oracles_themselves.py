@@ -49,8 +49,7 @@ def test_labels_forgotten_give_the_shuffled_view() -> None:
         matrix, a, b, others, _ = random_case(seed)
         for cohort in range(len(others) + 1):
             true = bf.as_pair(
-                bf.subsample_law(matrix, [a, *others], cohort),
-                bf.subsample_law(matrix, [b, *others], cohort),
+                bf.subsample_law(matrix, [a, *others], cohort), bf.subsample_law(matrix, [b, *others], cohort)
             )
             seats = bf.empty_seat_pair(matrix, a, b, others, cohort)
             for epsilon in EPSILONS:
@@ -67,13 +66,10 @@ def test_the_lemma_is_an_equality_when_the_others_agree() -> None:
         others = [int(rng.integers(len(matrix)))] * len(others)
         for cohort, epsilon in itertools.product(range(len(others) + 1), EPSILONS):
             true = bf.as_pair(
-                bf.subsample_law(matrix, [a, *others], cohort),
-                bf.subsample_law(matrix, [b, *others], cohort),
+                bf.subsample_law(matrix, [a, *others], cohort), bf.subsample_law(matrix, [b, *others], cohort)
             )
             seats = bf.empty_seat_pair(matrix, a, b, others, cohort)
-            assert bf.both_directions(*true, epsilon) == pytest.approx(
-                bf.both_directions(*seats, epsilon), abs=1e-12
-            )
+            assert bf.both_directions(*true, epsilon) == pytest.approx(bf.both_directions(*seats, epsilon), abs=1e-12)
 
 
 def test_the_theorem_is_never_crossed() -> None:
@@ -104,8 +100,7 @@ def test_a_pure_randomizer_needs_no_empty_seat() -> None:
     for seed in range(120):
         matrix, a, b, others, rng = random_case(2 * seed + 1)  # odd seeds: no zero entries
         local = max(
-            float(np.log(matrix[x] / matrix[y]).max())
-            for x, y in itertools.permutations(range(len(matrix)), 2)
+            float(np.log(matrix[x] / matrix[y]).max()) for x, y in itertools.permutations(range(len(matrix)), 2)
         )
         n, rate = len(others) + 1, float(rng.choice([1.0, 0.9, 0.2]))
         laws = [bf.check_in_law(matrix, [x, *others], rate) for x in (a, b)]
@@ -159,11 +154,7 @@ def test_unequal_dropout_breaks_the_bound_at_one_rate() -> None:
     matrix = local_laws.dary_matrix(2.0, 3)
     rates = [0.2, 0.02, 0.02, 0.02, 0.02]
     true = max(
-        max(
-            bf.both_directions(
-                *bf.as_pair(*[bf.check_in_law(matrix, [x, *others], rates) for x in (0, 1)]), 1.0
-            )
-        )
+        max(bf.both_directions(*bf.as_pair(*[bf.check_in_law(matrix, [x, *others], rates) for x in (0, 1)]), 1.0))
         for others in itertools.combinations_with_replacement(range(3), 4)
     )
     assert true == pytest.approx(0.087, abs=5e-4)
@@ -218,18 +209,14 @@ def test_the_bound_as_a_pair_is_the_bound_at_every_epsilon() -> None:
 
 def test_all_evaluations_of_three_atoms_agree() -> None:
     """Explicit pair, sums of Z, multiset enumeration and conditional sums, to 1e-12."""
-    for local, symbols, n, rate in itertools.product(
-        (0.1, 2.0, 6.0), (2, 3, 10), (1, 2, 5, 8), (1e-6, 0.3, 0.9)
-    ):
+    for local, symbols, n, rate in itertools.product((0.1, 2.0, 6.0), (2, 3, 10), (1, 2, 5, 8), (1e-6, 0.3, 0.9)):
         hit, neutral = local_laws.dary(local, symbols)
         law = local_laws.three_atoms(local, hit, neutral)
         pair = ta.three_atom_pair(n, rate, local, hit, neutral)
         for epsilon in (0.0, local / 3, 0.9 * local):
             reference = float(ta.theorem_delta_mp(n, rate, local, hit, neutral, epsilon))
             assert bf.hockey_stick(*pair, epsilon) == pytest.approx(reference, rel=1e-9, abs=1e-14)
-            assert theorem_oracle.full_delta(law, n, rate, epsilon) == pytest.approx(
-                reference, abs=1e-13
-            )
+            assert theorem_oracle.full_delta(law, n, rate, epsilon) == pytest.approx(reference, abs=1e-13)
             assert ta.theorem_delta(n, rate, local, hit, neutral, epsilon) == pytest.approx(
                 reference, rel=1e-9, abs=1e-14
             )
@@ -237,19 +224,13 @@ def test_all_evaluations_of_three_atoms_agree() -> None:
         hit, neutral = local_laws.dary(2.0, 4)
         law = local_laws.three_atoms(2.0, hit, neutral)
         reference = float(ta.theorem_delta_mp(n, rate, 2.0, hit, neutral, epsilon, True))
-        assert theorem_oracle.check_in_delta(law, n, rate, epsilon) == pytest.approx(
-            reference, abs=1e-13
-        )
-        assert float(theorem_oracle.check_in_delta_mp(law, n, rate, epsilon)) == pytest.approx(
-            reference, rel=1e-13
-        )
+        assert theorem_oracle.check_in_delta(law, n, rate, epsilon) == pytest.approx(reference, abs=1e-13)
+        assert float(theorem_oracle.check_in_delta_mp(law, n, rate, epsilon)) == pytest.approx(reference, rel=1e-13)
 
 
 def test_lower_bound_pairs_are_what_the_analyzer_sees() -> None:
     """Binary with the others on the second value, d-ary with the others on a third one."""
-    for local, n, rate, epsilon in itertools.product(
-        (0.5, 3.0), (1, 2, 4), (0.15, 0.8, 1.0), EPSILONS
-    ):
+    for local, n, rate, epsilon in itertools.product((0.5, 3.0), (1, 2, 4), (0.15, 0.8, 1.0), EPSILONS):
         matrix = local_laws.dary_matrix(local, 2)
         laws = [bf.check_in_law(matrix, [x, *[1] * (n - 1)], rate) for x in (0, 1)]
         pair = ta.binary_lower_pair(n, rate, local)
@@ -263,17 +244,11 @@ def test_lower_bound_pairs_are_what_the_analyzer_sees() -> None:
             true = bf.both_directions(*bf.as_pair(*laws), epsilon)
             assert true == pytest.approx(bf.both_directions(*pair, epsilon), abs=1e-13)
             if n > 1:
-                assert ta.dary_lower_delta(n, rate, local, symbols, epsilon) == pytest.approx(
-                    true[0], abs=1e-12
-                )
+                assert ta.dary_lower_delta(n, rate, local, symbols, epsilon) == pytest.approx(true[0], abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("distance", "population", "rate", "epsilon"), [(0.8, 3, 0.3, 0.2), (0.5, 2, 0.7, 0.1)]
-)
-def test_gaussian_quadrature_and_lattice_agree(
-    distance: float, population: int, rate: float, epsilon: float
-) -> None:
+@pytest.mark.parametrize(("distance", "population", "rate", "epsilon"), [(0.8, 3, 0.3, 0.2), (0.5, 2, 0.7, 0.1)])
+def test_gaussian_quadrature_and_lattice_agree(distance: float, population: int, rate: float, epsilon: float) -> None:
     """Two routes to the theorem for continuous reports that share no code."""
     exact = float(theorem_oracle.gaussian_check_in_delta(distance, population, rate, epsilon))
     profile = lattice_oracle.gaussian(distance)
@@ -318,9 +293,7 @@ def test_gaussian_mechanism_curve_by_integration() -> None:
         epsabs=1e-14,
     )
     assert float(gaussian_mechanism.delta(mu, 1, epsilon)) == pytest.approx(value, rel=1e-9)
-    assert gaussian_mechanism.delta(0.1, 49, 1.1) == pytest.approx(
-        gaussian_mechanism.delta(0.7, 1, 1.1), rel=1e-12
-    )
+    assert gaussian_mechanism.delta(0.1, 49, 1.1) == pytest.approx(gaussian_mechanism.delta(0.7, 1, 1.1), rel=1e-12)
     for rounds, delta in itertools.product((1, 10**6), (1e-2, 1e-15)):
         root = gaussian_mechanism.epsilon(0.01, rounds, delta)
         if root > 0:
@@ -345,18 +318,14 @@ def test_printed_one_round_values(local: int, printed: tuple[str, ...]) -> None:
     for text, population, largest in zip(
         printed, (10**3, 10**4, 10**5, 10**6), (0.95 * local, 1.0, 0.2, 0.05), strict=True
     ):
-        epsilon = ta.epsilon_of(
-            lambda e, n=population: ta.generic_shuffle_delta(n, local, e), 1e-6, largest
-        )
+        epsilon = ta.epsilon_of(lambda e, n=population: ta.generic_shuffle_delta(n, local, e), 1e-6, largest)
         assert f"{epsilon:.{len(text) - 2}f}" == text
 
 
 def test_the_two_sums_for_full_shuffling_agree() -> None:
     for n, local, epsilon in ((1, 1.0, 0.4), (2, 2.0, 0.3), (30, 1.0, 0.2), (1000, 2.0, 0.3)):
         two_dimensional = ta.theorem_delta(n, 1.0, local, *local_laws.worst_pure(local), epsilon)
-        assert ta.generic_shuffle_delta(n, local, epsilon) == pytest.approx(
-            two_dimensional, rel=1e-9
-        )
+        assert ta.generic_shuffle_delta(n, local, epsilon) == pytest.approx(two_dimensional, rel=1e-9)
 
 
 def test_ten_ary_response_lies_inside_the_printed_bracket() -> None:

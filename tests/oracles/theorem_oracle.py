@@ -49,9 +49,7 @@ def subsample_delta(law: RatioLaw, population: int, cohort: int, epsilon: float)
         raise ValueError(f"cohort = {cohort}: an empty seat is needed, below {population}")
     values, masses = law.z_star(epsilon)
     shift = (population - cohort) * (1.0 - math.exp(epsilon))
-    return (
-        _expected_positive_part(values, masses, cohort, shift) + cohort * law.singular
-    ) / population
+    return (_expected_positive_part(values, masses, cohort, shift) + cohort * law.singular) / population
 
 
 def check_in_delta(law: RatioLaw, population: int, rate: float, epsilon: float) -> float:
@@ -110,9 +108,7 @@ def _compositions(total: int, parts: int):  # type: ignore[no-untyped-def]
             yield (first, *others)
 
 
-def interval_rate_delta(
-    law: RatioLaw, population: int, lowest: float, highest: float, epsilon: float
-) -> float:
+def interval_rate_delta(law: RatioLaw, population: int, lowest: float, highest: float, epsilon: float) -> float:
     """Rates anywhere in [lowest, highest], highest < 1: the bound with at least one empty seat.
 
     q = lowest/highest; Z' is Z* w.p. lowest, 1 - e^eps w.p. q(1 - highest), 0 w.p. 1 - q.
@@ -131,9 +127,7 @@ def interval_rate_delta(
     return total / (population * q) + highest * law.singular + nobody
 
 
-def one_round_pair(
-    law: RatioLaw, population: int, rate: float, restricted: bool = True
-) -> tuple[Floats, Floats]:
+def one_round_pair(law: RatioLaw, population: int, rate: float, restricted: bool = True) -> tuple[Floats, Floats]:
     """The bound, for all eps at once, as a pair (p, q) whose profile it is.
 
     Between neighbouring values of {w, 1/w} every sum of Z's is A - alpha B with fixed masses, so
@@ -201,9 +195,7 @@ def gaussian_profile(distance: float, alpha: mpmath.mpf) -> mpmath.mpf:
     return mpmath.ncdf(s / 2 - log_alpha / s) - alpha * mpmath.ncdf(-s / 2 - log_alpha / s)
 
 
-def gaussian_check_in_delta(
-    distance: float, population: int, rate: float, epsilon: float
-) -> mpmath.mpf:
+def gaussian_check_in_delta(distance: float, population: int, rate: float, epsilon: float) -> mpmath.mpf:
     """The theorem for Gaussian reports and 1, 2 or 3 users, by quadrature (about 20 digits)."""
     if population not in (1, 2, 3):
         raise ValueError(f"population = {population}: written out for 1, 2 and 3 users")
@@ -237,9 +229,7 @@ def _two_reports(s: mpmath.mpf, alpha: mpmath.mpf) -> mpmath.mpf:
     knots = sorted(set(knots))
     above = mpmath.quad(lambda x: density(x) * potential(shift - (mpmath.exp(x) - alpha)), knots)
     knots = [-log_alpha, -log_alpha + s, -log_alpha + 3 * s, -log_alpha + 6 * s, far]
-    below = mpmath.quad(
-        lambda x: density(x) * potential(shift + (alpha * mpmath.exp(x) - 1)), knots
-    )
+    below = mpmath.quad(lambda x: density(x) * potential(shift + (alpha * mpmath.exp(x) - 1)), knots)
     up = mpmath.ncdf((-log_alpha - s**2 / 2) / s)
     down = mpmath.ncdf((log_alpha - s**2 / 2) / s)
     return above + below + (1 - up - down) * potential(shift)

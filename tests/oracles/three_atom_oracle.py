@@ -41,15 +41,11 @@ def theorem_delta_mp(
         return +whole
 
 
-def pure_delta_mp(
-    population: int, rate: float, local_epsilon: float, symbols: int, epsilon: float
-) -> mpmath.mpf:
+def pure_delta_mp(population: int, rate: float, local_epsilon: float, symbols: int, epsilon: float) -> mpmath.mpf:
     """d-ary response (2: any pure randomizer), hit and neutral at full precision as well."""
     with mpmath.workdps(DIGITS):
         total = mpmath.exp(mpmath.mpf(local_epsilon)) + symbols - 1
-        return theorem_delta_mp(
-            population, rate, local_epsilon, 1 / total, (symbols - 2) / total, epsilon
-        )
+        return theorem_delta_mp(population, rate, local_epsilon, 1 / total, (symbols - 2) / total, epsilon)
 
 
 def _sum_mp(
@@ -75,9 +71,7 @@ def _sum_mp(
     return total / n
 
 
-def _partial_sums(
-    left: int, quiet: mpmath.mpf, rest: mpmath.mpf
-) -> tuple[list[mpmath.mpf], list[mpmath.mpf]]:
+def _partial_sums(left: int, quiet: mpmath.mpf, rest: mpmath.mpf) -> tuple[list[mpmath.mpf], list[mpmath.mpf]]:
     """Sums over N <= c of comb(left, N) quiet^N rest^(left-N), and of N times that."""
     quiets, rests = [mpmath.mpf(1)], [mpmath.mpf(1)]
     for _ in range(left):
@@ -95,12 +89,7 @@ def _partial_sums(
 
 
 def theorem_delta(
-    population: int,
-    rate: float,
-    local_epsilon: float,
-    hit: float,
-    neutral: float,
-    epsilon: float,
+    population: int, rate: float, local_epsilon: float, hit: float, neutral: float, epsilon: float
 ) -> float:
     """``theorem_delta_mp`` (not restricted) in doubles, for thousands of users."""
     e0 = math.exp(local_epsilon)
@@ -113,10 +102,7 @@ def generic_shuffle_delta(population: int, local_epsilon: float, epsilon: float)
     e0, alpha = math.exp(local_epsilon), math.exp(epsilon)
     side = 2.0 / (e0 + 1.0)
     spread = 9.0 * math.sqrt(population * side) + 9.0
-    m = np.arange(
-        max(1, int(population * side - spread)),
-        min(population, int(population * side + spread)) + 1,
-    )
+    m = np.arange(max(1, int(population * side - spread)), min(population, int(population * side + spread)) + 1)
     slope, cost = (e0 - alpha) + (alpha * e0 - 1.0), m * (alpha * e0 - 1.0)
     first = np.floor(cost / slope) + 1.0
     value = slope * (m / 2.0) * stats.binom.sf(first - 2.0, np.maximum(m - 1, 1), 0.5)
@@ -125,22 +111,16 @@ def generic_shuffle_delta(population: int, local_epsilon: float, epsilon: float)
     return float(np.sum(stats.binom.pmf(m, population, side) * value)) / population
 
 
-def dary_lower_delta(
-    population: int, rate: float, local_epsilon: float, symbols: int, epsilon: float
-) -> float:
+def dary_lower_delta(population: int, rate: float, local_epsilon: float, symbols: int, epsilon: float) -> float:
     """Exact curve of d-ary response (d >= 3), users 1 on a or b, all others on a third value."""
     if symbols < 3:
         raise ValueError(f"symbols = {symbols}: a third value needs at least 3")
     e0 = math.exp(local_epsilon)
     off = 1.0 / (e0 + symbols - 1.0)
-    return _sum_float(
-        population, rate, e0, off, (symbols - 3.0) * off, epsilon, away_weight=1.0 / e0
-    )
+    return _sum_float(population, rate, e0, off, (symbols - 3.0) * off, epsilon, away_weight=1.0 / e0)
 
 
-def _sum_float(
-    n: int, g: float, e0: float, hit: float, neutral: float, epsilon: float, away_weight: float
-) -> float:
+def _sum_float(n: int, g: float, e0: float, hit: float, neutral: float, epsilon: float, away_weight: float) -> float:
     """E(a(e0-alpha) - b(alpha e0-1) - (alpha-1)(N + away_weight r))+ / n."""
     alpha = math.exp(epsilon)
     side = g * hit
@@ -180,11 +160,7 @@ def epsilon_of(curve: Callable[[float], float], delta: float, largest: float) ->
     """Where a decreasing curve meets ``delta``; 0 if it starts below."""
     if curve(0.0) <= delta:
         return 0.0
-    return float(
-        optimize.brentq(
-            lambda e: math.log(max(float(curve(e)), 1e-320) / delta), 0.0, largest, xtol=1e-12
-        )
-    )
+    return float(optimize.brentq(lambda e: math.log(max(float(curve(e)), 1e-320) / delta), 0.0, largest, xtol=1e-12))
 
 
 def three_atom_pair(
@@ -203,9 +179,7 @@ def binary_lower_pair(population: int, rate: float, local_epsilon: float) -> tup
     return _multinomial_pair(population, cells, (e0, 1.0 / e0, 1.0), (1.0, 1.0, 1.0))
 
 
-def dary_lower_pair(
-    population: int, rate: float, local_epsilon: float, symbols: int
-) -> tuple[Floats, Floats]:
+def dary_lower_pair(population: int, rate: float, local_epsilon: float, symbols: int) -> tuple[Floats, Floats]:
     """d-ary response, everybody else on a third value."""
     e0 = math.exp(local_epsilon)
     off = rate / (e0 + symbols - 1.0)

@@ -114,9 +114,7 @@ def test_local_deltas_need_to_be_tiny() -> None:
         values = {
             x: next(
                 v
-                for v in evaluate(
-                    Setting(protocol, 10**5, 1, 1e-6, local_epsilon=0.05, local_delta=x, **run)
-                )
+                for v in evaluate(Setting(protocol, 10**5, 1, 1e-6, local_epsilon=0.05, local_delta=x, **run))
                 if v.name == name
             )
             for x in (1e-18, 1e-7)

@@ -47,9 +47,7 @@ def test_closed_form_has_its_condition() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(st.floats(0.2, 3.0), st.integers(2_000, 10**5), st.floats(-9.0, -3.0))
-def test_exact_pair_never_exceeds_the_closed_form(
-    e0: float, reports: int, log_delta: float
-) -> None:
+def test_exact_pair_never_exceeds_the_closed_form(e0: float, reports: int, log_delta: float) -> None:
     """Theorem 3.2 is what Theorem 3.1 bounds."""
     delta = 10.0**log_delta
     if reports < clones.smallest_shuffle(e0, delta):

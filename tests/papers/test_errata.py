@@ -41,9 +41,7 @@ def test_corollary_3_3_is_right_where_it_was_charged() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.floats(1e-3, 4.0), st.integers(1, 10**4), st.floats(1.0, 50.0), st.floats(0.0, 1.0))
-def test_its_two_conditions_keep_a_window_below_one_half(
-    e0: float, m: int, more: float, part: float
-) -> None:
+def test_its_two_conditions_keep_a_window_below_one_half(e0: float, m: int, more: float, part: float) -> None:
     """Any n the first condition allows, any beta the second does."""
     n = math.ceil(8 * math.sqrt(m) * math.exp(1.5 * e0) * more)
     if n < m:
@@ -94,9 +92,7 @@ def test_lemma_a_3_rounds_its_rejections_up() -> None:
         for d1 in np.append(np.geomspace(1e-12, 0.7, 25), 2 / math.e):
             assert max(distance(e0, d1, more) for more in np.linspace(0, 1, 11)) <= 1 + 1e-12
     rejections = math.log(2e3) / -math.log1p(-math.exp(-0.5))
-    assert distance(0.1, 1e-3, math.floor(rejections) - rejections) == pytest.approx(
-        1.067, abs=1e-3
-    )
+    assert distance(0.1, 1e-3, math.floor(rejections) - rejections) == pytest.approx(1.067, abs=1e-3)
     with pytest.raises(OutsideTheorem, match="2/e"):
         p2.largest_local_delta(0.1, 0.8)
 
@@ -154,9 +150,7 @@ def test_the_subsampled_shuffle_is_unproved_and_wrong_at_distance_2_only() -> No
     assert _entry("P1", "Thm 5 (P4 Thm 2)").kind is Kind.CONJECTURE
     claimed = math.expm1(p4.subsampled_rdp(0.1, 100, 1.0).epsilons[0])
     across = math.expm1(p4.subsample_rdp(1000, 100, 1.0, 2, sensitivity=2.0).epsilons[0])
-    assert claimed == pytest.approx(6.87e-4, rel=1e-3) and across == pytest.approx(
-        5.36e-3, rel=1e-3
-    )
+    assert claimed == pytest.approx(6.87e-4, rel=1e-3) and across == pytest.approx(5.36e-3, rel=1e-3)
     for n in (1, 2, 20, 100):
         base = 1 + (math.e - 1) / n
         whole = min(4 * (base - 1), 2 * base)  # as printed, everybody sampled
@@ -208,10 +202,7 @@ def test_p0_theorem_5_as_printed() -> None:
 
 
 def test_converted_lower_bounds_are_neither_guarantee_nor_refuted() -> None:
-    for paper, theorem in (
-        ("P3", "Thm 2, converted to epsilon"),
-        ("P0", "Eq. 8 (Thm 3), sharpened"),
-    ):
+    for paper, theorem in (("P3", "Thm 2, converted to epsilon"), ("P0", "Eq. 8 (Thm 3), sharpened")):
         assert _entry(paper, theorem).kind is Kind.CONJECTURE
 
 

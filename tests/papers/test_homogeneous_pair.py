@@ -9,9 +9,9 @@ import pytest
 from scipy.stats import norm
 
 from dpcheckin.accounting import CheckInRound, compose, gaussian, lower_bound
-from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.papers.p1.homogeneous_pair import check_in_epsilon, subsample_epsilon
+from dpcheckin.special.normal import gaussian_profile
 
 
 def _epsilon(delta_of: object, delta: float) -> float:

@@ -54,7 +54,7 @@ def test_removal_composes_and_refuses() -> None:
     one = removal.epsilon(200, 0.3, 1.0, 1, 1e-4).upper
     ten = removal.epsilon(200, 0.3, 1.0, 10, 1e-3).upper
     assert one < ten < 10 * one
-    for bad in ({"noise": 0.0}, {"rate": 1.0}, {"population": 1}):
-        run = {"population": 200, "rate": 0.3, "noise": 1.0, "rounds": 1, "delta": 1e-4} | bad
+    for bad in ({"noise_multiplier": 0.0}, {"rate": 1.0}, {"population": 1}):
+        run = {"population": 200, "rate": 0.3, "noise_multiplier": 1.0, "rounds": 1, "delta": 1e-4} | bad
         with pytest.raises(InvalidParameter):
             removal.epsilon(**run)

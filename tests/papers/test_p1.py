@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.accounting import (
-    Bracket,
-    DistributedRound,
-    compose,
-)
+from dpcheckin.accounting import Bracket, DistributedRound, compose
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.papers.p1 import bounds as p1
 from dpcheckin.papers.p1.bounds import smallest_renyi
@@ -24,13 +20,7 @@ def _composed(n: int, rate: float, noise: float, rounds: int, delta: float) -> B
 
 
 @settings(max_examples=12, deadline=None)
-@given(
-    st.integers(20, 5_000),
-    st.floats(0.01, 0.6),
-    st.floats(0.5, 4.0),
-    st.integers(1, 300),
-    st.floats(-8.0, -3.0),
-)
+@given(st.integers(20, 5_000), st.floats(0.01, 0.6), st.floats(0.5, 4.0), st.integers(1, 300), st.floats(-8.0, -3.0))
 def test_loss_distribution_never_exceeds_theorem_4(
     n: int, rate: float, noise: float, rounds: int, log_delta: float
 ) -> None:

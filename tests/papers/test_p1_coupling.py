@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpcheckin.papers.others.check_in_alone import pure_epsilon
+from dpcheckin.papers.others.bounds import pure_epsilon
 from dpcheckin.papers.p1 import coupling
 
 
@@ -40,9 +40,7 @@ def _truth(others: tuple[int, ...], rate: float, e0: float, epsilon: float) -> f
 @pytest.mark.parametrize("others", [(), (0,), (0, 0), (0, 1, 1), (0, 0, 0, 0), (1, 0, 1, 0, 1)])
 @pytest.mark.parametrize("free", [0.05, 0.5, 1.0, 2.5])
 @pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_the_mended_bound_covers_enumeration(
-    others: tuple[int, ...], free: float, rate: float
-) -> None:
+def test_the_mended_bound_covers_enumeration(others: tuple[int, ...], free: float, rate: float) -> None:
     for e0 in (1.0, 3.0):
         epsilon, bound = coupling.delta(len(others) + 1, rate, e0, free)
         assert _truth(others, rate, e0, epsilon) <= bound + 1e-12
@@ -62,9 +60,7 @@ def _printed(n: int, rate: float, e0: float, free: float) -> float:
     ("n", "rate", "free", "truth", "printed"),
     [(1, 0.1, 0.5, 0.0902, 0.0354), (3, 0.1, 0.1, 0.0895, 0.0081), (5, 0.3, 0.1, 0.2542, 0.0092)],
 )
-def test_as_printed_it_lies_below_the_truth(
-    n: int, rate: float, free: float, truth: float, printed: float
-) -> None:
+def test_as_printed_it_lies_below_the_truth(n: int, rate: float, free: float, truth: float, printed: float) -> None:
     epsilon, mended = coupling.delta(n, rate, 3.0, free)
     exact = _truth((0,) * (n - 1), rate, 3.0, epsilon)
     assert exact == pytest.approx(truth, abs=6e-5)
@@ -79,8 +75,7 @@ def test_groups_only_add() -> None:
     epsilon = math.log1p(rate * math.expm1(free))
     k = np.arange(700, 1101)
     first = sum(
-        w * coupling.shuffle_profile(e0, int(i), free)
-        for i, w in zip(k, binom.pmf(k - 1, n - 1, rate), strict=True)
+        w * coupling.shuffle_profile(e0, int(i), free) for i, w in zip(k, binom.pmf(k - 1, n - 1, rate), strict=True)
     )
     exact = rate * math.exp(epsilon - free) * first + _printed(n, rate, e0, free)
     assert exact <= bound * (1 + 1e-9) and bound < 2 * exact

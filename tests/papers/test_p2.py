@@ -38,9 +38,7 @@ def _fixed_window_law(bits: tuple[int, ...], m: int, p0: float, e0: float) -> np
 @pytest.mark.parametrize(("m", "p0"), [(2, 1.0), (3, 1.0), (3, 0.5)])
 @pytest.mark.parametrize("others", [(0, 1), (1, 1), (0,)])
 @pytest.mark.parametrize("e0", [0.5, 1.5])
-def test_composed_epsilon_covers_real_runs(
-    m: int, p0: float, others: tuple[int, ...], e0: float
-) -> None:
+def test_composed_epsilon_covers_real_runs(m: int, p0: float, others: tuple[int, ...], e0: float) -> None:
     """For several deltas, the run's true delta at our epsilon is no larger."""
     q = p2.fixed_window_posteriors(m, p0, e0)
     p_law = _fixed_window_law((0, *others), m, p0, e0)
@@ -51,9 +49,7 @@ def test_composed_epsilon_covers_real_runs(
         assert np.maximum(q_law - alpha * p_law, 0).sum() <= delta + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("e0", "closed", "composed"), [(0.5, 0.139, 0.0820), (1.0, 0.475, 0.253), (2.0, 3.04, 1.14)]
-)
+@pytest.mark.parametrize(("e0", "closed", "composed"), [(0.5, 0.139, 0.0820), (1.0, 0.475, 0.253), (2.0, 3.04, 1.14)])
 def test_a_thousand_slots(e0: float, closed: float, composed: float) -> None:
     """The figures of the design notes, and how far below the closed form one gets."""
     statement = p2.fixed_window(1000, 1.0, e0, 1e-6).epsilon
@@ -65,9 +61,7 @@ def test_a_thousand_slots(e0: float, closed: float, composed: float) -> None:
 
 @settings(max_examples=5, deadline=None)
 @given(st.floats(0.1, 2.5), st.integers(2, 40), st.floats(0.05, 1.0), st.floats(-9.0, -2.0))
-def test_composition_never_exceeds_the_closed_forms(
-    e0: float, m: int, p0: float, log_delta: float
-) -> None:
+def test_composition_never_exceeds_the_closed_forms(e0: float, m: int, p0: float, log_delta: float) -> None:
     """Fixed window, sliding window, shuffling and averaged updates, everywhere."""
     delta = 10.0**log_delta
     q = p2.fixed_window_posteriors(m, p0, e0)

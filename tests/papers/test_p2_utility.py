@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from itertools import product
-from typing import Any
 
 import pytest
 
 from dpcheckin.errors import OutsideTheorem
+from dpcheckin.papers.convex_task import ConvexTask
 from dpcheckin.papers.p2 import utility
 
 
@@ -16,8 +16,7 @@ def test_dummy_updates() -> None:
     """Propositions 3.4 and 4.4, against simulation-free counting; the printed 3.4 is absurd."""
     n, m, p0 = 6, 3, 0.7
     exact = sum(
-        math.prod(p0 / m if c < m else 1 - p0 for c in choice)
-        * sum(1 for slot in range(m) if slot not in choice)
+        math.prod(p0 / m if c < m else 1 - p0 for c in choice) * sum(1 for slot in range(m) if slot not in choice)
         for choice in product(range(m + 1), repeat=n)
     )
     assert utility.fixed_window_dummies(n, m, p0) == pytest.approx(exact)
@@ -27,14 +26,11 @@ def test_dummy_updates() -> None:
 
 def test_risk_bounds_move_the_right_way() -> None:
     """More clients, fewer dimensions, less noise: smaller risk."""
-    base: dict[str, Any] = {"population": 10_000, "slots": 400, "diameter": 1.0}
-    base |= {"lipschitz": 1.0, "dimension": 10, "noise": 1.0}
-    assert utility.averaged_risk(**base) > utility.averaged_risk(**{**base, "noise": 0.1})
-    fixed = {**base, "check_in_probability": 1.0}
-    assert utility.fixed_window_risk(**fixed) < utility.fixed_window_risk(
-        **{**fixed, "dimension": 40}
-    )
-    smooth = utility.averaged_smooth_risk(**base, smoothness=1.0)
-    assert smooth > utility.averaged_smooth_risk(**{**base, "population": 20_000}, smoothness=1.0)
+    task = ConvexTask(10, diameter=1.0)
+    assert utility.averaged_risk(task, 10_000, 400, 1.0) > utility.averaged_risk(task, 10_000, 400, 0.1)
+    wider = ConvexTask(40, diameter=1.0)
+    assert utility.fixed_window_risk(task, 10_000, 400, 1.0) < utility.fixed_window_risk(wider, 10_000, 400, 1.0)
+    smooth = utility.averaged_smooth_risk(task, 10_000, 400, 1.0)
+    assert smooth > utility.averaged_smooth_risk(task, 20_000, 400, 1.0)
     with pytest.raises(OutsideTheorem):
-        utility.fixed_window_risk(**{**fixed, "population": 10})
+        utility.fixed_window_risk(task, 10, 400, 1.0)

@@ -56,9 +56,7 @@ def test_all_orders_agree_with_the_published_algorithm(population: int) -> None:
     ("population", "noise", "rate"),
     [(60_000, 9.48, 1.0), (1_000, 1.0, 0.05), (7, 1.0, 0.5), (10_000, 2.5, 0.1), (20, 0.8, 1.0)],
 )
-def test_nine_digits_against_sixty_digit_arithmetic(
-    population: int, noise: float, rate: float, order: int
-) -> None:
+def test_nine_digits_against_sixty_digit_arithmetic(population: int, noise: float, rate: float, order: int) -> None:
     """Relative 1e-9 (in fact 1e-12), although the moment may be 1 + 1e-6."""
     ours = check_in_rdp(population, rate, noise, order, sensitivity=1.0).epsilons[-1]
     exact = _exact(population, 1 / noise, order, rate)
@@ -70,9 +68,7 @@ def test_p4_table_1_to_all_printed_digits() -> None:
     printed = ["0.22820", "0.22820", "0.22821", "0.22821", "0.22821", "0.22822", "0.22822"]
     for largest, expected in ((30, printed), (400, ["0.01009", "0.01013", "0.01017", "0.01020"])):
         curve = full_shuffle_rdp(60_000, 9.48, largest, sensitivity=1.0)
-        ours = [
-            f"{curve.times(t).epsilon(1 / 60_000).epsilon:.5f}" for t in range(1, len(expected) + 1)
-        ]
+        ours = [f"{curve.times(t).epsilon(1 / 60_000).epsilon:.5f}" for t in range(1, len(expected) + 1)]
         assert ours == expected
 
 

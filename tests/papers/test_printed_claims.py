@@ -40,9 +40,7 @@ def test_p3_s_figure_is_a_guarantee(claims: dict[tuple[str, str], tuple[str, flo
     assert claims[row, "empty-seat guarantee"][1] < 5.8
 
 
-def test_p0_s_figure_is_not_called_impossible(
-    claims: dict[tuple[str, str], tuple[str, float]],
-) -> None:
+def test_p0_s_figure_is_not_called_impossible(claims: dict[tuple[str, str], tuple[str, float]]) -> None:
     """No delta is stated and the randomizer is another: a sentence, and no point at delta = 1/n."""
     row = "P0: MNIST, 90%"
     assert (row, "claim") not in claims

@@ -50,9 +50,7 @@ def _laws(
 
 
 def _divergence(p: list[np.ndarray], q: list[np.ndarray], alpha: float, cell: float) -> float:
-    return sum(
-        float(np.maximum(a - alpha * b, 0.0).sum()) * cell for a, b in zip(p, q, strict=True)
-    )
+    return sum(float(np.maximum(a - alpha * b, 0.0).sum()) * cell for a, b in zip(p, q, strict=True))
 
 
 DATA = {

@@ -39,8 +39,5 @@ def test_optimal_composition_is_exact(epsilon: float, rounds: int) -> None:
 def test_order_of_the_composition_theorems(epsilon: float, rounds: int, log_slack: float) -> None:
     """Optimal <= Kairouz et al. closed form <= classical."""
     slack = 10.0**log_slack
-    best, closed = (
-        strong.optimal(epsilon, rounds, slack),
-        strong.closed_form(epsilon, rounds, slack),
-    )
+    best, closed = (strong.optimal(epsilon, rounds, slack), strong.closed_form(epsilon, rounds, slack))
     assert best <= closed * (1 + 1e-9) <= strong.classical(epsilon, rounds, slack) * (1 + 2e-9)

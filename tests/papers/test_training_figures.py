@@ -12,13 +12,7 @@ from dpcheckin.learning import load_dataset
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.figures import TRAINING
-from dpcheckin.papers.training import (
-    Machine,
-    accounted_by_papers,
-    is_finished,
-    run_figure,
-    run_folder,
-)
+from dpcheckin.papers.training import Machine, accounted_by_papers, is_finished, run_figure, run_folder
 from dpcheckin.papers.training_figure import TrainingFigure
 
 
@@ -77,9 +71,7 @@ def test_a_figure_is_played_and_drawn(tmp_path):
     (bound,) = (b for b in catalogue() if b.name == "P3 upper bound")
     assert theirs["P3 upper bound (guarantee)"] == bound.evaluate(cohort).epsilon
     again = run_figure("p3-figure6", tmp_path, quick=True)  # finished runs are not played again
-    assert {k: v["accuracy"] for k, v in again.items()} == {
-        k: v["accuracy"] for k, v in results.items()
-    }
+    assert {k: v["accuracy"] for k, v in again.items()} == {k: v["accuracy"] for k, v in results.items()}
     with pytest.raises(InvalidParameter, match="figure"):
         run_figure("p9-figure1", tmp_path)
 
@@ -169,7 +161,7 @@ def test_a_run_without_its_data_is_left_out_and_named(tmp_path, monkeypatch):
     short = replace(short, rounds=2, rate=0.1)
     both = {"here": short, "not here": replace(short, data="cifar10")}
     monkeypatch.setitem(TRAINING, "p1-figure6", TrainingFigure("two runs", both, seeds=2))
-    monkeypatch.setattr("dpcheckin.learning.simulation.runs.load_dataset", missing)
+    monkeypatch.setattr("dpcheckin.learning.data.own.load_dataset", missing)
     results = run_figure("p1-figure6", tmp_path)
     assert results["here"]["rounds"] == 2
     seeds = [sorted(tmp_path.glob(f"runs/*/seed-{s}/report.json")) for s in (0, 1)]

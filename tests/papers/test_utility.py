@@ -48,11 +48,8 @@ def test_bounds_are_the_theorems_and_hold():
     for check in checks:
         assert 0 < check.measured < check.bound and check.holds
         assert check.measured + 6 * check.deviation < check.bound
-    known = {"diameter": 2.0, "lipschitz": 1.0, "dimension": 4}
-    assert checks[0].bound == p2_utility.fixed_window_risk(
-        population=600, slots=100, check_in_probability=0.8, noise=0.5, **known
-    )
-    assert checks[1].bound == p2_utility.averaged_risk(population=600, slots=60, noise=2.0, **known)
+    assert checks[0].bound == p2_utility.fixed_window_risk(TASK, 600, 100, 0.5, 0.8)
+    assert checks[1].bound == p2_utility.averaged_risk(TASK, 600, 60, 2.0)
     assert checks[1].details["inverse_load"] > 60 / 600
 
 

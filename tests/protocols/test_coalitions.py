@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 import dpcheckin as dp
 from dpcheckin.accounting import CheckInRound, any_pure, compose
-from dpcheckin.accounting.composition.account import local_guarantee
+from dpcheckin.accounting.composition.guarantees import local_guarantee
 from dpcheckin.accounting.rounds.shuffled import ShuffleRound
 from dpcheckin.cli import main
 from dpcheckin.errors import InvalidParameter
@@ -75,8 +75,7 @@ def test_the_figure_holds_against_the_shuffler_of_binary_responses() -> None:
     worst = 0.0
     for ones in range(crowd):
         others = np.convolve(
-            binom.pmf(np.arange(ones + 1), ones, keep),
-            binom.pmf(np.arange(crowd - ones), crowd - 1 - ones, 1 - keep),
+            binom.pmf(np.arange(ones + 1), ones, keep), binom.pmf(np.arange(crowd - ones), crowd - 1 - ones, 1 - keep)
         )
         laws = [np.convolve(others, [1 - p, p]) for p in (keep, 1 - keep)]
         for p, q in (laws, laws[::-1]):
@@ -103,9 +102,7 @@ def test_bad_questions_are_refused() -> None:
             by_parties(**changes)
 
 
-def asked(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *more: str
-) -> tuple[int, str, str]:
+def asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, str, str]:
     run = ["--population", "2000", "--rate", "0.05", "--local-epsilon", "2"]
     run += ["--rounds", "20", "--delta", "1e-5"]
     monkeypatch.setattr(sys, "argv", ["dpcheckin", "trust", *run, *more])

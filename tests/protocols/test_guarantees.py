@@ -164,9 +164,7 @@ def test_local_gaussian_composition_against_the_closed_form():
     """T normal reports 2/σ apart are one pair 2√T/σ apart (Balle and Wang's formula)."""
     epsilon = local_epsilon(gaussian(3.0), 9, 1e-6).upper
     mu = 2 * 3 / 3.0
-    delta = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(
-        -mu / 2 - epsilon / mu
-    )
+    delta = stats.norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu)
     assert delta == pytest.approx(1e-6, rel=1e-3)
 
 

@@ -6,30 +6,15 @@ import pytest
 
 from dpcheckin.accounting import Guarantee, Kind, LowerBound
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols.names import (
-    PLANNED,
-    PROTOCOL_OF,
-    PROTOCOLS,
-    protocol_name,
-)
-from dpcheckin.protocols.questions import RunQuestion, randomizers_of
+from dpcheckin.protocols.questions import PLANNED, PROTOCOL_OF, PROTOCOLS, RunQuestion, protocol_name, randomizers_of
 from dpcheckin.randomizers import registry
 
-NUMBERS = {
-    "rate": 0.1,
-    "cohort": 10,
-    "slots": 20,
-    "check_in_probability": 0.5,
-    "colluding": 0.1,
-    "dropout": 0.1,
-}
+NUMBERS = {"rate": 0.1, "cohort": 10, "slots": 20, "check_in_probability": 0.5, "colluding": 0.1, "dropout": 0.1}
 
 
 def _question(protocol: str, randomizer: str) -> RunQuestion:
     """A small run with every field that the table says the protocol takes."""
-    given = {
-        key: NUMBERS[key] for key in PROTOCOLS[protocol_name(protocol)].fields if key in NUMBERS
-    }
+    given = {key: NUMBERS[key] for key in PROTOCOLS[protocol_name(protocol)].fields if key in NUMBERS}
     kind = registry.kind_named(randomizer)
     small = {one.field: 3.0 if one.field == kind.noise_field else 16 for one in kind.arguments}
     small |= {"chosen": 3, "branching": 4} if kind.arguments[1:] else {}
@@ -42,9 +27,7 @@ def _question(protocol: str, randomizer: str) -> RunQuestion:
 def test_every_spelling_stands_for_one_name() -> None:
     for name, protocol in PROTOCOLS.items():
         assert protocol_name(name) == name
-        assert [protocol_name(alias) for alias in protocol.aliases] == [name] * len(
-            protocol.aliases
-        )
+        assert [protocol_name(alias) for alias in protocol.aliases] == [name] * len(protocol.aliases)
     assert len(PROTOCOL_OF) > len(PROTOCOLS)
 
 

@@ -62,10 +62,7 @@ def test_a_client_s_own_window_prices_it_whatever_the_others_do(windows, probabi
         laws = [_output_law(b, windows, probabilities, bits, 3) for b in (0, 1)]
         assert sum(laws[0].values()) == pytest.approx(1.0)
         for epsilon in (0.0, 0.1, 0.3, 0.6, 1.0):
-            exact = max(
-                sum(max(p[y] - math.exp(epsilon) * q[y], 0.0) for y in p)
-                for p, q in (laws, laws[::-1])
-            )
+            exact = max(sum(max(p[y] - math.exp(epsilon) * q[y], 0.0) for y in p) for p, q in (laws, laws[::-1]))
             bound = run.delta(epsilon).upper
             assert exact <= bound + 1e-12
             closest = max(closest, exact / bound if bound > 1e-6 else 0.0)

@@ -55,9 +55,7 @@ def test_empirical_divergence_follows_the_pair(randomizer, quantile):
     up = randomizer.randomize(ones, SeededSource(3))[:, 0] > 0
     down = randomizer.randomize(-ones, SeededSource(4))[:, 0] > 0
     assert_mean(up.astype(float) - down, float(randomizer.pair.profile(np.array([1.0]))[0]))
-    assert quantile(1.0) - quantile(-1.0) == pytest.approx(
-        float(randomizer.pair.profile(np.array([1.0]))[0])
-    )
+    assert quantile(1.0) - quantile(-1.0) == pytest.approx(float(randomizer.pair.profile(np.array([1.0]))[0]))
 
 
 def test_clipping_alone_has_no_pair():

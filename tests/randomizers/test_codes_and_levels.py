@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers import (
-    DitheredLevels,
-    LocalHashing,
-    SecureSource,
-    SeededSource,
-    TreeResponse,
-)
+from dpcheckin.randomizers import DitheredLevels, LocalHashing, SecureSource, SeededSource, TreeResponse
 from randomizers.checks import assert_frequencies, assert_mean
 
 
@@ -34,9 +28,7 @@ def test_a_report_tells_the_bucket_as_dary_response_does(source):
     assert one.well_formed(reports).all()
     own = one.hashed(np.full(5, 77, np.uint64), np.arange(5))
     hits = reports[:, 1] == own[reports[:, 0]]
-    assert_frequencies(
-        np.array([hits.sum(), (~hits).sum()]), [one.own_support, 1 - one.own_support]
-    )
+    assert_frequencies(np.array([hits.sum(), (~hits).sum()]), [one.own_support, 1 - one.own_support])
 
 
 def test_functions_are_the_same_on_every_machine():
@@ -99,9 +91,7 @@ def test_a_tree_names_the_node_above_the_leaf():
     for level, node in ((0, 0), (1, 2), (2, 8)):
         found = reports[reports[:, 0] == level, 1]
         assert 120 < len(found) < 280
-        if one.levels[level].report_format.limits == (
-            one.sizes[level],
-        ):  # d-ary response: all but surely true
+        if one.levels[level].report_format.limits == (one.sizes[level],):  # d-ary response: all but surely true
             assert (found == node).all()
 
 

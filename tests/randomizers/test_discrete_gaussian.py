@@ -9,16 +9,11 @@ import numpy as np
 import pytest
 from scipy import special
 
-from dpcheckin.accounting import (
-    DiscreteGaussianRound,
-    DistributedRound,
-    SkellamRound,
-    compose,
-)
+from dpcheckin.accounting import DiscreteGaussianRound, DistributedRound, SkellamRound, compose
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.protocols import DistributedCheckIn
 from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, SeededSource, SkellamVector
-from dpcheckin.randomizers.discrete_gaussian import _cumulative, discrete_gaussian_noise, reach
+from dpcheckin.randomizers.integers import discrete_gaussian_noise, gaussian_reach, gaussian_table
 
 
 def _masses(variance, last):
@@ -28,7 +23,7 @@ def _masses(variance, last):
 @pytest.mark.parametrize("variance", [10.0, 123.456])
 def test_the_table_is_the_law(variance):
     """Against high-precision arithmetic, to 2^-110 at every entry."""
-    high, low, last = _cumulative(variance)
+    high, low, last = gaussian_table(variance)
     with mpmath.workdps(60):
         v = mpmath.mpf(variance)
         total = mpmath.nsum(lambda j: mpmath.exp(-(j**2) / (2 * v)), [-mpmath.inf, mpmath.inf])
@@ -48,7 +43,7 @@ def test_the_table_is_the_law(variance):
 def test_noise_has_its_moments():
     """200,000 draws: mean and variance within six deviations."""
     drawn = discrete_gaussian_noise(400.0, 200_000, SeededSource(3))
-    assert drawn.dtype == np.int64 and abs(drawn).max() <= reach(400.0)
+    assert drawn.dtype == np.int64 and abs(drawn).max() <= gaussian_reach(400.0)
     assert abs(drawn.mean()) < 6 * 20 / math.sqrt(200_000)
     assert abs(drawn.var() - 400.0) < 6 * 400 * math.sqrt(2 / 200_000)
 

@@ -15,16 +15,14 @@ from dpcheckin.randomizers import (
     SubsetSelection,
     UnaryEncoding,
 )
-from dpcheckin.randomizers.response import bit_rows
+from dpcheckin.randomizers.subsets import bit_rows
 from randomizers.checks import assert_frequencies, assert_mean
 
 
 def subset_law(one: SubsetSelection) -> tuple[np.ndarray, list[tuple[int, ...]]]:
     """Rows: inputs; columns: sets. Written from the definition, not from the code."""
     sets = list(itertools.combinations(range(one.symbols), one.chosen))
-    weights = np.array(
-        [[math.exp(one.local_epsilon) if x in s else 1.0 for s in sets] for x in range(one.symbols)]
-    )
+    weights = np.array([[math.exp(one.local_epsilon) if x in s else 1.0 for s in sets] for x in range(one.symbols)])
     return weights / weights.sum(axis=1, keepdims=True), sets
 
 
@@ -32,12 +30,7 @@ def unary_law(one: UnaryEncoding) -> tuple[np.ndarray, list[tuple[int, ...]]]:
     rows = list(itertools.product((0, 1), repeat=one.symbols))
     p, q = one.truth, one.other_support
     law = [
-        [
-            math.prod(
-                (p if b else 1 - p) if i == x else (q if b else 1 - q) for i, b in enumerate(r)
-            )
-            for r in rows
-        ]
+        [math.prod((p if b else 1 - p) if i == x else (q if b else 1 - q) for i, b in enumerate(r)) for r in rows]
         for x in range(one.symbols)
     ]
     return np.array(law), rows
@@ -52,11 +45,7 @@ def hadamard_law(one: HadamardResponse) -> tuple[np.ndarray, list[int]]:
 
 
 def law_of(one):
-    return {
-        SubsetSelection: subset_law,
-        UnaryEncoding: unary_law,
-        HadamardResponse: hadamard_law,
-    }[type(one)](one)
+    return {SubsetSelection: subset_law, UnaryEncoding: unary_law, HadamardResponse: hadamard_law}[type(one)](one)
 
 
 def places(one, reports: np.ndarray) -> np.ndarray:
@@ -190,5 +179,5 @@ def test_bad_parameters_are_refused(make):
 
 def test_one_chosen_symbol_is_dary_response():
     one, other = SubsetSelection(1.3, 7, 1), DaryResponse(1.3, 7)
-    assert one.own_support == pytest.approx(other.truth)
+    assert one.own_support == pytest.approx(other.own_support)
     assert one.pair == other.pair

@@ -113,9 +113,7 @@ def test_a_table_and_a_text_give_the_same_randomizer(one: Randomizer) -> None:
         ("skellam:100", {"noise_multiplier": 2.0}, SkellamVector(2.0, 100)),
     ],
 )
-def test_what_is_typed_fills_what_is_not_known(
-    text: str, known: dict[str, float], made: Randomizer
-) -> None:
+def test_what_is_typed_fills_what_is_not_known(text: str, known: dict[str, float], made: Randomizer) -> None:
     assert randomizer(text, **known) == randomizer(text, known) == made
 
 
@@ -212,9 +210,7 @@ def test_a_class_of_ones_own_is_read_like_any_other(empty: None) -> None:
         ({"name": "c2", "arguments": (Argument("odd", "X", 1),)}, "odd"),
     ],
 )
-def test_what_cannot_be_named_is_not_registered(
-    changes: dict[str, Any], said: str, empty: None
-) -> None:
+def test_what_cannot_be_named_is_not_registered(changes: dict[str, Any], said: str, empty: None) -> None:
     kind = dataclass(frozen=True)(type("Other", (Coin,), changes))
     with pytest.raises(InvalidParameter, match=said):
         register(kind)
@@ -230,9 +226,7 @@ def test_a_broken_package_is_named_and_breaks_nothing_else(monkeypatch: pytest.M
     )
     monkeypatch.setattr(registry, "_points", lambda: points)
     assert kind_named("coin") is Coin
-    with pytest.raises(
-        DpCheckinError, match=r"package_that_is_not_there.*'odd'.*No module"
-    ) as seen:
+    with pytest.raises(DpCheckinError, match=r"package_that_is_not_there.*'odd'.*No module") as seen:
         randomizer("odd", local_epsilon=1.0)
     assert "\n" not in str(seen.value)
     with pytest.warns(registry.BrokenPackage, match="package_that_is_not_there"):

@@ -21,9 +21,7 @@ def test_noise_is_skellam(source):
 def test_sums_are_unbiased_with_the_stated_variance_whatever_the_modulus_hides():
     randomizer, source = SkellamInteger(bound=2, variance=5.0, modulus=512), SeededSource(1)
     values = np.array([2, -2, 1, 2, 2])
-    sums = np.array(
-        [randomizer.estimate_sum(randomizer.randomize(values, source)) for _ in range(20_000)]
-    )
+    sums = np.array([randomizer.estimate_sum(randomizer.randomize(values, source)) for _ in range(20_000)])
     assert_mean(sums, 5.0)
     assert_mean((sums - 5.0) ** 2, randomizer.sum_variance(5))
 

@@ -45,10 +45,7 @@ def test_the_sum_drawn_at_once_has_the_spread_of_summed_reports():
     values = np.tile([0.31, 0.17], (clients, 1))
     source = SeededSource(4)
     each = np.array(
-        [
-            randomizer.sum_estimates(randomizer.randomize(values, source))[0] - clients * 0.31
-            for _ in range(2000)
-        ]
+        [randomizer.sum_estimates(randomizer.randomize(values, source))[0] - clients * 0.31 for _ in range(2000)]
     )
     drawn = randomizer.summed(np.linalg.norm(values, axis=1), 2, source)
     assert np.allclose(drawn.weights, 1.0)

@@ -15,8 +15,7 @@ from dpcheckin.cli.compare import compare
 from dpcheckin.cli.reproduce import reproduce as reproduce_command
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.papers.figures import panels
-from dpcheckin.report.cache import CellCache
-from dpcheckin.report.reproduce import names, reproduce
+from dpcheckin.report.reproduce import CellCache, names, reproduce
 
 app = typer.Typer()
 app.command("compare")(compare)
@@ -26,9 +25,7 @@ runner = CliRunner()
 
 def test_every_panel_is_well_formed() -> None:
     """Unique row labels and columns, at least one of ours in each."""
-    assert {"p1-table2", "p4-table1", "p1-figure3", "p1-figure5", "p2-figure2-n1000"} <= set(
-        names()
-    )
+    assert {"p1-table2", "p4-table1", "p1-figure3", "p1-figure5", "p2-figure2-n1000"} <= set(names())
     assert {f"p3-figure{f}-{x}" for f in (4, 5) for x in "abc"} <= set(names())
     for panel in panels().values():
         assert len({r.label for r in panel.rows}) == len(panel.rows)
@@ -41,9 +38,7 @@ def test_table_2_flags_the_three_impossible_entries(tmp_path: Path) -> None:
     (result,) = reproduce(["p1-table2"], tmp_path)
     remarks = result.panel.remarks(result.cells)
     assert sum("Impossible" in x for x in remarks) == 3
-    assert result.cells[("ε0 = 2, γ = 0.01", "empty-seat guarantee")] == pytest.approx(
-        0.0695, rel=1e-3
-    )
+    assert result.cells[("ε0 = 2, γ = 0.01", "empty-seat guarantee")] == pytest.approx(0.0695, rel=1e-3)
     with (tmp_path / "p1-table2.csv").open(encoding="utf-8") as stream:
         rows = list(csv.reader(stream))
     assert len(rows) == 1 + 4 * len(result.panel.columns)

@@ -7,9 +7,9 @@ from typing import Any
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import LEDGER, Analyzer, Schedule
-from dpcheckin.service.analyzer.keys import KeyRing, load_identity
-from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.journal import Journal
+from dpcheckin.service.analyzer.state import AnalyzerState, KeyRing
+from dpcheckin.service.storage.identity import load_identity
+from dpcheckin.service.storage.journal import Journal
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument
@@ -89,10 +89,7 @@ class World:
         return found
 
 
-OUTCOMES = {
-    1: Status("void", 50, None, "population"),
-    3: Status("void", 120, 1, "batch"),
-}
+OUTCOMES = {1: Status("void", 50, None, "population"), 3: Status("void", 120, 1, "batch")}
 
 
 def small_plan(**changes: Any) -> PlanDocument:

@@ -21,14 +21,7 @@ from service.plans import plan
 MODEL = b"a model"
 
 
-WIDE = Limits(
-    rate=0.5,
-    clip=1.0,
-    local_epsilon=20.0,
-    total_epsilon=20.0,
-    total_local_epsilon=1e6,
-    total_delta=0.01,
-)
+WIDE = Limits(rate=0.5, clip=1.0, local_epsilon=20.0, total_epsilon=20.0, total_local_epsilon=1e6, total_delta=0.01)
 
 
 class Coin(SecureSource):
@@ -61,17 +54,11 @@ class World:
         self.identity = identity_from_seed(bytes(31) + b"\1")
         self.plan = document or plan()
         self.key = OpeningKey(self.plan.suite, new_private_key(self.plan.suite))
-        self.key_document = KeyDocument(
-            self.plan.id.hex(), self.plan.suite, self.key.public_key.hex(), 0
-        )
+        self.key_document = KeyDocument(self.plan.id.hex(), self.plan.suite, self.key.public_key.hex(), 0)
 
     def page(self, by: Ed25519PrivateKey | None = None, **changes: Any) -> bytes:
         key = by or self.identity
-        said = {
-            "plan": signed(self.plan, key),
-            "keys": [signed(self.key_document, key)],
-            **changes,
-        }
+        said = {"plan": signed(self.plan, key), "keys": [signed(self.key_document, key)], **changes}
         return canonical(said)
 
     def round(self, number: int = 0, by: Ed25519PrivateKey | None = None, **changes: Any) -> bytes:
@@ -88,16 +75,9 @@ class World:
         )
         return canonical(signed(document, by or self.identity))
 
-    def agent(
-        self, limits: Limits = WIDE, coin: SecureSource | None = None, **config: Any
-    ) -> Agent:
+    def agent(self, limits: Limits = WIDE, coin: SecureSource | None = None, **config: Any) -> Agent:
         made = ClientConfig(
-            "http://127.0.0.1:1",
-            "token",
-            public_identity(self.identity),
-            limits,
-            self.folder / "state",
-            **config,
+            "http://127.0.0.1:1", "token", public_identity(self.identity), limits, self.folder / "state", **config
         )
         wallet = None if made.issuer is None else TokenWallet(made.state)
         ledger = ClientLedger(made.state / "ledger")

@@ -16,12 +16,7 @@ from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.wire.blind_signatures import Blinded, PublicKey, blind, finalize
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.documents import PlanDocument
-from dpcheckin.service.wire.signing import (
-    identity_from_seed,
-    public_identity,
-    read_signed,
-    signed_bytes,
-)
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, read_signed, signed_bytes
 from dpcheckin.service.wire.tokens import Token, TokenKeysDocument, TokenRequest, token_message
 from service.plans import plan as plan_document
 
@@ -67,9 +62,7 @@ class IssuerWorld:
         answer = json.loads(self.issuer.issue(client, self.plan.id, body))["signatures"]
         return [None if one is None else bytes.fromhex(one) for one in answer]
 
-    def blinded(
-        self, number: int, key: PublicKey | None = None, plan_id: bytes | None = None
-    ) -> tuple[bytes, Blinded]:
+    def blinded(self, number: int, key: PublicKey | None = None, plan_id: bytes | None = None) -> tuple[bytes, Blinded]:
         """A fresh number, and its blinded message."""
         fresh, used = secrets.token_bytes(32), key or self.key(number)
         message = token_message(plan_id or self.plan.id, number, fresh)

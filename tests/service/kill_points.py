@@ -22,9 +22,9 @@ from typing import Any
 
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.daemon import LEDGER
-from dpcheckin.service.journal import Journal
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.storage.journal import Journal
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import PlanDocument
@@ -47,17 +47,15 @@ def serve_shuffler(folder: str, store: str, port: int, admin: int, ahead: Any) -
     """`dpcheckin shuffler serve --dev`, with a clock that is `ahead` of the system's."""
     import sys
 
+    from dpcheckin.service.settings import Limits
     from dpcheckin.service.shuffler import server
     from dpcheckin.service.shuffler.settings import Settings
-    from dpcheckin.service.web.limits import Limits
 
     sys.stderr = open(Path(folder) / f"log-{port}", "a")  # noqa: SIM115 (for as long as it lives)
     system = time.time
     server.build.__defaults__ = (lambda: system() + ahead.value,)
     limits = Limits(requests_per_second=1e6, burst=10**6)
-    server.serve(
-        Settings(Path(folder), port=port, admin_port=admin, store=store, dev=True, limits=limits)
-    )
+    server.serve(Settings(Path(folder), port=port, admin_port=admin, store=store, dev=True, limits=limits))
 
 
 @dataclass
@@ -96,10 +94,7 @@ class Killing:
         self.ahead = FORKS.Value("d", 0.0)
         self.store = store
         self.analyzer = Analyzer.of(
-            population=2,
-            minimum_batch=0,
-            rounds=100_000,
-            randomizer=wire_vectors.randomizer(1, 1500),
+            population=2, minimum_batch=0, rounds=100_000, randomizer=wire_vectors.randomizer(1, 1500)
         )
         self.fronts = [FrontEnd(folder, store, self.ahead) for _ in range(front_ends)]
         folder.mkdir(parents=True, exist_ok=True)
@@ -283,7 +278,7 @@ def run_analyzer(folder: str) -> None:
     """The analyzer of `minimal_parties`, a little slower, so that it can be met at every step."""
     import sys
 
-    from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
+    from dpcheckin.service.analyzer.parties import ShufflerClient
     from service import minimal_parties
 
     for name in ("claim", "batch", "delete"):

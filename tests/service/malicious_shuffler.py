@@ -14,7 +14,6 @@ import numpy as np
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import RoundRecord, Submission
-from dpcheckin.service.shuffler.releasing import Releasing
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import TOKEN_BYTES, KeyDocument, RoundDocument
 from dpcheckin.service.wire.envelope import Sizes, seal
@@ -22,7 +21,7 @@ from dpcheckin.service.wire.payloads import vector_payload
 
 ATTACKS = ("nothing", "copies", "fakes")
 FAKE_COORDINATE = 0
-_examine, _chunks = Shuffler.examine, Releasing._chunks
+_examine, _chunks = Shuffler.examine, Shuffler._chunks
 _victims: dict[int, bytes] = {}
 
 
@@ -38,7 +37,7 @@ def examine(self: Shuffler, client: bytes, number: int, body: bytes) -> Submissi
     return found
 
 
-def release(self: Releasing, record: RoundRecord, sizes: Sizes) -> Iterator[bytes]:
+def release(self: Shuffler, record: RoundRecord, sizes: Sizes) -> Iterator[bytes]:
     attack = ATTACKS[record.number % len(ATTACKS)]
     if attack == "nothing" or record.number not in _victims:
         yield from _chunks(self, record, sizes)
@@ -51,7 +50,7 @@ def release(self: Releasing, record: RoundRecord, sizes: Sizes) -> Iterator[byte
         yield len(body).to_bytes(4, "big") + body
 
 
-def _fake(self: Releasing, record: RoundRecord) -> bytes:
+def _fake(self: Shuffler, record: RoundRecord) -> bytes:
     plan = self.planned().plan
     found = RoundDocument.from_object(parse(record.document)["document"])
     with self.store.transaction() as transaction:
@@ -65,7 +64,7 @@ def _fake(self: Releasing, record: RoundRecord) -> bytes:
 
 if __name__ == "__main__":
     Shuffler.examine = examine  # type: ignore[method-assign]
-    Releasing._chunks = release  # type: ignore[method-assign]
+    Shuffler._chunks = release  # type: ignore[method-assign]
     from dpcheckin.cli import main
 
     main()

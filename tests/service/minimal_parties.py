@@ -17,14 +17,13 @@ import httpx
 import numpy as np
 
 from dpcheckin.service.analyzer.daemon import Analyzer
-from dpcheckin.service.analyzer.issuer_client import IssuerClient
-from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.shuffler_client import ShufflerClient
+from dpcheckin.service.analyzer.parties import IssuerClient, ShufflerClient
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.daemon import Daemon
-from dpcheckin.service.json_logs import JsonLines
+from dpcheckin.service.logs import JsonLines
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.settings_file import IssuerAccess
+from dpcheckin.service.settings import IssuerAccess
+from dpcheckin.service.storage.identity import load_identity
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.signing import public_identity

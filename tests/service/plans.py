@@ -49,13 +49,9 @@ def plan(protocol: str = "shuffled-check-in", **changes: Any) -> PlanDocument:
     return PlanDocument.from_object(plan_object(protocol, **changes))
 
 
-def sealed(
-    document: PlanDocument, number: int, model: bytes, key: bytes, count: int
-) -> list[bytes]:
+def sealed(document: PlanDocument, number: int, model: bytes, key: bytes, count: int) -> list[bytes]:
     """So many reports of one round, all about the same value."""
     randomizer = randomizer_of(document)
     source = SecureSource()
     found = np.ones(document.dimension) if document.encoding != 2 else np.array([1])
-    return [
-        make_envelope(document, randomizer, number, model, key, found, source) for _ in range(count)
-    ]
+    return [make_envelope(document, randomizer, number, model, key, found, source) for _ in range(count)]

@@ -67,10 +67,7 @@ class PostgresServer:
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
             self.port = taken.getsockname()[1]
-        self._call(
-            *("initdb", "-D", self.data, "-U", "shuffler", "-A", "trust"),
-            *("-E", "UTF8", "--wal-segsize=1"),
-        )
+        self._call(*("initdb", "-D", self.data, "-U", "shuffler", "-A", "trust"), *("-E", "UTF8", "--wal-segsize=1"))
         with (self.data / "postgresql.conf").open("a", encoding="utf-8") as file:
             for name, value in _SETTINGS.items():
                 file.write(f"{name} = {value}\n")

@@ -123,13 +123,7 @@ class MovedClock:
 class ShufflerProcess:
     """`dpcheckin shuffler serve --dev`; may be killed and started again on the same port."""
 
-    def __init__(
-        self,
-        folder: Path,
-        store: str | None = None,
-        program: Sequence[str] = (),
-        **environment: str,
-    ) -> None:
+    def __init__(self, folder: Path, store: str | None = None, program: Sequence[str] = (), **environment: str) -> None:
         self.folder = folder
         self.port, self.admin_port = free_port(), free_port()
         self._program = [*(program or COMMAND), "shuffler"]
@@ -149,9 +143,7 @@ class ShufflerProcess:
         command = [*self._program, "serve", "--dev", "--folder", str(self.folder)]
         command += ["--port", str(self.port), "--admin-port", str(self.admin_port), *self._store]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                command, stderr=log, env={**os.environ, **self._environment}, **more
-            )
+            self.process = subprocess.Popen(command, stderr=log, env={**os.environ, **self._environment}, **more)
         if wait:
             try:
                 self.wait_until_up()

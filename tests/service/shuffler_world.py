@@ -71,9 +71,7 @@ class Analyzer:
         return signing.signed_bytes(document, IDENTITY)
 
     def signed_round(self, number: int, opens: float, closes: float, model: bytes = b"m") -> bytes:
-        document = RoundDocument(
-            self.plan.id.hex(), number, digest(model).hex(), self.key.key_id.hex(), opens, closes
-        )
+        document = RoundDocument(self.plan.id.hex(), number, digest(model).hex(), self.key.key_id.hex(), opens, closes)
         return signing.signed_bytes(document, IDENTITY)
 
     def publish(self, core: Shuffler, model: bytes = b"m") -> None:
@@ -90,9 +88,7 @@ class Analyzer:
         """A well-formed envelope with a mark in its sealed part; it is not really sealed."""
         sizes = envelope.sizes(self.plan)
         kind = envelope.TWO_SHARES if sizes.share else envelope.REPORT
-        header = envelope.Header(
-            self.plan.suite, kind, number, self.key.key_id, sizes.sealed
-        ).to_bytes()
+        header = envelope.Header(self.plan.suite, kind, number, self.key.key_id, sizes.sealed).to_bytes()
         body = struct.pack(">Q", mark).ljust(sizes.sealed, b"\xa5")
         share = np.full(sizes.share // 4, mark, dtype="<u4").tobytes()
         return header + body + share
@@ -136,9 +132,7 @@ def attend(core: Shuffler, count: int) -> None:
 
 def send(core: Shuffler, analyzer: Analyzer, number: int, *clients: int) -> list[Any]:
     """These clients send reports marked with their own number."""
-    return core.accept(
-        [core.examine(client(c), number, analyzer.report(number, c)) for c in clients]
-    )
+    return core.accept([core.examine(client(c), number, analyzer.report(number, c)) for c in clients])
 
 
 def batch_of(core: Shuffler, number: int) -> bytes:

@@ -23,17 +23,15 @@ import pytest
 
 from dpcheckin.deployment.processes import Party, start, start_issuer
 from dpcheckin.service import reports
-from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.analyzer import state
-from dpcheckin.service.analyzer.batches import COPY
-from dpcheckin.service.analyzer.keys import load_identity
-from dpcheckin.service.analyzer.tokens import FORGED
+from dpcheckin.service.analyzer.batches import COPY, FORGED
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.pricing import Price, randomizer_of
-from dpcheckin.service.settings_file import IssuerAccess
+from dpcheckin.service.settings import IssuerAccess
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.storage.identity import analyzer_token, load_identity
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.signing import public_identity

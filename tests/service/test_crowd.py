@@ -74,9 +74,7 @@ def test_a_plan_whose_numbers_do_not_fit_is_refused(wrong: dict[str, float], sai
 
 
 @pytest.mark.parametrize(("present", "state"), [(4, "void"), (5, "void"), (6, "closed")])
-def test_a_round_is_void_below_the_presence_not_below_the_priced_crowd(
-    present: int, state: str
-) -> None:
+def test_a_round_is_void_below_the_presence_not_below_the_priced_crowd(present: int, state: str) -> None:
     analyzer, clock = Analyzer.of(population=4, minimum_present=6, minimum_batch=0), Clock()
     core = core_over(MemoryStore(), clock)
     analyzer.publish(core)

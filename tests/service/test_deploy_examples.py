@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from dpcheckin.cli import application
-from dpcheckin.service.shuffler.settings import ENVIRONMENT, FIELDS, load
+from dpcheckin.service.shuffler.settings import ENVIRONMENT, Settings, load
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -34,21 +34,12 @@ def assert_exists(command: list[str]) -> None:
 
 
 def line_of(unit: Path, name: str) -> str:
-    (found,) = [
-        line.split("=", 1)[1]
-        for line in unit.read_text().splitlines()
-        if line.startswith(f"{name}=")
-    ]
+    (found,) = [line.split("=", 1)[1] for line in unit.read_text().splitlines() if line.startswith(f"{name}=")]
     return found
 
 
 def test_there_is_a_unit_for_each_party() -> None:
-    assert [unit.stem.removeprefix("dpcheckin-") for unit in UNITS] == [
-        "analyzer",
-        "client",
-        "issuer",
-        "shuffler",
-    ]
+    assert [unit.stem.removeprefix("dpcheckin-") for unit in UNITS] == ["analyzer", "client", "issuer", "shuffler"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
@@ -81,7 +72,7 @@ def test_compose_starts_commands_that_exist_with_settings_that_exist() -> None:
     for service in ours.values():
         assert_exists(service["command"])
         for name in service["environment"]:
-            assert name.removeprefix(ENVIRONMENT).lower() in FIELDS
+            assert hasattr(Settings, name.removeprefix(ENVIRONMENT).lower())
         assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
         assert set(service["secrets"]) <= compose["secrets"].keys()
         assert service["depends_on"].keys() <= compose["services"].keys()
@@ -91,18 +82,14 @@ def test_compose_starts_commands_that_exist_with_settings_that_exist() -> None:
 
 def test_the_image_holds_an_extra_and_a_command_that_exist() -> None:
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     (install,) = [line for line in lines if "pip install" in line]
     assert install.split("[")[1].split("]")[0] in extras
     (command,) = [line for line in lines if line.startswith("CMD ")]
     assert_exists(yaml.safe_load(command.removeprefix("CMD ")))
 
 
-def test_the_settings_are_all_known_and_are_the_defaults_where_they_are_limits(
-    tmp_path: Path,
-) -> None:
+def test_the_settings_are_all_known_and_are_the_defaults_where_they_are_limits(tmp_path: Path) -> None:
     shutil.copy(DEPLOY / "shuffler.toml", tmp_path)
     found = load(tmp_path, {}, {})
     assert (found.host, found.port, found.tls_key) == ("0.0.0.0", 8440, "server.key")

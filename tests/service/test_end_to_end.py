@@ -17,19 +17,13 @@ from dpcheckin.deployment.demo import Deployment  # noqa: E402
 from dpcheckin.deployment.options import DemoOptions, with_time_enough  # noqa: E402
 from dpcheckin.deployment.progress import RoundsLost, check_arrivals, follow, summary  # noqa: E402
 from dpcheckin.deployment.torch_tasks import make_module  # noqa: E402
-from dpcheckin.learning import (  # noqa: E402
-    ClientWork,
-    GroupedByOwner,
-    Settings,
-    Trainer,
-    load_dataset,
-)
-from dpcheckin.learning.losses import cross_entropy  # noqa: E402
+from dpcheckin.learning import ClientWork, GroupedByOwner, Settings, Trainer, load_dataset  # noqa: E402
+from dpcheckin.learning.models import cross_entropy  # noqa: E402
 from dpcheckin.protocols import DistributedCheckIn, ShuffledCheckIn  # noqa: E402
 from dpcheckin.randomizers import PrivUnit, SkellamVector  # noqa: E402
 from dpcheckin.service.analyzer.daemon import LEDGER  # noqa: E402
-from dpcheckin.service.journal import Journal  # noqa: E402
 from dpcheckin.service.pricing import Price  # noqa: E402
+from dpcheckin.service.storage.journal import Journal  # noqa: E402
 
 SMALL = DemoOptions(
     clients=24,
@@ -94,10 +88,7 @@ def simulated(options: DemoOptions, seeds: int) -> list[float]:
             plan = DistributedCheckIn(options.clients, options.rate, options.rounds, noise)
         else:
             plan = ShuffledCheckIn(
-                options.clients,
-                options.rate,
-                options.rounds,
-                PrivUnit(options.local_epsilon, size, 1.0),
+                options.clients, options.rate, options.rounds, PrivUnit(options.local_epsilon, size, 1.0)
             )
         fleet = GroupedByOwner(data.train_inputs, data.train_targets, owners)
         work = ClientWork(module, cross_entropy, fleet, plan.randomizer)
@@ -178,9 +169,7 @@ def test_200_agents_over_sqlite_learn_as_the_simulator_does(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_200_agents_over_postgresql_learn_as_the_simulator_does(
-    tmp_path: Path, postgres_address: str
-) -> None:
+def test_200_agents_over_postgresql_learn_as_the_simulator_does(tmp_path: Path, postgres_address: str) -> None:
     options = dataclasses.replace(WHOLE, store=postgres_address)
     _, facts = play(tmp_path, options)
     assert_as_simulated(facts, WHOLE)
@@ -203,9 +192,7 @@ def test_distributed_check_in_in_two_shares_learns_as_the_simulator_does(tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("window", ["fixed", "averaged", "sliding"])
 def test_random_check_ins_run_on_the_same_services(tmp_path: Path, window: str) -> None:
-    options = dataclasses.replace(
-        SMALL, protocol=f"random-check-in-{window}", rounds=4, absent=0.5, local_epsilon=1.0
-    )
+    options = dataclasses.replace(SMALL, protocol=f"random-check-in-{window}", rounds=4, absent=0.5, local_epsilon=1.0)
     last, facts = play(tmp_path, options)
     assert facts["released"] >= 1
     assert facts["epsilon"] <= 1.001  # one report a client: never more than its local epsilon

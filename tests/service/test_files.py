@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service import files, tls
-from dpcheckin.service.access import analyzer_token
-from dpcheckin.service.analyzer.keys import KeyRing, load_identity
+from dpcheckin.service import tls
+from dpcheckin.service.analyzer.state import KeyRing
 from dpcheckin.service.client import running
 from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.tokens import TokenWallet
-from dpcheckin.service.journal import Journal
-from dpcheckin.service.settings_file import SettingsFile, check_address
+from dpcheckin.service.settings import SettingsFile, check_address
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.shuffler.settings import Settings
+from dpcheckin.service.storage import files
+from dpcheckin.service.storage.identity import analyzer_token, load_identity
+from dpcheckin.service.storage.journal import Journal
 from service.cli_runner import Cli
 
 
@@ -57,9 +58,7 @@ def test_a_misspelt_folder_gets_no_identity(cli: Cli, tmp_path: Path, party: str
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "link to nothing"])
-def test_a_secret_is_not_written_into_what_somebody_else_has_put_there(
-    tmp_path: Path, kind: str
-) -> None:
+def test_a_secret_is_not_written_into_what_somebody_else_has_put_there(tmp_path: Path, kind: str) -> None:
     """In a folder like /tmp others can make a file of the name that is written to first."""
     theirs = tmp_path / "theirs"
     planted = {"identity.key.new": load_identity, "tokens.key.new": TokenWallet}
@@ -80,20 +79,16 @@ def test_a_secret_is_not_written_into_what_somebody_else_has_put_there(
             assert held.read() == "x"  # what they have open
             held.close()
         else:
-            assert theirs.exists() == (kind == "link") and (
-                not theirs.exists() or theirs.read_text() == "x"
-            )
+            assert theirs.exists() == (kind == "link") and (not theirs.exists() or theirs.read_text() == "x")
 
 
-def test_an_agents_folder_is_for_its_owner_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agents_folder_is_for_its_owner_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies in it tells when this client took part."""
 
     def end(*_: object, **__: object) -> Any:
         raise InvalidParameter("x", 1, "an end")
 
-    monkeypatch.setattr(running, "http_client", end)
+    monkeypatch.setattr(running, "open_client", end)
     state = tmp_path / "deep" / "state"
     limits = Limits(0.5, 1.0, 1.0, 1.0, 1.0, 0.1)
     config = ClientConfig("http://127.0.0.1:1", "t", bytes(32), limits, state)
@@ -196,12 +191,10 @@ def test_a_token_or_an_address_with_a_password_is_not_shown(tmp_path: Path) -> N
     assert "1234567" not in str(wrong.value)
 
 
-def test_a_lost_database_is_logged_without_its_password(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_lost_database_is_logged_without_its_password(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("psycopg")
     from dpcheckin.service.shuffler.stores.postgres import PostgresStore
-    from dpcheckin.service.storage import StorageFailure
+    from dpcheckin.service.storage.database import StorageFailure
 
     with caplog.at_level(logging.DEBUG), pytest.raises(StorageFailure) as failure:
         PostgresStore("postgresql://shuffler:hunter2@127.0.0.1:1/x")

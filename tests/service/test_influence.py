@@ -15,11 +15,10 @@ from dpcheckin.randomizers import (
     VectorRandomizer,
 )
 from dpcheckin.service.analyzer.batches import _VectorSum
-from dpcheckin.service.influence import influence
 from dpcheckin.service.pricing import randomizer_of
-from dpcheckin.service.wire.payloads import payload_head
+from dpcheckin.service.reports import influence
+from dpcheckin.service.wire.payloads import FALSE_ALARM, SumOfShares, longest_sum, payload_head
 from dpcheckin.service.wire.problems import Malformed
-from dpcheckin.service.wire.shares import FALSE_ALARM, SumOfShares, longest_sum
 from service.plans import DARY, GAUSSIAN, PRIVUNIT, plan
 
 FIFTY = {"name": "skellam", "noise_multiplier": 4.0, "steps": 1024, "dimension": 50}
@@ -47,16 +46,11 @@ def test_honest_sums_are_not_mistaken_even_when_all_clients_agree(
 ) -> None:
     noise = kind(noise_multiplier, 50, 1.0, 256)
     longest = longest_sum(noise, reports)
-    lengths = [
-        np.linalg.norm(total_of(noise, reports, honest_sum(noise, reports, seed)))
-        for seed in range(40)
-    ]
+    lengths = [np.linalg.norm(total_of(noise, reports, honest_sum(noise, reports, seed))) for seed in range(40)]
     assert max(lengths) < longest
     # and the bound is no idle one: clips, and noise with a few deviations to spare
     spread = noise_multiplier * math.sqrt(reports)
-    assert longest < 1.1 * reports + spread * (
-        math.sqrt(50) + math.sqrt(-2 * math.log(FALSE_ALARM)) + 1
-    )
+    assert longest < 1.1 * reports + spread * (math.sqrt(50) + math.sqrt(-2 * math.log(FALSE_ALARM)) + 1)
 
 
 @pytest.mark.parametrize("noise_multiplier", [0.001, 0.1, 0.5])
@@ -69,9 +63,7 @@ def test_with_hardly_any_noise_the_bound_still_holds(noise_multiplier: float) ->
 
 
 @pytest.mark.parametrize("reports", [4, 20, 100])
-def test_one_client_of_distributed_check_in_is_bounded_by_the_length_of_the_sum(
-    reports: int,
-) -> None:
+def test_one_client_of_distributed_check_in_is_bounded_by_the_length_of_the_sum(reports: int) -> None:
     noise = randomizer_of(plan("distributed-check-in", randomizer=FIFTY))
     assert isinstance(noise, SkellamVector)
     said = influence(plan("distributed-check-in", randomizer=FIFTY), reports)

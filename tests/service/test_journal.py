@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.service import journal as journal_module
-from dpcheckin.service.journal import Journal, JournalDamaged, JournalLocked, JournalUnavailable
+from dpcheckin.service.storage import journal as journal_module
+from dpcheckin.service.storage.files import InUse
+from dpcheckin.service.storage.journal import Journal, JournalDamaged, JournalUnavailable
 
 
 def filled(path: Path, count: int = 4) -> list[str]:
@@ -37,20 +38,17 @@ def test_what_was_appended_is_there_again(tmp_path: Path) -> None:
 def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
     path = tmp_path / "j"
     program = (
-        "from pathlib import Path; from dpcheckin.service.journal import Journal; "
-        f"Journal(Path({str(path)!r}))"
+        f"from pathlib import Path; from dpcheckin.service.storage.journal import Journal; Journal(Path({str(path)!r}))"
     )
     with Journal(path):
-        with pytest.raises(JournalLocked):
+        with pytest.raises(InUse):
             Journal(path)
         other = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-        assert "JournalLocked" in other.stderr
+        assert "InUse" in other.stderr
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
-@settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(position=st.integers(0, 10_000), value=st.integers(0, 255))
 def test_any_changed_byte_is_noticed(tmp_path: Path, position: int, value: int) -> None:
     path = tmp_path / f"j{position}-{value}"
@@ -170,9 +168,7 @@ def test_after_a_failed_fsync_nothing_is_written_until_it_is_opened_again(
         again.append({"n": 9})
 
 
-def test_a_head_that_cannot_be_written_stops_the_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_head_that_cannot_be_written_stops_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path / "j")
     with monkeypatch.context() as patched:
         patched.setattr(journal_module.os, "pwrite", failing(errno.EIO, os.pwrite, lambda: True))
@@ -185,9 +181,7 @@ def test_a_head_that_cannot_be_written_stops_the_journal(
         assert len(again) == 1
 
 
-def test_a_disk_that_cannot_even_be_cut_back_stops_the_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_cannot_even_be_cut_back_stops_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = Journal(tmp_path / "j")
     with monkeypatch.context() as patched:
         for name in ("write", "ftruncate"):

@@ -3,7 +3,7 @@
 import json
 import logging
 
-from dpcheckin.service.json_logs import BoundedRate, JsonLines
+from dpcheckin.service.logs import BoundedRate, JsonLines
 
 
 def record(level: int, text: str, *values: object) -> logging.LogRecord:

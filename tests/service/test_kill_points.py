@@ -60,9 +60,7 @@ def test_an_analyzer_killed_after_a_charge_pays_once_and_goes_on_over_postgresql
     charged(killings, AnalyzerKilling(tmp_path, postgres_address, 2, seed=1), 100)
 
 
-def charged(
-    killings: list[Killing | AnalyzerKilling], killing: AnalyzerKilling, kills: int
-) -> None:
+def charged(killings: list[Killing | AnalyzerKilling], killing: AnalyzerKilling, kills: int) -> None:
     killings.append(killing)
     for _ in range(kills):
         killing.kill_after_a_charge()

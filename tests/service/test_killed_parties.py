@@ -17,14 +17,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from dpcheckin.deployment.processes import Party, start, start_shuffler
-from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.daemon import LEDGER
 from dpcheckin.service.client.daemon import LEDGER as CLIENT_LEDGER
 from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.journal import Journal
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.storage.identity import TOKEN_FILE, analyzer_token
+from dpcheckin.service.storage.journal import Journal
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import PlanDocument
 from service.plans import PRIVUNIT, plan_object
@@ -178,16 +178,12 @@ def test_a_few_kills_lose_nothing(tmp_path: Path, fleets: list[Fleet]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
-def test_many_kills_lose_nothing_over_sqlite(
-    tmp_path: Path, fleets: list[Fleet], seed: int
-) -> None:
+def test_many_kills_lose_nothing_over_sqlite(tmp_path: Path, fleets: list[Fleet], seed: int) -> None:
     fleets.append(Fleet(tmp_path, None))
     run_with_kills(fleets[0], 30, seed=10 + seed)
 
 
 @pytest.mark.slow
-def test_many_kills_lose_nothing_over_postgresql(
-    tmp_path: Path, fleets: list[Fleet], postgres_address: str
-) -> None:
+def test_many_kills_lose_nothing_over_postgresql(tmp_path: Path, fleets: list[Fleet], postgres_address: str) -> None:
     fleets.append(Fleet(tmp_path, postgres_address))
     run_with_kills(fleets[0], 30, seed=20)

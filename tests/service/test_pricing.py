@@ -16,10 +16,7 @@ def test_discrete_gaussian_shares_are_priced_by_their_own_theorem() -> None:
     named = {**SKELLAM, "name": "discrete-gaussian"}
     document = plan("distributed-check-in", randomizer=named)
     assert randomizer_of(document) == DiscreteGaussianVector(4.0, 20, 1.0, 256)
-    costs = [
-        Price(plan("distributed-check-in", randomizer=one)).statement(12)
-        for one in (SKELLAM, named)
-    ]
+    costs = [Price(plan("distributed-check-in", randomizer=one)).statement(12) for one in (SKELLAM, named)]
     assert any("discrete Gaussian" in text for text in costs[1].basis)
     assert costs[1].charge() == pytest.approx(costs[0].charge(), rel=0.05)
     assert encoding_of("discrete-gaussian") == encoding_of("skellam") == 3

@@ -39,17 +39,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[tls.Pair, tls.Pair]:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_a_client_that_knows_the_authority_connects(
-    made: tuple[tls.Pair, tls.Pair], host: str
-) -> None:
+def test_a_client_that_knows_the_authority_connects(made: tuple[tls.Pair, tls.Pair], host: str) -> None:
     authority, server = made
     context = tls.client_context(authority.certificate)
     assert shake_hands(tls.server_context(server), context, host) == "TLSv1.3"
 
 
-def test_a_stranger_and_a_wrong_name_are_refused(
-    made: tuple[tls.Pair, tls.Pair], tmp_path: Path
-) -> None:
+def test_a_stranger_and_a_wrong_name_are_refused(made: tuple[tls.Pair, tls.Pair], tmp_path: Path) -> None:
     authority, server = made
     other = tls.make_authority(tmp_path)
     for known, host in ((other, "localhost"), (authority, "example.org")):
@@ -60,9 +56,7 @@ def test_a_stranger_and_a_wrong_name_are_refused(
         shake_hands(tls.server_context(server), tls.client_context(None), "localhost")
 
 
-def test_keys_are_for_their_owner_only_and_never_overwritten(
-    made: tuple[tls.Pair, tls.Pair],
-) -> None:
+def test_keys_are_for_their_owner_only_and_never_overwritten(made: tuple[tls.Pair, tls.Pair]) -> None:
     authority, server = made
     for pair in made:
         assert pair.key.stat().st_mode & 0o077 == 0
@@ -70,9 +64,7 @@ def test_keys_are_for_their_owner_only_and_never_overwritten(
         tls.issue(server.key.parent, authority, "localhost")
 
 
-def test_missing_and_mismatched_files_are_named(
-    made: tuple[tls.Pair, tls.Pair], tmp_path: Path
-) -> None:
+def test_missing_and_mismatched_files_are_named(made: tuple[tls.Pair, tls.Pair], tmp_path: Path) -> None:
     authority, server = made
     with pytest.raises(InvalidParameter, match="tls_key"):
         tls.server_context(tls.Pair(server.certificate, tmp_path / "none"))

@@ -34,13 +34,7 @@ def plan_object(**changes: object) -> dict[str, object]:
         "minimum_batch": 2,
         "rate": 0.1,
         "rounds": 10,
-        "randomizer": {
-            "name": "ldp-sgd",
-            "local_epsilon": 2.0,
-            "dimension": 5,
-            "clip": 1.0,
-            "encoding": 1,
-        },
+        "randomizer": {"name": "ldp-sgd", "local_epsilon": 2.0, "dimension": 5, "clip": 1.0, "encoding": 1},
         "delta": 1e-05,
         "epsilon_budget": 1.0,
         "round_seconds": 30.0,
@@ -61,22 +55,14 @@ def randomizer(encoding: int, dimension: int, name: str = "ldp-sgd") -> dict[str
 PLANS = {
     "vector": plan_object(colluding=0.05, dropout=0.02, minimum_present=110),
     "symbol": plan_object(randomizer=randomizer(2, 7, "dary")),
-    "shares": plan_object(
-        protocol="distributed-check-in", randomizer=randomizer(3, 6, "skellam"), cover=False
-    ),
+    "shares": plan_object(protocol="distributed-check-in", randomizer=randomizer(3, 6, "skellam"), cover=False),
     "slots": plan_object(
-        protocol="random-check-in-fixed",
-        rate=None,
-        slots=10,
-        check_in_probability=0.5,
-        minibatch=1,
-        minimum_batch=0,
+        protocol="random-check-in-fixed", rate=None, slots=10, check_in_probability=0.5, minibatch=1, minimum_batch=0
     ),
     "hybrid": plan_object(suite=2),
     "token": plan_object(issuer=digest(b"dpcheckin test vector issuer").hex()),
     "octets": plan_object(
-        randomizer=randomizer(4, 3, "hash")
-        | {"local_epsilon": 2.0, "buckets": 256, "functions": 1024, "salt": ""},
+        randomizer=randomizer(4, 3, "hash") | {"local_epsilon": 2.0, "buckets": 256, "functions": 1024, "salt": ""},
         task={"kind": "heavy-hitters", "bits": 24, "about": "word", "answers": 12},
     ),
 }
@@ -119,9 +105,7 @@ def documents(name: str) -> dict[str, object]:
     announced = KeyDocument(plan.id.hex(), plan.suite, key.public_key.hex(), 0)
     times = (1700000000.25, 1700000030.25)
     token_key = None if plan.issuer is None else TOKEN_KEY.public.to_bytes().hex()
-    opened = RoundDocument(
-        plan.id.hex(), ROUND, digest(MODEL).hex(), key.key_id.hex(), *times, token_key
-    )
+    opened = RoundDocument(plan.id.hex(), ROUND, digest(MODEL).hex(), key.key_id.hex(), *times, token_key)
     return {
         "identity": public_identity(identity).hex(),
         "documents": [

@@ -47,9 +47,7 @@ def test_a_root_needs_a_sign_change_and_numbers() -> None:
         (lambda x: math.inf if x > 0.5 else -x, 0.0, 1.0, 0.5),
     ],
 )
-def test_minima_are_found(
-    function: Callable[[float], float], low: float, high: float, place: float
-) -> None:
+def test_minima_are_found(function: Callable[[float], float], low: float, high: float, place: float) -> None:
     found, value = minimum(function, low, high)
     assert found == pytest.approx(place, abs=1e-7)
     assert low <= found <= high

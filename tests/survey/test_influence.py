@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cli_in_process import run_cli
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Count, Distribution, HeavyHitters, Histogram, Mean, Quantiles, Survey
-from dpcheckin.survey.influence import FAILURE, largest_moves, least_sizes
+from dpcheckin.survey.estimates import FAILURE, largest_moves, least_sizes
 from dpcheckin.survey.questions.distribution import non_decreasing
 
 
@@ -47,12 +47,7 @@ def test_no_small_run_is_moved_further_than_the_bound(parts):
     assert largest == pytest.approx(1.0) if parts == 1 else largest > 0.6
 
 
-@given(
-    st.integers(1, 4),
-    st.integers(0, 50),
-    st.lists(st.integers(0, 60), min_size=4, max_size=4),
-    st.integers(1, 10),
-)
+@given(st.integers(1, 4), st.integers(0, 50), st.lists(st.integers(0, 60), min_size=4, max_size=4), st.integers(1, 10))
 def test_more_liars_move_more_and_more_reports_less(parts, hostile, sizes, more):
     reach = np.arange(1.0, 2 * parts + 1).reshape(2, parts)
     here = largest_moves(reach, sizes[:parts], hostile)

@@ -3,16 +3,7 @@
 import pytest
 
 from dpcheckin.errors import InvalidParameter, Unreachable
-from dpcheckin.survey import (
-    Distribution,
-    HeavyHitters,
-    Histogram,
-    Mean,
-    Survey,
-    VectorMean,
-    Wish,
-    plan_survey,
-)
+from dpcheckin.survey import Distribution, HeavyHitters, Histogram, Mean, Survey, VectorMean, Wish, plan_survey
 
 
 @pytest.mark.parametrize(
@@ -32,7 +23,7 @@ def test_a_plan_keeps_to_its_epsilon_and_says_what_it_costs(query):
 
 def test_the_census_plan_is_what_the_accountant_allows():
     """One full round of d-ary response: 8.22, 9.28 and 10.13 at epsilon 0.5, 1 and 2."""
-    from dpcheckin.survey.sampling import gaussian_mu
+    from dpcheckin.survey.estimates import gaussian_mu
 
     most = {0.5: 1.9, 1.0: 2.3, 2.0: 3.5}
     for epsilon, local in ((0.5, 8.22), (1.0, 9.28), (2.0, 10.13)):
@@ -48,9 +39,7 @@ def test_no_mechanism_that_was_left_out_would_have_been_better():
     wish = Wish(Histogram(200), 3000, 1e-6, epsilon=0.3, rounds=1)
     chosen = plan_survey(wish)
     for mechanism in Histogram(200).mechanisms():
-        rival = plan_survey(
-            Wish(Histogram(200), 3000, 1e-6, epsilon=0.3, rounds=1, mechanism=mechanism)
-        )
+        rival = plan_survey(Wish(Histogram(200), 3000, 1e-6, epsilon=0.3, rounds=1, mechanism=mechanism))
         assert chosen.error <= rival.error * 1.02, mechanism
 
 
@@ -80,9 +69,7 @@ def test_a_wanted_error_is_met_at_the_least_epsilon():
     wish = Wish(Histogram(20), 5000, 1e-6, error=60.0, rounds=1)
     found = plan_survey(wish)
     assert found.error <= 60.0
-    back = plan_survey(
-        Wish(Histogram(20), 5000, 1e-6, epsilon=found.guarantee.epsilon.upper, rounds=1)
-    )
+    back = plan_survey(Wish(Histogram(20), 5000, 1e-6, epsilon=found.guarantee.epsilon.upper, rounds=1))
     assert back.error == pytest.approx(60.0, rel=0.02)
 
 

@@ -162,7 +162,7 @@ def test_the_expected_distribution_is_the_true_one(branching):
     mechanism = "flat" if branching == 9 else f"tree:{branching}"
     survey = Survey(query, 100, 1.1, mechanism)
     tree = survey.randomizer
-    from dpcheckin.survey.questions.tree_estimates import _flat, _levels
+    from dpcheckin.survey.questions.distribution import _flat, _levels
 
     for leaf in (0, 4, 8):
         seen = []
@@ -193,9 +193,7 @@ def test_means_and_sums_are_unbiased(low):
         (Mean(0, 10), "levels:5", lambda n: np.tile([0, 5], (n, 1)), 0),
     ],
 )
-def test_colluding_clients_move_a_figure_by_at_most_the_bound_and_nearly_by_it(
-    query, mechanism, make, figure
-):
+def test_colluding_clients_move_a_figure_by_at_most_the_bound_and_nearly_by_it(query, mechanism, make, figure):
     """The worst reports in place of the best honest ones for the attack."""
     people, hostile = 200, 20
     survey = Survey(query, people, 2.0, mechanism)
@@ -221,9 +219,7 @@ def test_a_distribution_does_not_decrease_whatever_came():
 
 def test_heavy_hitters_are_found_and_nothing_that_nobody_holds():
     rng = np.random.default_rng(2)
-    values = np.concatenate(
-        [np.repeat([77_777, 1, 2**23], [900, 700, 500]), rng.integers(1 << 24, size=1900)]
-    )
+    values = np.concatenate([np.repeat([77_777, 1, 2**23], [900, 700, 500]), rng.integers(1 << 24, size=1900)])
     query = HeavyHitters(24, 5)
     assert query.stages == 2
     survey = Survey(query, len(values), 6.0, "hash:8", rounds=2)

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from cli_in_process import run_cli
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Count, Histogram, Mean, Survey, simulate
-from dpcheckin.survey.data import read_column
+from dpcheckin.survey.simulation import read_columns
 
 
 @pytest.fixture
@@ -98,10 +97,9 @@ def test_a_run_writes_estimate_picture_table_and_page(table, tmp_path):
     assert "differentially private" in page and "data:image/png" in page
     assert '<a href="certificate.json">certificate.json</a>' in page
     claim = json.loads((out / "certificate.json").read_text())["claim"]
-    assert claim["epsilon"] == rounded_up(facts["plan"]["epsilon"])
-    for name, value, true in zip(
-        ("red", "green", "blue"), facts["estimate"]["values"], facts["truth"], strict=True
-    ):
+    # the claim is the figure itself, or at most 0.2% more where that cannot be proved
+    assert facts["plan"]["epsilon"] <= float(claim["epsilon"]) <= 1.002 * facts["plan"]["epsilon"]
+    for name, value, true in zip(("red", "green", "blue"), facts["estimate"]["values"], facts["truth"], strict=True):
         row = page.partition(f'<th scope="row">{name}</th>')[2].partition("</tr>")[0]
         assert f'<td data-head="estimate">{value:.5g}</td>' in row  # the answer, in figures
         assert f'<td data-head="truth">{true:.5g}</td>' in row
@@ -223,7 +221,7 @@ def test_a_column_is_read_also_from_a_gzipped_file(tmp_path):
     path = tmp_path / "a.csv.gz"
     with gzip.open(path, "wt") as stream:
         stream.write("a, b\n1, x\n\n2, y\n")
-    assert read_column(path, "b").tolist() == ["x", "y"]
+    assert read_columns(path, ("b",))[:, 0].tolist() == ["x", "y"]
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n", "a,b\n1,\n"])
@@ -231,15 +229,12 @@ def test_files_without_values_are_refused(text, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(text)
     with pytest.raises(InvalidParameter):
-        read_column(path, "b")
+        read_columns(path, ("b",))
 
 
 def test_help_needs_no_mathematics():
     """The command line lists a survey's options without numpy."""
-    code = (
-        "import sys, dpcheckin.cli.survey\n"
-        "print(sorted({'numpy', 'scipy', 'matplotlib'} & set(sys.modules)))"
-    )
+    code = "import sys, dpcheckin.cli.survey\nprint(sorted({'numpy', 'scipy', 'matplotlib'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -268,7 +263,7 @@ def test_a_file_that_only_says_it_is_gzipped_is_refused(tmp_path):
     path = tmp_path / "a.csv.gz"
     path.write_text("a\n1\n")
     with pytest.raises(InvalidParameter, match="data"):
-        read_column(path, "a")
+        read_columns(path, ("a",))
 
 
 def test_results_do_not_go_where_a_file_is(tmp_path):
@@ -281,16 +276,14 @@ def test_results_do_not_go_where_a_file_is(tmp_path):
 def test_a_byte_order_mark_is_no_part_of_the_first_column(tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xef\xbb\xbfage\n4\n")
-    assert read_column(path, "age").tolist() == ["4"]
+    assert read_columns(path, ("age",))[:, 0].tolist() == ["4"]
 
 
 def test_an_interrupted_run_says_how_to_go_on(table, tmp_path, monkeypatch, capsys):
-    from dpcheckin.survey.simulation import _Rounds
-
-    def interrupted(self, index, reports):
+    def interrupted(file, reports):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_Rounds, "write", interrupted)
+    monkeypatch.setattr("dpcheckin.survey.simulation._write", interrupted)
     asked = ["survey", "run", "count", "--data", table, "--column", "smokes", "--rounds", "1"]
     message = run_cli(*map(str, asked), "--out", str(tmp_path / "out"), code=130)
     assert "--resume" in message

@@ -9,14 +9,8 @@ from scipy import stats
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Histogram, Survey
+from dpcheckin.survey.estimates import Sample, critical_value, gaussian_mu, sample_of, score_interval
 from dpcheckin.survey.questions.histogram import ShareLaw
-from dpcheckin.survey.sampling import (
-    Sample,
-    critical_value,
-    gaussian_mu,
-    sample_of,
-    score_interval,
-)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5])
@@ -32,9 +26,7 @@ def test_the_draw_from_a_finite_population_is_counted_exactly(size):
 def test_two_rounds_are_two_draws():
     people, sizes = np.array([1, 0, 0, 1]), (2, 3)
     rounds = [list(itertools.combinations(range(4), k)) for k in sizes]
-    means = [
-        (people[list(a)].sum() + people[list(b)].sum()) / 5 for a, b in itertools.product(*rounds)
-    ]
+    means = [(people[list(a)].sum() + people[list(b)].sum()) / 5 for a, b in itertools.product(*rounds)]
     assert sample_of(4, sizes).who * 0.25 == pytest.approx(np.var(means))
 
 
@@ -85,6 +77,4 @@ def test_a_confidence_is_a_probability(confidence):
 def test_the_mu_of_a_gaussian_mechanism_gives_its_delta_back(epsilon, delta):
     mu = gaussian_mu(epsilon, delta)
     first = stats.norm.cdf(mu / 2 - epsilon / mu)
-    assert first - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu) == pytest.approx(
-        delta, rel=1e-6
-    )
+    assert first - math.exp(epsilon) * stats.norm.cdf(-mu / 2 - epsilon / mu) == pytest.approx(delta, rel=1e-6)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.accounting.engine.binomial import pmf
+from dpcheckin.special.binomial import pmf
 
 
 def _exact(k: int, n: int, p: float) -> mpmath.mpf:

@@ -11,8 +11,8 @@ from scipy import stats
 from dpcheckin.accounting import binary_response, gaussian
 from dpcheckin.accounting.engine.lower.lattice import LowerLattice
 from dpcheckin.accounting.engine.lower.merged_law import merged_law
-from dpcheckin.accounting.engine.noise import gaussian_profile
 from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.special.normal import gaussian_profile
 
 
 @pytest.mark.parametrize("s", [0.3, 1.0, 1.7, 2.5, 3.3])

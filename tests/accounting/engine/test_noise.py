@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import skellam
 
-from dpcheckin.accounting.engine import noise as noise_laws
+from dpcheckin.special import gamma as noise_laws
 
 
 @pytest.mark.parametrize("variance", [0.7, 5.0, 90.0])

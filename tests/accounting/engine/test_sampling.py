@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution
 
-from dpcheckin.accounting import (
-    Bracket,
-)
-from dpcheckin.accounting.engine.curves import FunctionCurve
-from dpcheckin.accounting.engine.noise import gaussian_profile
-from dpcheckin.accounting.engine.sampling import refined, sampled
+from dpcheckin.accounting import Bracket
+from dpcheckin.accounting.engine.sampling import FunctionCurve, refined, sampled
+from dpcheckin.special.normal import gaussian_profile
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.05, 0.1])

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 
 from dpcheckin.accounting import CheckInRound, gaussian
-from dpcheckin.accounting.engine.lattice_curve import LatticeCurve
-from dpcheckin.accounting.engine.typed.curve import TypedCurve
-from dpcheckin.accounting.engine.typed.sparing import SparingCurve
-from dpcheckin.accounting.types.gaussian import Crowd, LogNormalReports
+from dpcheckin.accounting.engine.typed.curve import TypedCurve, TypesFirstCurve
+from dpcheckin.accounting.pairs.gaussian import Crowd, LogNormalReports
 
 
-def curve_of(population: int, rate: float, noise: float) -> SparingCurve:
+def curve_of(population: int, rate: float, noise: float) -> TypesFirstCurve:
     found = CheckInRound(population, rate, gaussian(noise)).curve(1e-9)
-    assert isinstance(found, SparingCurve)
+    assert isinstance(found, TypesFirstCurve)
     return found
 
 
@@ -52,15 +50,6 @@ def test_beyond_the_reach_there_is_no_more_than_was_asked_for(tolerance: float) 
     assert curve.reach(tolerance) <= 2 * TypedCurve.reach(curve, tolerance)
 
 
-def test_a_tail_is_the_end_of_the_curve() -> None:
-    curve = curve_of(2_000, 0.1, 1.5).worst
-    assert isinstance(curve, LatticeCurve)
-    step = curve.spread / 24
-    whole = curve.upper(step, 200)
-    for first in (0, 1, 77, 199):
-        assert curve.tail(first, step, 200) == pytest.approx(whole[first:], rel=1e-5)
-
-
 def test_laws_that_share_pieces_are_transformed_alike() -> None:
     """The worst law has the lower pieces of one type and the upper ones of the other."""
     laws = LogNormalReports(1.5, Crowd(4_000.0, 40_000.0))
@@ -72,9 +61,7 @@ def test_laws_that_share_pieces_are_transformed_alike() -> None:
     theta = 0.5 / laws.deviation
     period = 4096 * alone.step
     for _ in range(2):  # the second time from what is known
-        assert np.array_equal(
-            shared.transform(theta, period, 50)[0], alone.transform(theta, period, 50)[0]
-        )
+        assert np.array_equal(shared.transform(theta, period, 50)[0], alone.transform(theta, period, 50)[0])
     for threshold in (0.0, 3.0, 40.0):
         exact = float(laws._above(np.array([threshold]))[0])
         assert second.excess(threshold) == pytest.approx(exact, rel=0.25)

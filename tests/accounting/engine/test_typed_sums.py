@@ -8,14 +8,12 @@ import numpy as np
 import pytest
 
 from dpcheckin.accounting import any_pure, gaussian
-from dpcheckin.accounting.engine.seats import Law, Seats
-from dpcheckin.accounting.engine.typed.lattice_laws import LatticeMasses
-from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
-from dpcheckin.accounting.engine.typed.nested_laws import NestedLaw, Points, on_points
-from dpcheckin.accounting.engine.typed.smoothing import least_smoothing, smoothing_suffices
+from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types, least_smoothing, smoothing_suffices
+from dpcheckin.accounting.engine.typed.nested_laws import LatticeMasses, NestedLaw, Points, on_points
 from dpcheckin.accounting.engine.typed.sums import FREE_NOISE, typed_upper
-from dpcheckin.accounting.types.pure import any_pure as any_types
-from dpcheckin.accounting.types.pure import symbols
+from dpcheckin.accounting.pairs.pure_types import any_pure as any_types
+from dpcheckin.accounting.pairs.pure_types import symbols
 from dpcheckin.errors import NumericalFailure
 from oracles.seat_types import laws as oracle
 from oracles.seat_types import smoothing as exact
@@ -23,7 +21,7 @@ from oracles.seat_types.seats import smoothed_part
 from oracles.seat_types.theorem import Seating
 
 
-def seats_of(n: int, rate: float) -> Seats[Law]:
+def seats_of(n: int, rate: float) -> Seats:
     return Seats(n, any_pure(1.0), 0.0, float(n), rate, 1.0 - rate)
 
 
@@ -161,10 +159,7 @@ def test_transforms_fall_at_least_as_stated(noise: float, rate: float, theta: fl
     values, masses = plain(law)
     start, turn = 0.05, 2 * math.pi / law.finest
     frequencies = np.linspace(start, turn - start, 20_000)
-    parts = [
-        np.exp(np.outer(theta + 1j * few, values)) @ masses
-        for few in np.array_split(frequencies, 20)
-    ]
+    parts = [np.exp(np.outer(theta + 1j * few, values)) @ masses for few in np.array_split(frequencies, 20)]
     seat = 1.0 + rate * (np.concatenate(parts) - 1.0)
     whole = 1.0 + rate * (np.exp(theta * values) @ masses - 1.0)
     falls = np.log(whole / np.abs(seat))
@@ -191,9 +186,7 @@ def test_sums_with_long_tails_against_all_convolutions() -> None:
 
 
 @pytest.mark.parametrize(("first", "points", "last"), [(-7, 40, 25), (0, 1, 3), (5, 64, 90)])
-def test_few_frequencies_of_a_long_period_are_those_of_the_plain_sum(
-    first: int, points: int, last: int
-) -> None:
+def test_few_frequencies_of_a_long_period_are_those_of_the_plain_sum(first: int, points: int, last: int) -> None:
     """The chirp transform against the sum itself, within the error that it states."""
     chance = np.random.default_rng(points)
     law = LatticeMasses(0.25, first, chance.dirichlet(np.ones(points)))

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.engine import noise as noise_laws
-from dpcheckin.accounting.renyi.sums import skellam_rdp
+from dpcheckin.accounting.renyi import skellam_rdp
+from dpcheckin.special import gamma as noise_laws
 
 
 @pytest.mark.parametrize(("variance", "shift"), [(2.0, 1), (5.0, 3), (50.0, 4), (400.0, 20)])

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dpcheckin.accounting import (
-    CheckInRound,
-    any_pure,
-    compose,
-    gaussian,
-)
-from dpcheckin.accounting.composition.renyi import epsilon_by_renyi
+from dpcheckin.accounting import CheckInRound, any_pure, compose, gaussian
+from dpcheckin.accounting.bridge import epsilon_by_renyi
 from dpcheckin.errors import OutsideTheorem
 
 

@@ -9,9 +9,7 @@ from dpcheckin.learning import DatasetMissing, load_dataset
 from dpcheckin.learning.data.fleet import GroupedByOwner
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
-needs_shared = pytest.mark.skipif(
-    not (SHARED / "mnist").is_dir(), reason="MNIST is not in ../shared/data"
-)
+needs_shared = pytest.mark.skipif(not (SHARED / "mnist").is_dir(), reason="MNIST is not in ../shared/data")
 
 
 def test_digits_are_embedded():
@@ -40,9 +38,7 @@ def write_idx(path, array):
 def test_images_in_a_given_folder(tmp_path):
     """Fashion-MNIST's file names in --data-dir itself."""
     for part, count in (("train", 7), ("t10k", 3)):
-        write_idx(
-            tmp_path / f"{part}-images-idx3-ubyte.gz", np.full((count, 28, 28), 255, dtype="u1")
-        )
+        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", np.full((count, 28, 28), 255, dtype="u1"))
         write_idx(tmp_path / f"{part}-labels-idx1-ubyte.gz", np.arange(count, dtype="u1"))
     data = load_dataset("fashion-mnist", tmp_path)
     assert data.train_inputs.shape == (7, 1, 28, 28) and data.owners is None

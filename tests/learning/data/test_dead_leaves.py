@@ -34,9 +34,7 @@ def test_neighbouring_pixels_and_channels_go_together() -> None:
     assert near[0, 1] > 0.85 and far[0, 1] < near[0, 1] - 0.2 and 0.5 < colours[0, 1] < 0.99
 
 
-def test_they_reduce_features_and_teach_no_classes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
+def test_they_reduce_features_and_teach_no_classes(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(module, "IMAGES", 60)
     options = RunOptions(features="scattering", components=20, public="dead-leaves", whitening=0.5)

@@ -39,9 +39,7 @@ def test_images_of_a_drawing_are_alike_and_lie_in_the_middle() -> None:
     assert same > others + 0.1
 
 
-def test_they_reduce_features_and_teach_no_classes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
+def test_they_reduce_features_and_teach_no_classes(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(module, "DRAWINGS", 40)
     options = RunOptions(features="scattering", components=20, public="strokes")

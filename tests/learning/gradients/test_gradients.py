@@ -5,7 +5,7 @@ from torch.nn import functional
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import LayerwiseGradients, VmapGradients, client_gradients, papers_cnn
-from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning.models import cross_entropy
 
 
 def by_hand(module, inputs, targets):
@@ -13,9 +13,7 @@ def by_hand(module, inputs, targets):
     rows = []
     for x, y in zip(inputs, targets, strict=True):
         loss = functional.cross_entropy(module(x[None]), y[None])
-        rows.append(
-            torch.cat([g.flatten() for g in torch.autograd.grad(loss, module.parameters())])
-        )
+        rows.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, module.parameters())]))
     return torch.stack(rows)
 
 
@@ -87,9 +85,7 @@ def test_models_the_fast_engine_would_get_wrong_use_the_general_one(module):
 
 def test_the_papers_cnn_gets_the_fast_engine_and_other_layers_the_general_one():
     inputs, targets = images()
-    assert isinstance(
-        client_gradients(papers_cnn(), cross_entropy, inputs, targets), LayerwiseGradients
-    )
+    assert isinstance(client_gradients(papers_cnn(), cross_entropy, inputs, targets), LayerwiseGradients)
     other = nn.Sequential(nn.Flatten(), nn.LayerNorm(784), nn.Linear(784, 10))
     assert isinstance(client_gradients(other, cross_entropy, inputs, targets), VmapGradients)
 

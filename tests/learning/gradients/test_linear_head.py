@@ -10,7 +10,7 @@ from torch.nn import functional
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import OneRecordEach, VmapGradients, client_gradients
 from dpcheckin.learning.gradients.layerwise import LinearHeadGradients, head_of
-from dpcheckin.learning.losses import cross_entropy, squared_error
+from dpcheckin.learning.models import cross_entropy, squared_error
 from dpcheckin.learning.simulation.client_work import ClientWork
 from dpcheckin.randomizers import Gaussian
 

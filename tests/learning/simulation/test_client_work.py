@@ -5,7 +5,7 @@ from torch import nn
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, Reports
-from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning.models import cross_entropy
 from dpcheckin.learning.simulation.client_work import HEAD_CHUNK, get_parameters, set_parameters
 from dpcheckin.randomizers import ClipOnly, Gaussian, LInfinityBit, PrivUnit
 

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dpcheckin.cli import application
-from dpcheckin.protocols.names import PROTOCOLS, protocol_name
+from dpcheckin.protocols.questions import PROTOCOLS, protocol_name
 
 TRAIN = ["train", "--json", "--threads", "1", "--evaluate-every", "5", "--delta", "1e-5"]
 PRICE = ["epsilon", "--json", "--delta", "1e-5", "--population", "1437"]
@@ -19,10 +19,7 @@ CASES = {
         ["--randomizer", "ldp-sgd", "--rate", "0.1", "--rounds", "5"],
         ["--randomizer", "hemisphere", "--cohort", "144", "--rounds", "5"],
     ),
-    "full-shuffle": (
-        ["--randomizer", "ldp-sgd", "--rounds", "3"],
-        ["--randomizer", "hemisphere", "--rounds", "3"],
-    ),
+    "full-shuffle": (["--randomizer", "ldp-sgd", "--rounds", "3"], ["--randomizer", "hemisphere", "--rounds", "3"]),
     "random-check-ins-fixed": (
         ["--randomizer", "ldp-sgd", "--slots", "600", "--minibatch", "30"],
         ["--randomizer", "hemisphere", "--slots", "600"],

@@ -15,18 +15,11 @@ from dpcheckin.cli import main
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, GroupedByOwner, OneRecordEach, Settings
 from dpcheckin.learning.gradients.engine import LocalSteps
-from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning.models import cross_entropy
 from dpcheckin.learning.simulation.client_work import Reports
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.protocols import DistributedCheckIn
-from dpcheckin.randomizers import (
-    DiscreteGaussianVector,
-    Gaussian,
-    L1Bit,
-    LInfinityBit,
-    PrivUnit,
-    SkellamVector,
-)
+from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, L1Bit, LInfinityBit, PrivUnit, SkellamVector
 
 
 def _by_hand(module, inputs, targets, steps, rate):
@@ -120,9 +113,7 @@ def test_clipping_is_counted_in_the_randomizer_s_own_norm():
 
 
 @pytest.mark.parametrize("reports", ["sum", "each"])
-@pytest.mark.parametrize(
-    "name,kind", [("skellam", SkellamVector), ("discrete-gaussian", DiscreteGaussianVector)]
-)
+@pytest.mark.parametrize("name,kind", [("skellam", SkellamVector), ("discrete-gaussian", DiscreteGaussianVector)])
 def test_integer_sums_train_at_their_own_price(tiny, reports, name, kind):
     chosen = tiny(
         protocol="distributed-check-in",

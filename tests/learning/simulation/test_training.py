@@ -12,7 +12,7 @@ import torch
 
 from dpcheckin.accounting import CheckInRound, SubsampleRound, compose, hemisphere
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
-from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.options import Settings
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
 
@@ -25,9 +25,7 @@ def final(options, out=None):
 
 def test_digits_are_learned_within_the_budget(tiny):
     """A short private run beats guessing by far and reports a certified epsilon."""
-    _, outcome = final(
-        tiny({"learning_rate": 1.0, "averaging": 0.9}, rounds=150, rate=0.2, epsilon_budget=8.0)
-    )
+    _, outcome = final(tiny({"learning_rate": 1.0, "averaging": 0.9}, rounds=150, rate=0.2, epsilon_budget=8.0))
     assert outcome.accuracy > 0.75
     assert outcome.guarantee.epsilon.upper <= 8.0
 
@@ -99,7 +97,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from dpcheckin.learning.options import RunOptions
-from dpcheckin.learning.settings import Settings
+from dpcheckin.learning.options import Settings
 from dpcheckin.learning.simulation.runs import build
 settings = Settings(evaluate_every=20, checkpoint_every=7, momentum=0.5)
 options = RunOptions(rounds=120, rate=0.3, threads=1, reports="each", settings=settings)
@@ -209,7 +207,7 @@ def test_schedules():
 def test_every_protocol_and_randomizer_that_can_be_named_can_be_made(tiny):
     """The lists that options are checked against are those of what can be built."""
     from dpcheckin.learning.simulation.runs import make_plan, make_randomizer
-    from dpcheckin.protocols.names import PROTOCOL_OF
+    from dpcheckin.protocols.questions import PROTOCOL_OF
     from dpcheckin.randomizers import VectorRandomizer, registry
 
     for name in PROTOCOL_OF:

@@ -12,8 +12,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.simulation.backends import connect_ray
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.learning.sweeps.grid import MARK, Sweep, shared_folder
-from dpcheckin.learning.sweeps.runners import in_this_process, make_runner, run_sweep
+from dpcheckin.learning.sweeps.grid import MARK, Sweep, in_this_process, make_runner, run_sweep, shared_folder
 
 pytest.importorskip("ray", reason="the ray package is not installed (extra: flower)")
 
@@ -42,10 +41,7 @@ def test_a_sweep_on_ray_gives_the_local_results(cluster, tiny, tmp_path):
     """Digests of the trained parameters, logs and epsilons are equal, run by run."""
     grid = Sweep(tiny(rounds=4), {"local_epsilon": (2.0, 6.0)}, seeds=(0, 1))
     said = [
-        [
-            {k: v for k, v in r.items() if k != "seconds"}
-            for r in run_sweep(grid, tmp_path / name, runner)
-        ]
+        [{k: v for k, v in r.items() if k != "seconds"} for r in run_sweep(grid, tmp_path / name, runner)]
         for name, runner in (("here", in_this_process), ("ray", make_runner("ray", 2)))
     ]
     assert said[0] == said[1] and len({r["model"] for r in said[0]}) == 4

@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 from dpcheckin.accounting import CheckInRound, compose, hemisphere
 from dpcheckin.cli.sweep import sweep as sweep_command
 from dpcheckin.errors import DpCheckinError, InvalidParameter
-from dpcheckin.learning.sweeps.grid import Sweep
+from dpcheckin.learning.sweeps.grid import Sweep, in_this_process, make_runner, run_sweep
 from dpcheckin.learning.sweeps.report import shown, table, write_sweep
-from dpcheckin.learning.sweeps.runners import in_this_process, make_runner, run_sweep
 
 SHORT = ["--set", "rounds=4", "--set", "evaluate-every=2"]
 
@@ -143,8 +142,7 @@ def test_prices_are_the_accountants(small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "over,name",
-    [({"colour": (1,)}, "colour"), ({"rate": ()}, "rate"), ({"rate": (0.1, 0.1)}, "rate")],
+    "over,name", [({"colour": (1,)}, "colour"), ({"rate": ()}, "rate"), ({"rate": (0.1, 0.1)}, "rate")]
 )
 def test_a_bad_grid_is_refused(tiny, over, name):
     with pytest.raises(InvalidParameter, match=name):
@@ -158,14 +156,14 @@ def test_a_bad_point_is_refused_before_anything_is_played(small):
 
 def test_a_dead_worker_process_is_told(small, tmp_path, monkeypatch):
     """Killed workers end the sweep with one line that says what to do."""
-    monkeypatch.setattr("dpcheckin.learning.sweeps.runners.play_cell", _die)
+    monkeypatch.setattr("dpcheckin.learning.sweeps.grid.play_cell", _die)
     with pytest.raises(DpCheckinError, match="run the same command again"):
         run_sweep(small(), tmp_path, make_runner("processes", 1))
 
 
 def test_whoever_gives_up_waits_for_no_run(small, tmp_path, monkeypatch):
     """Ctrl-C: the workers' runs would take a minute more, and are left where they are."""
-    monkeypatch.setattr("dpcheckin.learning.sweeps.runners.play_cell", _first_quickly)
+    monkeypatch.setattr("dpcheckin.learning.sweeps.grid.play_cell", _first_quickly)
     playing = make_runner("processes", 2)(small().cells(), tmp_path)
     next(playing)
     began = time.monotonic()
@@ -206,9 +204,7 @@ def test_the_command_prints_a_table_or_json(command, tmp_path):
     content = json.loads(command(*arguments, "--json").stdout)
     assert [row["local_epsilon"] for row in content["table"]] == [2.0, 6.0]
     assert len(content["runs"]) == 4 and {run["seed"] for run in content["runs"]} == {0, 1}
-    assert {"sweep.json", "sweep.csv", "sweep.md", "sweep.png", "cells"} <= {
-        path.name for path in tmp_path.iterdir()
-    }
+    assert {"sweep.json", "sweep.csv", "sweep.md", "sweep.png", "cells"} <= {path.name for path in tmp_path.iterdir()}
     lines = (tmp_path / "sweep.csv").read_text().splitlines()
     assert len(lines) == 5 and lines[0].startswith("local_epsilon,seed,accuracy")
 

@@ -103,9 +103,7 @@ class Sphere(Crowd):
     def laws(self, points: Array, extra: Array) -> Array:
         e, pi = np.exp(self.level), np.pi
         inner = np.einsum("mic,mjc->mij", points, points)
-        t01, t02, t12 = (
-            np.arccos(np.clip(inner[:, i, j], -1.0, 1.0)) for i, j in ((0, 1), (0, 2), (1, 2))
-        )
+        t01, t02, t12 = (np.arccos(np.clip(inner[:, i, j], -1.0, 1.0)) for i, j in ((0, 1), (0, 2), (1, 2)))
         shares = [
             0.5 - (t01 + t02 + t12) / (4 * pi),
             0.5 - (t01 + (pi - t02) + (pi - t12)) / (4 * pi),

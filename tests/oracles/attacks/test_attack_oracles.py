@@ -6,17 +6,7 @@ import numpy as np
 import pytest
 
 from oracles import brute_force
-from oracles.attacks import (
-    caps,
-    hemispheres,
-    kinds,
-    lattice,
-    many_clients,
-    noisy,
-    pure,
-    seats,
-    shuffles,
-)
+from oracles.attacks import caps, hemispheres, kinds, lattice, many_clients, noisy, pure, seats, shuffles
 from oracles.attacks.arenas import Shuffled
 from oracles.attacks.crowds import Crowd
 
@@ -78,9 +68,7 @@ def test_pure_crowds_are_as_private_as_they_say(crowd: Crowd) -> None:
         genes = crowd.change(rng, genes)
 
 
-@pytest.mark.parametrize(
-    "crowd", [noisy.Leaky(4, 0.9, 4, 2, 0.07), noisy.Rough(4, 0.9, 4, 5, 0.07)]
-)
+@pytest.mark.parametrize("crowd", [noisy.Leaky(4, 0.9, 4, 2, 0.07), noisy.Rough(4, 0.9, 4, 5, 0.07)])
 def test_leaky_crowds_have_the_delta_they_say(crowd: Crowd) -> None:
     rows = crowd.rows(crowd.draw(np.random.default_rng(6), 200))
     np.testing.assert_allclose(rows.sum(axis=2), 1.0, rtol=1e-12)

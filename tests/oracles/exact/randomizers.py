@@ -23,9 +23,7 @@ def extreme_pure(rng: np.random.Generator, local_epsilon: float, inputs: int) ->
     """A random vertex of the polytope of all pure randomizers: every column is of 1s and es."""
     bits = (np.arange(2**inputs)[:, None] >> np.arange(inputs)) & 1
     columns = np.exp(local_epsilon * bits.T)
-    found = optimize.linprog(
-        rng.normal(size=2**inputs), A_eq=columns, b_eq=np.ones(inputs), method="highs-ds"
-    )
+    found = optimize.linprog(rng.normal(size=2**inputs), A_eq=columns, b_eq=np.ones(inputs), method="highs-ds")
     used = np.maximum(found.x, 0.0)
     matrix = columns[:, used > 1e-12] * used[used > 1e-12]
     return matrix / matrix.sum(axis=1, keepdims=True)

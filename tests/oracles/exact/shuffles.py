@@ -52,9 +52,7 @@ def crowd(types: Array, others: int) -> Array:
     """Histogram weights of the others, one row for every multiset of types they can be."""
     laws, members = np.ones((1, 1)), [()]
     for m in range(others):
-        grown = [
-            (i, t) for i, ms in enumerate(members) for t in range(ms[-1] if ms else 0, len(types))
-        ]
+        grown = [(i, t) for i, ms in enumerate(members) for t in range(ms[-1] if ms else 0, len(types))]
         laws = _add_client(laws[[i for i, _ in grown]], m, types[[t for _, t in grown]])
         members = [(*members[i], t) for i, t in grown]
     return laws
@@ -63,15 +61,11 @@ def crowd(types: Array, others: int) -> Array:
 def _pairs(types: Array, targets: Array, others: int, weight: Array | None = None) -> Family:
     """All ordered pairs of the target's laws in every crowd."""
     around = crowd(types, others)
-    ends = [
-        _add_client(around, others, np.repeat(law[None, :], len(around), axis=0)) for law in targets
-    ]
+    ends = [_add_client(around, others, np.repeat(law[None, :], len(around), axis=0)) for law in targets]
     if weight is not None:
         ends = [end * weight for end in ends]
     pairs = [(a, b) for a in range(len(ends)) for b in range(len(ends)) if a != b]
-    return Family(
-        np.concatenate([ends[a] for a, _ in pairs]), np.concatenate([ends[b] for _, b in pairs])
-    )
+    return Family(np.concatenate([ends[a] for a, _ in pairs]), np.concatenate([ends[b] for _, b in pairs]))
 
 
 def lazy(matrix: Matrix, rate: float) -> Matrix:

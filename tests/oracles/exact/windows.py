@@ -20,9 +20,7 @@ from oracles.exact.families import Array, Family
 @lru_cache(maxsize=64)
 def _choices(others: int, slots: int) -> NDArray[np.int64]:
     """Every choice of the others, one a row; `slots` means none."""
-    return np.array(list(product(range(slots + 1), repeat=others)), np.int64).reshape(
-        (slots + 1) ** others, others
-    )
+    return np.array(list(product(range(slots + 1), repeat=others)), np.int64).reshape((slots + 1) ** others, others)
 
 
 def _sequences(laws: Array) -> Array:
@@ -62,8 +60,7 @@ def window(
         total = taken.astype(float) @ rows
         for dummy in inputs:
             ends = [
-                chance[possible]
-                @ _with_target(matrix[a], total, count, matrix[dummy], probability, seen)
+                chance[possible] @ _with_target(matrix[a], total, count, matrix[dummy], probability, seen)
                 for a in inputs
             ]
             for a, b in product(inputs, inputs):
@@ -73,9 +70,7 @@ def window(
     return Family(np.array(p), np.array(q))
 
 
-def _with_target(
-    law: Array, total: Array, count: Array, dummy: Array, probability: float, seen: int
-) -> Array:
+def _with_target(law: Array, total: Array, count: Array, dummy: Array, probability: float, seen: int) -> Array:
     """For each choice of the others the law of the first `seen` reports, the target's law given."""
     slots = total.shape[1]
     without = np.where(count > 0, total / np.maximum(count, 1), dummy)
@@ -108,10 +103,7 @@ def adaptive_window_delta(
         for row in matrix:
             total = 0.0
             for y, chance in enumerate(row):
-                told = (
-                    used[0] * chance + free * share * a[y],
-                    used[1] * chance + free * share * b[y],
-                )
+                told = (used[0] * chance + free * share * a[y], used[1] * chance + free * share * b[y])
                 total += value(left - 1, free * chance, told, a, b)
             best = max(best, total)
         return best

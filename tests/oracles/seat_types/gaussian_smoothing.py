@@ -35,9 +35,7 @@ class Scale:
         wide = s if types_at is None else types_at
         self.s, self.alpha, self.tau = s, alpha, tau
         reach = 12.0 * max(1.0, s) * max(tau, 1.0)
-        self.at = np.unique(
-            np.concatenate([np.linspace(-reach, reach, 121), np.linspace(-3.0, 3.0, 61)])
-        )
+        self.at = np.unique(np.concatenate([np.linspace(-reach, reach, 121), np.linspace(-3.0, 3.0, 61)]))
         far, near = np.array([wide, 0.0]), np.zeros(2)
         self.a = smoothed(gram_seat(near, far, alpha, CELLS), tau, self.at)
         self.b = smoothed(gram_seat(far, near, alpha, CELLS), tau, self.at)
@@ -65,9 +63,4 @@ class Scale:
     def refutation(self, arcs: int = 9) -> tuple[float, float, float]:
         """(least gap, p, q) over a grid of triples without an arc above half the circle."""
         turns = np.linspace(0.0, np.pi, arcs)
-        return min(
-            (self.best(p, q)[1], float(p), float(q))
-            for p in turns
-            for q in turns
-            if p + q > np.pi - 1e-9
-        )
+        return min((self.best(p, q)[1], float(p), float(q)) for p in turns for q in turns if p + q > np.pi - 1e-9)

@@ -71,10 +71,7 @@ def copies(one: Law, count: int) -> Law:
 
 def plus(left: Law, right: Law) -> Law:
     """The sum of two independent variables, every pair of atoms kept."""
-    return Law(
-        np.add.outer(left.values, right.values).ravel(),
-        np.multiply.outer(left.masses, right.masses).ravel(),
-    )
+    return Law(np.add.outer(left.values, right.values).ravel(), np.multiply.outer(left.masses, right.masses).ravel())
 
 
 def seat_of(a: Array, b: Array, x: Array, alpha: float) -> Law:

@@ -84,9 +84,7 @@ def cohort(seat: Law, n: int, size: int, alpha: float) -> float:
     return _excess(_distinct(seat), size, (n - size) * (1.0 - alpha)) / n
 
 
-def gram_seat(
-    first: Array, second: Array, alpha: float, across: int = 60, reach: float = 6.0
-) -> Law:
+def gram_seat(first: Array, second: Array, alpha: float, across: int = 60, reach: float = 6.0) -> Law:
     """The seat of Gaussian reports, a - x and b - x given as points of the plane (noise 1).
 
     Cells of a grid round x; what they lose makes the law smaller in convex order.

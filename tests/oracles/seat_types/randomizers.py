@@ -97,9 +97,7 @@ def vertex_pure(rng: Random, e: float, inputs: int) -> Array:
     """A random vertex of all pure randomizers of so many inputs."""
     bits = (np.arange(1, 2**inputs - 1)[:, None] >> np.arange(inputs)) & 1
     columns = np.where(bits.T == 1, e, 1.0)
-    found = optimize.linprog(
-        rng.normal(size=columns.shape[1]), A_eq=columns, b_eq=np.ones(inputs), method="highs-ds"
-    )
+    found = optimize.linprog(rng.normal(size=columns.shape[1]), A_eq=columns, b_eq=np.ones(inputs), method="highs-ds")
     used = found.x > 1e-12
     rows = columns[:, used] * found.x[used]
     return rows / rows.sum(axis=1, keepdims=True)

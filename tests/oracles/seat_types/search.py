@@ -28,16 +28,7 @@ if str(_TESTS) not in sys.path:
     sys.path.insert(0, str(_TESTS))
 
 from oracles.seat_types import randomizers, seats, smoothing, theorem, views  # noqa: E402
-from oracles.seat_types.laws import (  # noqa: E402
-    Array,
-    local_profile,
-    pure_ratio,
-    seat_of,
-    star,
-    type_a,
-    type_b,
-    type_c,
-)
+from oracles.seat_types.laws import Array, local_profile, pure_ratio, seat_of, star, type_a, type_b, type_c  # noqa: E402
 
 Random = np.random.Generator
 
@@ -171,16 +162,11 @@ def figures(kind: Kind, at: Setting) -> tuple[float, float, float]:
     ends = (rows, rows[[1, 0, *range(2, n + 1)]])
     if at.cohort:
         true = max(_both(views.cohort(rows, at.cohort), alpha))
-        labelled = max(
-            seats.cohort([seat_of(r[0], r[1], x, alpha) for x in r[2:]], at.cohort, alpha)
-            for r in ends
-        )
+        labelled = max(seats.cohort([seat_of(r[0], r[1], x, alpha) for x in r[2:]], at.cohort, alpha) for r in ends)
         return true, labelled, seating.largest(size=at.cohort).value
     true = max(_both(views.check_in(rows, at.rate), alpha))
     everybody = at.rate**n * local_profile(ratio, alpha)
-    labelled = max(
-        seats.check_in([seat_of(r[0], r[1], x, alpha) for x in r[2:]], at.rate, alpha) for r in ends
-    )
+    labelled = max(seats.check_in([seat_of(r[0], r[1], x, alpha) for x in r[2:]], at.rate, alpha) for r in ends)
     return true, labelled + everybody, seating.largest(rate=at.rate).value + everybody
 
 

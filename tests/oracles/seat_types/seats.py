@@ -65,10 +65,7 @@ def subset_sums(seats: Sequence[Law], most: int = 20_000) -> list[Law]:
                         np.multiply.outer(before.masses, seat.masses).ravel(),
                     )
                 )
-            both = Law(
-                np.concatenate([p.values for p in parts]),
-                np.concatenate([p.masses for p in parts]),
-            )
+            both = Law(np.concatenate([p.values for p in parts]), np.concatenate([p.masses for p in parts]))
             grown.append(merged(both, most))
         sums = grown
     return sums
@@ -80,28 +77,15 @@ def _part(sums: Sequence[Law], n: int, k: int, alpha: float, gauge: Gauge) -> fl
 
 
 def check_in(
-    seats: Sequence[Law],
-    rate: float,
-    alpha: float,
-    gauge: Gauge = positive_part,
-    most: int = 20_000,
+    seats: Sequence[Law], rate: float, alpha: float, gauge: Gauge = positive_part, most: int = 20_000
 ) -> float:
     """The part k < n of labelled check-in of len(seats) + 1 clients; the part k = n is left out."""
     n = len(seats) + 1
     sums = subset_sums(seats, most)
-    return sum(
-        rate**k * (1.0 - rate) ** (n - k) / (n - k) * _part(sums, n, k, alpha, gauge)
-        for k in range(n)
-    )
+    return sum(rate**k * (1.0 - rate) ** (n - k) / (n - k) * _part(sums, n, k, alpha, gauge) for k in range(n))
 
 
-def cohort(
-    seats: Sequence[Law],
-    present: int,
-    alpha: float,
-    gauge: Gauge = positive_part,
-    most: int = 20_000,
-) -> float:
+def cohort(seats: Sequence[Law], present: int, alpha: float, gauge: Gauge = positive_part, most: int = 20_000) -> float:
     """Labelled cohorts of `present` < n of the n = len(seats) + 1 clients."""
     n = len(seats) + 1
     sums = subset_sums(seats, most)[: present + 1]

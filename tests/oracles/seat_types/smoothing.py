@@ -133,9 +133,7 @@ def is_below(law_small: Atoms, mixture_large: Atoms) -> bool:
         def potential(law: Atoms, t: mpf) -> mpf:
             return sum(m * max(z - t, mpf(0)) for z, m in law)
 
-        return all(
-            potential(law_small, t) <= potential(mixture_large, t) + _ZERO for t, _ in mixture_large
-        )
+        return all(potential(law_small, t) <= potential(mixture_large, t) + _ZERO for t, _ in mixture_large)
 
 
 def scale_for_c(local_epsilon: float, epsilon: float = 0.0, accuracy: float = 1e-6) -> float:
@@ -143,14 +141,10 @@ def scale_for_c(local_epsilon: float, epsilon: float = 0.0, accuracy: float = 1e
     with mp.workdps(DIGITS):
         e, alpha = mp.exp(mpf(local_epsilon)), mp.exp(mpf(epsilon))
         a, b, c = (exact_seat(name, e, alpha) for name in "ABC")
-        return _smallest(
-            lambda tau: smoothing_is_enough(a, c, tau) and smoothing_is_enough(b, c, tau), accuracy
-        )
+        return _smallest(lambda tau: smoothing_is_enough(a, c, tau) and smoothing_is_enough(b, c, tau), accuracy)
 
 
-def best_weight(
-    local_epsilon: float, tau: float, epsilon: float = 0.0, steps: int = 40
-) -> tuple[float, float]:
+def best_weight(local_epsilon: float, tau: float, epsilon: float = 0.0, steps: int = 40) -> tuple[float, float]:
     """(w, least gap): the weight of B beside A for which smoothed C lies deepest below them.
 
     f is linear in the weight, so its least value is concave: golden section finds the top.
@@ -183,9 +177,7 @@ def best_weight(
 
 def scale_for_a_and_b(local_epsilon: float, epsilon: float = 0.0, accuracy: float = 1e-3) -> float:
     """The smallest tau for which smoothed C lies below a mixture of A and B, infinite if none."""
-    return _smallest(
-        lambda tau: best_weight(local_epsilon, tau, epsilon)[1] >= -float(_ZERO), accuracy
-    )
+    return _smallest(lambda tau: best_weight(local_epsilon, tau, epsilon)[1] >= -float(_ZERO), accuracy)
 
 
 def _smallest(enough: Callable[[float], bool], accuracy: float, limit: float = 1e4) -> float:

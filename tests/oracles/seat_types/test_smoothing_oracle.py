@@ -31,9 +31,7 @@ def test_scales_of_the_table(local_epsilon: float, at_zero: float, at_a_hundredt
         assert found == pytest.approx(printed, abs=6e-5 + 2e-6 * printed)
 
 
-@pytest.mark.parametrize(
-    ("local_epsilon", "printed"), [(0.3, 0.078), (0.5, 0.266), (0.6, 0.522), (0.69, 3.61)]
-)
+@pytest.mark.parametrize(("local_epsilon", "printed"), [(0.3, 0.078), (0.5, 0.266), (0.6, 0.522), (0.69, 3.61)])
 def test_scales_below_log_two(local_epsilon: float, printed: float) -> None:
     """C below A and B mixed: one per cent above the printed scale is enough, two below are not."""
     weight, gap = smoothing.best_weight(local_epsilon, 1.01 * printed)
@@ -69,9 +67,7 @@ def test_a_scale_a_fifth_too_small_is_found_out(local_epsilon: float) -> None:
 def test_d_lies_below_a_and_b_where_it_is_claimed() -> None:
     """D below half A, half B for 1 <= alpha <= e; and N below A."""
     with mp.workdps(smoothing.DIGITS):
-        for e0, share in product(
-            ("0.05", "0.3", "0.7", "2", "5"), ("0", "0.01", "0.3", "0.8", "1")
-        ):
+        for e0, share in product(("0.05", "0.3", "0.7", "2", "5"), ("0", "0.01", "0.3", "0.8", "1")):
             e, alpha = mp.exp(mpf(e0)), mp.exp(mpf(e0) * mpf(share))
             a, b, d, n = (smoothing.exact_seat(name, e, alpha) for name in "ABDN")
             half = smoothing.mixed([(mpf(1) / 2, a), (mpf(1) / 2, b)])
@@ -94,9 +90,7 @@ def test_potentials_must_be_compared_where_the_larger_law_has_atoms() -> None:
     ("s", "alpha", "tau", "p", "q"),
     [(0.5, 1.0, 0.715, 0.5, 1.0), (1.0, 1.0, 2.064, 0.625, 0.875), (1.0, 1.1, 2.162, 0.625, 0.875)],
 )
-def test_gaussian_scales_of_the_theory(
-    s: float, alpha: float, tau: float, p: float, q: float
-) -> None:
+def test_gaussian_scales_of_the_theory(s: float, alpha: float, tau: float, p: float, q: float) -> None:
     """Two per cent above the printed scale stands at its worst triples, a fifth below does not."""
     weight, gap = Scale(s, alpha, 1.02 * tau).best(p * pi, q * pi)
     assert 0.2 < weight < 0.8

@@ -9,14 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from oracles.seat_types import (
-    many,
-    randomizers,
-    search,
-    seats,
-    theorem,
-    views,
-)
+from oracles.seat_types import many, randomizers, search, seats, theorem, views
 from oracles.seat_types.laws import (
     PURE_TYPES,
     Law,
@@ -82,9 +75,7 @@ def test_copies_and_lattices_agree() -> None:
 
 def test_smoothed_part_is_the_expectation_over_the_noise() -> None:
     tau, v = 0.7, 0.4
-    noise = integrate.quad(
-        lambda t: max(v + t, 0.0) * exp(-abs(t) / tau) / (2 * tau), -v, 40, points=[0.0]
-    )[0]
+    noise = integrate.quad(lambda t: max(v + t, 0.0) * exp(-abs(t) / tau) / (2 * tau), -v, 40, points=[0.0])[0]
     assert float(seats.smoothed_part(tau)(np.array([v]))[0]) == pytest.approx(noise, rel=1e-9)
 
 
@@ -97,11 +88,7 @@ def test_types_have_the_atoms_printed_in_the_theory() -> None:
         "A": {(e - alpha) / e: e / (e + 1), 1 - alpha * e: 1 / (e + 1)},
         "B": {e - alpha: 1 / (e + 1), (1 - alpha * e) / e: e / (e + 1)},
         "C": {e - alpha: 1 / (e + 2), 1 - alpha * e: 1 / (e + 2), (1 - alpha) / e: e / (e + 2)},
-        "D": {
-            e * (1 - alpha): 1 / (2 * e + 1),
-            (e - alpha) / e: e / (2 * e + 1),
-            (1 - alpha * e) / e: e / (2 * e + 1),
-        },
+        "D": {e * (1 - alpha): 1 / (2 * e + 1), (e - alpha) / e: e / (2 * e + 1), (1 - alpha * e) / e: e / (2 * e + 1)},
         "N": {(1 - alpha) / e: e / (e + 1), e * (1 - alpha): 1 / (e + 1)},
     }
     for name, atoms in printed.items():

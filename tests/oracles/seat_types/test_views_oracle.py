@@ -50,9 +50,7 @@ def test_views_are_what_sequences_of_reports_show() -> None:
             seen.setdefault(outcome, [0.0, 0.0])[end] += chance
     both = np.array(list(seen.values()))
     for alpha in ALPHAS:
-        assert pair.delta(alpha) == pytest.approx(
-            np.maximum(both[:, 0] - alpha * both[:, 1], 0.0).sum(), rel=1e-12
-        )
+        assert pair.delta(alpha) == pytest.approx(np.maximum(both[:, 0] - alpha * both[:, 1], 0.0).sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("symbols", [2, 3])
@@ -60,11 +58,7 @@ def test_views_agree_with_the_enumeration_of_all_crowds(symbols: int) -> None:
     """The largest over all data sets, for coins, cohorts and colluders."""
     matrix = exact_randomizers.dary(1.1, symbols)
     inputs = range(symbols)
-    crowds = [
-        matrix[[a, b, *rest]]
-        for a, b in permutations(inputs, 2)
-        for rest in product(inputs, repeat=2)
-    ]
+    crowds = [matrix[[a, b, *rest]] for a, b in permutations(inputs, 2) for rest in product(inputs, repeat=2)]
     for family, view in (
         (shuffles.check_in(matrix, 3, [0.3]), lambda rows: views.check_in(rows, 0.3)),
         (shuffles.subsample(matrix, 3, 2), lambda rows: views.cohort(rows, 2)),
@@ -78,9 +72,7 @@ def test_two_rounds_of_one_pair_are_its_product() -> None:
     rng = np.random.default_rng(5)
     first = views.check_in(randomizers.random_rows(rng, 3, 3), 0.4)
     second = views.cohort(randomizers.random_rows(rng, 4, 2), 2)
-    product_pair = views.Pair(
-        np.outer(first.p, second.p).ravel(), np.outer(first.q, second.q).ravel()
-    )
+    product_pair = views.Pair(np.outer(first.p, second.p).ravel(), np.outer(first.q, second.q).ravel())
     for alpha in ALPHAS:
         found = views.two_rounds([first], [second], alpha)
         assert found == pytest.approx(product_pair.delta(alpha), rel=1e-12)
@@ -106,9 +98,7 @@ def test_three_directions_in_a_plane_are_three_on_the_circle() -> None:
     sphere = randomizers.sphere_rows(3.0, between, [0, 1, 2])
     circle = randomizers.circle_rows(3.0, positions, 40)
     for alpha in ALPHAS:
-        assert views.cohort(sphere, 2).delta(alpha) == pytest.approx(
-            views.cohort(circle, 2).delta(alpha), rel=1e-9
-        )
+        assert views.cohort(sphere, 2).delta(alpha) == pytest.approx(views.cohort(circle, 2).delta(alpha), rel=1e-9)
 
 
 def test_regions_of_the_sphere_by_counting_random_points() -> None:

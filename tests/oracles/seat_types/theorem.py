@@ -28,11 +28,7 @@ def compositions(total: int, parts: int) -> tuple[Counts, ...]:
     """All ways to write a number as an ordered sum of so many numbers >= 0."""
     if parts == 1:
         return ((total,),)
-    return tuple(
-        (first, *rest)
-        for first in range(total + 1)
-        for rest in compositions(total - first, parts - 1)
-    )
+    return tuple((first, *rest) for first in range(total + 1) for rest in compositions(total - first, parts - 1))
 
 
 @dataclass(frozen=True)
@@ -83,9 +79,7 @@ class Seating:
     def check_in(self, counts: Counts, rate: float) -> float:
         """(1/n) E (...)+ on k < n with every seat taken by its own coin."""
         n = self.n
-        return (
-            sum(rate**k * (1 - rate) ** (n - k) * value for k, value in self._subsets(counts)) / n
-        )
+        return sum(rate**k * (1 - rate) ** (n - k) * value for k, value in self._subsets(counts)) / n
 
     def cohort(self, counts: Counts, size: int) -> float:
         """(1/n) E (...)+ with a uniformly random `size` < n of the seats taken."""

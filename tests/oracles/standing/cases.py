@@ -16,10 +16,7 @@ _LARGEST = {1: 6, 2: 4, 3: 3}
 
 MIXED = "mixed"  # a run whose rounds are of different protocols and pairs
 
-KINDS = (
-    *(f"{protocol}/{randomizer}" for protocol in PROTOCOLS for randomizer in RANDOMIZERS),
-    MIXED,
-)
+KINDS = (*(f"{protocol}/{randomizer}" for protocol in PROTOCOLS for randomizer in RANDOMIZERS), MIXED)
 
 
 @dataclass(frozen=True)
@@ -74,9 +71,7 @@ def draw(kind: str, seed: int, index: int) -> Case:
         length = max(length, 2)
         for _ in range(length):
             protocol = str(rng.choice(list(PROTOCOLS)))
-            randomizer = str(
-                rng.choice([r for r in RANDOMIZERS if r not in ("laplace", "gaussian")])
-            )
+            randomizer = str(rng.choice([r for r in RANDOMIZERS if r not in ("laplace", "gaussian")]))
             rounds.append((_one(rng, protocol, randomizer, length)[0], 1))
     else:
         protocol, randomizer = kind.split("/")

@@ -47,9 +47,7 @@ class Crossing:
     @property
     def sort(self) -> tuple[str, str]:
         """The question without its arguments and the finding without its numbers."""
-        question = re.sub(r"delta\([^)]*\)", "delta(.)", self.what).replace(
-            "compose(run)", "compose"
-        )
+        question = re.sub(r"delta\([^)]*\)", "delta(.)", self.what).replace("compose(run)", "compose")
         if question.startswith("renyi_curve"):
             question = "renyi_curve"
         return question, re.sub(r"[-+]?[\d.]+(e[-+]?\d+)?", "#", self.finding)[:60]
@@ -233,7 +231,7 @@ def _bridge(one: _Examination) -> None:
 
 def _renyi(one: _Examination) -> None:
     case = one.case
-    module = importlib.import_module("dpcheckin.accounting.composition.renyi")
+    module = importlib.import_module("dpcheckin.accounting.bridge")
     for (single, _), (drawn, _) in zip(one.run, case.rounds, strict=True):
         what = f"renyi_curve({drawn.text}, orders)"
         curve = one.ask(what, lambda it=single: np.asarray(module.renyi_curve(it, ORDERS)))
@@ -247,8 +245,7 @@ def _renyi(one: _Examination) -> None:
                 break
     orders = {} if case.index % 5 == 0 else {"orders": ORDERS}
     found = one.ask(
-        "epsilon_by_renyi(run, delta)",
-        lambda: float(module.epsilon_by_renyi(one.run, case.delta, **orders)),
+        "epsilon_by_renyi(run, delta)", lambda: float(module.epsilon_by_renyi(one.run, case.delta, **orders))
     )
     if found is not None:
         one.at_most("epsilon_by_renyi(run, delta)", found, case.delta)

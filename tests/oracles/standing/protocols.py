@@ -67,9 +67,7 @@ def _colluders(rng: Random, population: int) -> tuple[str, int, int]:
     return f"{fraction}", min(few, population - 1), min(most, population - 1)
 
 
-def _with_colluders(
-    text: str, drawn: Drawn, few: int, most: int, seen: Callable[[Array, int], Family]
-) -> DrawnRound:
+def _with_colluders(text: str, drawn: Drawn, few: int, most: int, seen: Callable[[Array, int], Family]) -> DrawnRound:
     """A guarantee must cover the fewest, a lower bound may rely on the most colluders."""
     fewest = _round(text, drawn, lambda m: seen(m, few))
     if few == most:
@@ -129,9 +127,7 @@ def _lone_window(rng: Random, drawn: Drawn, largest: int) -> DrawnRound:
     m, p = _slots(rng, drawn, largest)
     text = f"WindowRound({m}, {drawn.text}, {p})"
     return _round(
-        text,
-        drawn,
-        lambda r: pooled([window(r, m, 0, p), window(r, m, 1, p, others_probabilities=[p, 1.0])]),
+        text, drawn, lambda r: pooled([window(r, m, 0, p), window(r, m, 1, p, others_probabilities=[p, 1.0])])
     )
 
 

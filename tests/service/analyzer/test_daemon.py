@@ -13,10 +13,10 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.core import PlanChanged, Status
 from dpcheckin.service.analyzer.daemon import LEDGER, Analyzer, Schedule
-from dpcheckin.service.analyzer.shuffler_client import TruncatedBatch
-from dpcheckin.service.analyzer.total import Budget, BudgetSpent, TotalLedger
-from dpcheckin.service.journal import Journal
+from dpcheckin.service.analyzer.ledger import Budget, BudgetSpent, TotalLedger
+from dpcheckin.service.analyzer.parties import TruncatedBatch
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.storage.journal import Journal
 from dpcheckin.service.wire.envelope import sizes
 from dpcheckin.service.wire.problems import Problem, Refusal
 from service.analyzer_world import OUTCOMES, Adding, World, small_plan
@@ -57,17 +57,13 @@ def test_every_crash_point_leaves_the_ledger_at_or_above_the_truth(tmp_path: Pat
             rounds = [c["round"] for c in world.charges()]
             assert rounds == [0, 2, 3, 4]
             assert set(world.shuffler.claims) <= set(rounds)
-            assert [row["state"] for row in world.kept.log] == [
-                row["state"] for row in reference.kept.log
-            ]
+            assert [row["state"] for row in world.kept.log] == [row["state"] for row in reference.kept.log]
             assert world.kept.steps == reference.kept.steps
             assert all(not batch for batch in world.shuffler.batches.values())
 
 
 @pytest.mark.parametrize("point", range(1, 35, 2))
-def test_a_crash_at_any_write_to_disk_is_survived(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: int
-) -> None:
+def test_a_crash_at_any_write_to_disk_is_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: int) -> None:
     """The same for the disk: die just before the n-th fsync."""
     world = World(tmp_path, small_plan(), OUTCOMES)
     real, count = os.fsync, [0]
@@ -98,9 +94,7 @@ def test_the_budget_stops_the_run_before_the_round_that_would_pass_it(tmp_path: 
     assert len(world.shuffler.rounds) == allowed
 
 
-def test_a_budget_that_pays_for_no_round_is_refused_before_anything_is_written(
-    tmp_path: Path,
-) -> None:
+def test_a_budget_that_pays_for_no_round_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     one = Price(plan(rounds=12, epsilon_budget=4.0)).spent(1).epsilon
     small = World(tmp_path, plan(rounds=12, epsilon_budget=0.9 * one), {})
     with pytest.raises(BudgetSpent, match=r"the first round .* \(epsilon_budget\)"):
@@ -191,9 +185,7 @@ def test_a_round_too_old_to_open_is_announced_anew(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("problem", "said"), [(Problem.PLAN_EXHAUSTED, "released all rounds"), (Problem.CONFLICT, None)]
 )
-def test_what_the_shuffler_refuses_ends_the_run_clearly(
-    tmp_path: Path, problem: Problem, said: str | None
-) -> None:
+def test_what_the_shuffler_refuses_ends_the_run_clearly(tmp_path: Path, problem: Problem, said: str | None) -> None:
     world = World(tmp_path, small_plan(), {})
 
     def refusing(number: int, signed: bytes) -> None:
@@ -226,9 +218,7 @@ def always_cut(number: int) -> Any:
     raise TruncatedBatch("lost")
 
 
-def test_told_to_stop_while_a_batch_cannot_be_fetched_it_stops_and_goes_on_later(
-    tmp_path: Path,
-) -> None:
+def test_told_to_stop_while_a_batch_cannot_be_fetched_it_stops_and_goes_on_later(tmp_path: Path) -> None:
     world = World(tmp_path, small_plan(), {})
     real = world.shuffler.batch
     world.shuffler.batch = always_cut  # type: ignore[method-assign]

@@ -10,8 +10,7 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
-from dpcheckin.service.analyzer.issuer_client import NO_TOKENS, IssuerClient
-from dpcheckin.service.analyzer.shuffler_client import ShufflerClient, Stopped
+from dpcheckin.service.analyzer.parties import NO_TOKENS, IssuerClient, ShufflerClient, Stopped
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.problems import Malformed, Problem, Refusal, refuse
 from dpcheckin.service.wire.signing import identity_from_seed
@@ -23,9 +22,7 @@ from service.plans import plan
 ODD = "ff" * 256
 
 
-def client(
-    answer: Callable[[httpx.Request], httpx.Response], stop: threading.Event | None = None
-) -> IssuerClient:
+def client(answer: Callable[[httpx.Request], httpx.Response], stop: threading.Event | None = None) -> IssuerClient:
     made = IssuerClient("http://127.0.0.1:1", "token", stop=stop)
     made.close()
     made._http = httpx.Client(transport=httpx.MockTransport(answer), base_url="http://issuer")
@@ -42,15 +39,10 @@ def test_it_tells_of_the_plan_and_asks_for_the_key_of_a_round() -> None:
     made = client(answer)
     made.put_plan(b"signed")
     assert made.open_round(b"\1" * 32, 7) == ODD
-    assert seen == [
-        ("PUT", "/v1/plan", b"signed"),
-        ("POST", f"/v1/plans/{'01' * 32}/rounds/7", b""),
-    ]
+    assert seen == [("PUT", "/v1/plan", b"signed"), ("POST", f"/v1/plans/{'01' * 32}/rounds/7", b"")]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{}", b'{"key":"00"}', b'{"key":"' + b"fe" * 256 + b'"}']
-)
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"key":"00"}', b'{"key":"' + b"fe" * 256 + b'"}'])
 def test_a_key_that_is_none_is_not_announced(content: bytes) -> None:
     with pytest.raises(Malformed):
         client(lambda _: httpx.Response(200, content=content)).open_round(bytes(32), 0)
@@ -80,10 +72,7 @@ def test_a_refusal_ends_it_and_an_absence_does_not() -> None:
 
 
 def test_plan_and_settings_name_an_issuer_or_neither_does(tmp_path: Path) -> None:
-    shuffler, identity = (
-        ShufflerClient("http://127.0.0.1:1", "token"),
-        identity_from_seed(b"a" * 32),
-    )
+    shuffler, identity = (ShufflerClient("http://127.0.0.1:1", "token"), identity_from_seed(b"a" * 32))
     issuer = client(lambda _: httpx.Response(500))
     with pytest.raises(InvalidParameter, match="issuer"):
         Analyzer(tmp_path / "a", issued_plan(), identity, Toy(), shuffler)
@@ -107,9 +96,7 @@ class PastIssuer:
         return refuse(Problem.NOT_FOUND) if number < self.first else ODD[:-2] + "f1"
 
 
-def test_an_analyzer_that_was_put_back_goes_on_past_rounds_that_the_issuer_has_left(
-    tmp_path: Path,
-) -> None:
+def test_an_analyzer_that_was_put_back_goes_on_past_rounds_that_the_issuer_has_left(tmp_path: Path) -> None:
     """Round 0 was released before, 1 was never opened, 2 is the first with tokens."""
     world = World(
         tmp_path,
@@ -133,11 +120,7 @@ def test_an_analyzer_that_was_put_back_goes_on_past_rounds_that_the_issuer_has_l
     finally:
         made.close()
     assert issuer.asked == [0, 1, 2]
-    assert [row["state"] for row in world.kept.log] == [
-        "lost",
-        "void by population",
-        "void by batch",
-    ]
+    assert [row["state"] for row in world.kept.log] == ["lost", "void by population", "void by batch"]
     keys = {n: parse(said)["document"]["token_key"] for n, said in world.shuffler.rounds.items()}
     assert keys == {1: NO_TOKENS, 2: ODD[:-2] + "f1"}
     assert [charge["round"] for charge in world.charges()] == [0, 2]

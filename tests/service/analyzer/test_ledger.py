@@ -7,15 +7,13 @@ import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer.ledger import BudgetSpent, ChargeReason, Ledger
-from dpcheckin.service.journal import Journal, JournalDamaged
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.storage.journal import Journal, JournalDamaged
 from dpcheckin.service.wire.canonical import canonical
 from service.plans import plan
 
 
-def test_the_last_round_within_the_budget_is_charged_and_the_next_is_not(
-    tmp_path: Path, price: Price
-) -> None:
+def test_the_last_round_within_the_budget_is_charged_and_the_next_is_not(tmp_path: Path, price: Price) -> None:
     with Ledger(tmp_path / "l", price) as ledger:
         for number in range(price.allowed_rounds):
             assert ledger.rounds_left == price.allowed_rounds - number
@@ -31,9 +29,7 @@ def test_the_last_round_within_the_budget_is_charged_and_the_next_is_not(
         ledger.charge(99, ChargeReason.RELEASE)
 
 
-def test_a_round_is_charged_once_however_often_it_is_asked_for(
-    tmp_path: Path, price: Price
-) -> None:
+def test_a_round_is_charged_once_however_often_it_is_asked_for(tmp_path: Path, price: Price) -> None:
     with Ledger(tmp_path / "l", price) as ledger:
         first = ledger.charge(5, ChargeReason.RELEASE)
         assert ledger.charge(5, ChargeReason.VOID) == first
@@ -60,12 +56,8 @@ def test_a_ledger_of_another_plan_is_refused(tmp_path: Path, price: Price) -> No
     Ledger(tmp_path / "l", price).close()  # and the lock was given back
 
 
-@pytest.mark.parametrize(
-    "body", [{"kind": "charge", "round": "1"}, {"kind": "gift", "round": 1}], ids=str
-)
-def test_an_entry_that_is_no_charge_is_noticed(
-    tmp_path: Path, price: Price, body: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("body", [{"kind": "charge", "round": "1"}, {"kind": "gift", "round": 1}], ids=str)
+def test_an_entry_that_is_no_charge_is_noticed(tmp_path: Path, price: Price, body: dict[str, Any]) -> None:
     Ledger(tmp_path / "l", price).close()
     with Journal(tmp_path / "l") as journal:
         journal.append(body)

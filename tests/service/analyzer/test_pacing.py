@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.analyzer.core import Status
-from dpcheckin.service.analyzer.pacing import VOID, Pacing, TooManyVoidRounds, void_in_a_row
+from dpcheckin.service.analyzer.core import VOID, Pacing, Status, TooManyVoidRounds, void_in_a_row
 from service.analyzer_world import World, small_plan
 
 OK = {"state": "released", "present": 100}
@@ -45,9 +44,7 @@ def test_a_run_of_void_rounds_ends_with_the_reason() -> None:
     assert void_in_a_row([]) == 0
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"longest": 0.5}, {"most_void_rounds": -1}, {"largest_pause": float("nan")}]
-)
+@pytest.mark.parametrize("wrong", [{"longest": 0.5}, {"most_void_rounds": -1}, {"largest_pause": float("nan")}])
 def test_limits_that_are_none_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(InvalidParameter):
         Pacing(**wrong)  # type: ignore[arg-type]

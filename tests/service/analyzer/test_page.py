@@ -17,11 +17,11 @@ import uvicorn
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
-from dpcheckin.service.analyzer.page import page_app
+from dpcheckin.service.analyzer.server import page_app
 from dpcheckin.service.analyzer.state import AnalyzerState
-from dpcheckin.service.listening import listen
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.tasks import TaskState
+from dpcheckin.service.web.server import listen
 from service.plans import plan
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -59,14 +59,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
             more |= {"opened": count, "accuracy": 0.9 - 0.8 * 0.8**number}
         spent = ledger.spent
         status = core.Status("closed", 200 if number == 4 else 300, count)
-        row = core.row(
-            found,
-            status,
-            what,
-            epsilon=spent.epsilon,
-            local_epsilon=spent.local_epsilon,
-            **more,
-        )
+        row = core.row(found, status, what, epsilon=spent.epsilon, local_epsilon=spent.local_epsilon, **more)
         metrics = {"accuracy": 0.9 - 0.8 * 0.8**number}
         found = found.with_row(row, task=TaskState(b"model", b"", metrics))
     made = Board(price)
@@ -79,9 +72,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Board:
 @pytest.fixture(scope="module")
 def address(board: Board) -> Iterator[str]:
     opened = listen("127.0.0.1", 0)
-    config = uvicorn.Config(
-        page_app(board, lambda: True), log_config=None, lifespan="off", ws="none"
-    )
+    config = uvicorn.Config(page_app(board, lambda: True), log_config=None, lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve([opened])))
     thread.start()

@@ -17,8 +17,8 @@ import pytest
 
 from dpcheckin.service.analyzer import server as server_module
 from dpcheckin.service.analyzer.core import Status
-from dpcheckin.service.analyzer.keys import load_identity
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
+from dpcheckin.service.storage.identity import load_identity
 from dpcheckin.service.wire.signing import public_identity
 from service.analyzer_world import Adding, World
 from service.plans import PRIVUNIT, plan_object
@@ -112,17 +112,15 @@ def test_the_page_knows_its_names_and_drops_slow_headers(
     served = Served(tmp_path, monkeypatch)
     served.settings = replace(served.settings, names=("page.example",))
     # patient with the requests of this test, which may have to wait for a processor
-    limits = SimpleNamespace(**asdict(server_module.PageLimits(header_seconds=1e6)))
-    monkeypatch.setattr(server_module, "PageLimits", lambda: limits)
+    limits = SimpleNamespace(**asdict(replace(server_module.LIMITS, header_seconds=1e6)))
+    monkeypatch.setattr(server_module, "LIMITS", limits)
     found: dict[str, int] = {}
     slow: list[bytes] = []
 
     def then() -> None:
         try:
             for host in ("evil.example", "", "page.example", "page.example:80", "localhost:1"):
-                answer = httpx.get(
-                    served.page, headers={"host": host}, trust_env=False, timeout=120
-                )
+                answer = httpx.get(served.page, headers={"host": host}, trust_env=False, timeout=120)
                 found[host] = answer.status_code
             limits.header_seconds = 0.2
             with socket.create_connection(("127.0.0.1", served.settings.port), 120) as line:
@@ -134,13 +132,7 @@ def test_the_page_knows_its_names_and_drops_slow_headers(
     thread = served.watch(then)
     server_module.serve(served.settings, Adding(), 20, stay=True)
     thread.join()
-    assert found == {
-        "evil.example": 421,
-        "": 421,
-        "page.example": 200,
-        "page.example:80": 200,
-        "localhost:1": 200,
-    }
+    assert found == {"evil.example": 421, "": 421, "page.example": 200, "page.example:80": 200, "localhost:1": 200}
     assert slow[0].startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
@@ -153,10 +145,7 @@ def test_without_stay_it_ends_with_the_plan(
 
 
 def test_told_to_stop_in_the_middle_it_ends_cleanly_and_goes_on_later(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kept_signals: None,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_signals: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served = Served(tmp_path, monkeypatch, round1=Status("open"))
     thread = threading.Thread(
@@ -176,11 +165,7 @@ def test_told_to_stop_in_the_middle_it_ends_cleanly_and_goes_on_later(
     assert public_identity(load_identity(tmp_path)).hex() in said
     served.world.shuffler.status_of[1] = Status("void", 120, 1, "batch")
     assert server_module.serve(served.settings, Adding(), 20).startswith("all 3 rounds")
-    assert [row["state"] for row in served.world.kept.log] == [
-        "released",
-        "void by batch",
-        "released",
-    ]
+    assert [row["state"] for row in served.world.kept.log] == ["released", "void by batch", "released"]
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -1,5 +1,6 @@
 """The analyzer's settings, the plan they make, and its price."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer.settings import read_settings
 from dpcheckin.service.pricing import Price
+from service.every_setting import blocks_of
 from service.plans import DARY, plan
 
 SETTINGS = """
@@ -30,6 +32,19 @@ data = "digits"
 [analyzer]
 rotate_every = 3
 """
+
+
+def test_the_page_lists_every_entry(tmp_path: Path) -> None:
+    """docs/deploying.md: its block is read as it stands, and makes a plan."""
+    block = next(one for one in blocks_of("deploying.md") if "most_void_rounds" in one)
+    for token in ("analyzer.token", "issuer.token"):
+        (tmp_path / token).touch(mode=0o600)
+        (tmp_path / token).write_text("t\n")
+    (tmp_path / "analyzer.toml").write_text(re.sub(r'"\w*…"', f'"{"ab" * 32}"', block))
+    found = read_settings(tmp_path)
+    assert found.issuer is not None and found.budget is not None
+    assert found.names == ("analyzer.example",)
+    Price(found.plan_document(20))
 
 
 def test_settings_make_a_plan(tmp_path: Path) -> None:
@@ -71,9 +86,7 @@ def test_mistakes_in_the_settings_are_named(tmp_path: Path, old: str, new: str, 
         ("distributed-check-in", {"population": 2**24}, "population"),
     ],
 )
-def test_plans_that_no_theorem_covers_are_refused(
-    protocol: str, changes: dict[str, Any], named: str
-) -> None:
+def test_plans_that_no_theorem_covers_are_refused(protocol: str, changes: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidParameter, match=named):
         Price(plan(protocol, **changes))
 

@@ -7,17 +7,15 @@ import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import state
-from dpcheckin.service.analyzer.keys import KeyRing, load_identity
-from dpcheckin.service.analyzer.state import AnalyzerState, CheckpointDamaged
+from dpcheckin.service.analyzer.state import AnalyzerState, CheckpointDamaged, KeyRing
+from dpcheckin.service.storage.identity import load_identity
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.canonical import digest
 from service.plans import plan
 
 
 def test_a_checkpoint_comes_back_whole_and_damage_is_noticed(tmp_path: Path) -> None:
-    one = AnalyzerState(
-        plan().to_object(), TaskState(b"m", b"\0p", {"a": 0.5}), 3, {"x": 1}, 2, np.ones(3), 7
-    )
+    one = AnalyzerState(plan().to_object(), TaskState(b"m", b"\0p", {"a": 0.5}), 3, {"x": 1}, 2, np.ones(3), 7)
     state.save(tmp_path, one)
     again = state.load(tmp_path)
     assert again is not None

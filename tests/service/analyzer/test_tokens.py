@@ -10,8 +10,7 @@ import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import DaryResponse, SecureSource, described
-from dpcheckin.service.analyzer.batches import COPY, BatchReader, Decoded
-from dpcheckin.service.analyzer.tokens import FORGED, SPENT
+from dpcheckin.service.analyzer.batches import COPY, FORGED, SPENT, BatchReader, Decoded
 from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.reports import make_envelope
 from dpcheckin.service.wire import envelope, payloads
@@ -36,9 +35,7 @@ class Batch:
         self.plan = self.issuing.plan
         self.key = OpeningKey(self.plan.suite, new_private_key(self.plan.suite))
         token_key = self.issuing.key(ROUND).to_bytes().hex()
-        self.round = RoundDocument(
-            self.plan.id.hex(), ROUND, MODEL.hex(), self.key.key_id.hex(), 0.0, 1.0, token_key
-        )
+        self.round = RoundDocument(self.plan.id.hex(), ROUND, MODEL.hex(), self.key.key_id.hex(), 0.0, 1.0, token_key)
         self._clients = 0
 
     def token(self, number: int = ROUND) -> bytes:
@@ -49,14 +46,7 @@ class Batch:
     def seal(self, token: bytes) -> bytes:
         value = np.array([1]) if self.plan.encoding in (2, 4) else np.ones(20)
         return make_envelope(
-            self.plan,
-            randomizer_of(self.plan),
-            ROUND,
-            MODEL,
-            self.key.public_key,
-            value,
-            SecureSource(),
-            token,
+            self.plan, randomizer_of(self.plan), ROUND, MODEL, self.key.public_key, value, SecureSource(), token
         )
 
     def read(self, envelopes: list[bytes], total: bytes | None = None) -> Decoded:
@@ -74,9 +64,7 @@ def batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Batch]:
     made.issuing.store.close()
 
 
-def test_reports_of_surveys_carry_tokens_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_of_surveys_carry_tokens_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_pooled_keys(monkeypatch)
     layout = {"clip": 1.0, "encoding": 4, "dimension": 1}
     batch = Batch(tmp_path, randomizer={**described(DaryResponse(9.0, 5)), **layout})
@@ -148,9 +136,7 @@ def test_a_truncated_token_or_none_does_not_fit_into_an_envelope(batch: Batch) -
         with pytest.raises(InvalidParameter, match="payload"):
             batch.seal(batch.token()[:cut])
     # sealed as a plan without an issuer would have it, under this plan's key
-    plain = PlanDocument.from_object(
-        {k: v for k, v in batch.plan.to_object().items() if k != "issuer"}
-    )
+    plain = PlanDocument.from_object({k: v for k, v in batch.plan.to_object().items() if k != "issuer"})
     payload = payloads.vector_payload(np.eye(20)[0])
     bare = envelope.seal(plain, batch.key.public_key, ROUND, MODEL, payload)
     assert bare[4] == 2 and batch.seal(batch.token())[4] == 3
@@ -158,10 +144,7 @@ def test_a_truncated_token_or_none_does_not_fit_into_an_envelope(batch: Batch) -
     decoded = batch.read([bare, padded])
     assert decoded.reports == 0
     assert sum(decoded.reasons.values()) == 2
-    assert set(decoded.reasons) == {
-        "not of the plan's size",
-        "not a report of this round, sealed to its key",
-    }
+    assert set(decoded.reasons) == {"not of the plan's size", "not a report of this round, sealed to its key"}
 
 
 @pytest.mark.parametrize("good", [0, 1])
@@ -179,15 +162,7 @@ def test_copies_count_once_with_and_without_an_issuer(suite: int) -> None:
     key = OpeningKey(suite, new_private_key(suite))
     found = RoundDocument(document.id.hex(), 0, MODEL.hex(), key.key_id.hex(), 0.0, 1.0)
     one, two = (
-        make_envelope(
-            document,
-            randomizer_of(document),
-            0,
-            MODEL,
-            key.public_key,
-            np.ones(20),
-            SecureSource(),
-        )
+        make_envelope(document, randomizer_of(document), 0, MODEL, key.public_key, np.ones(20), SecureSource())
         for _ in range(2)
     )
     reader = BatchReader(document, found, key)
@@ -207,9 +182,7 @@ def test_copies_count_once_with_and_without_an_issuer(suite: int) -> None:
     assert both.reasons == {COPY: 1, "the seal does not open": 1}
 
 
-def test_a_round_of_shares_with_a_forged_token_gives_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_round_of_shares_with_a_forged_token_gives_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_pooled_keys(monkeypatch)
     batch = Batch(tmp_path, protocol="distributed-check-in")
     made = [batch.seal(batch.token()) for _ in range(3)]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.analyzer.ledger import ChargeReason, Ledger
-from dpcheckin.service.analyzer.total import Budget, BudgetSpent, TotalLedger
-from dpcheckin.service.journal import Journal, JournalDamaged, JournalLocked
+from dpcheckin.service.analyzer.ledger import Budget, BudgetSpent, ChargeReason, Ledger, TotalLedger
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.storage.files import InUse
+from dpcheckin.service.storage.journal import Journal, JournalDamaged
 from service.plans import plan
 
 
@@ -19,16 +19,14 @@ def prices() -> tuple[Price, Price]:
     return Price(one), Price(plan(rounds=6, epsilon_budget=20.0, nonce="11" * 16))
 
 
-def test_a_second_plan_is_paid_from_what_the_first_has_left(
-    tmp_path: Path, prices: tuple[Price, Price]
-) -> None:
+def test_a_second_plan_is_paid_from_what_the_first_has_left(tmp_path: Path, prices: tuple[Price, Price]) -> None:
     one, two = prices
     limit = one.spent(3).epsilon + two.spent(2).epsilon + 1e-6
     budget = Budget(tmp_path / "all", limit, 2.5e-5)
     with Ledger(tmp_path / "one", one, TotalLedger(budget)) as ledger:
         for number in range(3):
             ledger.charge(number, ChargeReason.RELEASE)
-        with pytest.raises(JournalLocked):
+        with pytest.raises(InUse):
             TotalLedger(budget)
     with Ledger(tmp_path / "two", two, TotalLedger(budget)) as ledger:
         for number in range(2):
@@ -58,9 +56,7 @@ def test_deltas_add_up_too(tmp_path: Path, prices: tuple[Price, Price]) -> None:
         ledger.check_next()
 
 
-def test_a_crash_between_the_two_ledgers_charges_once(
-    tmp_path: Path, prices: tuple[Price, Price]
-) -> None:
+def test_a_crash_between_the_two_ledgers_charges_once(tmp_path: Path, prices: tuple[Price, Price]) -> None:
     price, budget = prices[0], Budget(tmp_path / "all", 100.0, 1e-4)
     total = TotalLedger(budget)
     total.charge(price.document.id.hex(), 0, price.spent(1))  # and then kill -9
@@ -101,8 +97,6 @@ def test_an_entry_that_is_no_charge_is_damage(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (float("nan"), 0.1), (1.0, 1.0)])
-def test_a_budget_is_a_pair_of_sensible_numbers(
-    tmp_path: Path, epsilon: float, delta: float
-) -> None:
+def test_a_budget_is_a_pair_of_sensible_numbers(tmp_path: Path, epsilon: float, delta: float) -> None:
     with pytest.raises(InvalidParameter, match="budget"):
         Budget(tmp_path / "all", epsilon, delta)

@@ -1,11 +1,14 @@
 """The owner's file: what is read, and which mistakes are named."""
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.client.config import read_config
+from dpcheckin.service.client.config import ClientConfig, Limits, read_config
+from service.every_setting import blocks_of
 
 GOOD = """
 [shuffler]
@@ -45,6 +48,17 @@ def test_the_owners_file_is_read(tmp_path: Path) -> None:
     assert config.shuffler_identity is None
     limits = config.limits
     assert (limits.minimum_population, limits.require_cover, limits.rounds) == (2, False, None)
+
+
+def test_the_page_lists_every_entry(tmp_path: Path) -> None:
+    """docs/deploying.md: its block is read as it stands, and names every limit and setting."""
+    block = next(one for one in blocks_of("deploying.md") if "[limits]" in one and "void_rounds" in one)
+    for name in (*(one.name for one in fields(Limits)), "arrival", "poll_seconds", "model_bytes", "plan"):
+        assert f"\n{name} = " in block, name
+    (tmp_path / "issuer.token").touch(mode=0o600)
+    (tmp_path / "issuer.token").write_text("t\n")
+    config, _ = read_config(written(tmp_path, re.sub(r'"\w*…"', f'"{"ab" * 32}"', block)))
+    assert isinstance(config, ClientConfig) and config.issuer is not None and config.plan is not None
 
 
 def test_what_an_owner_may_say_beyond_that(tmp_path: Path) -> None:
@@ -93,9 +107,7 @@ def test_what_an_owner_may_say_beyond_that(tmp_path: Path) -> None:
         ("[data]\nfile", "[x]\ny = 1\n[agent.more]\nz", "agent.more"),
     ],
 )
-def test_a_mistake_in_the_owners_file_is_named(
-    tmp_path: Path, old: str, new: str, named: str
-) -> None:
+def test_a_mistake_in_the_owners_file_is_named(tmp_path: Path, old: str, new: str, named: str) -> None:
     assert old in GOOD
     with pytest.raises(InvalidParameter, match=named.replace(".", r"\.")):
         read_config(written(tmp_path, GOOD.replace(old, new, 1)))
@@ -116,9 +128,7 @@ def test_a_misspelt_limit_is_named_beside_the_one_that_is_missing(tmp_path: Path
 
 
 @pytest.mark.parametrize("bits", [0o644, 0o604, 0o602])
-def test_a_token_that_others_may_read_is_refused_wherever_it_stands(
-    tmp_path: Path, bits: int
-) -> None:
+def test_a_token_that_others_may_read_is_refused_wherever_it_stands(tmp_path: Path, bits: int) -> None:
     file = written(tmp_path, GOOD)
     (tmp_path / "client.token").chmod(bits)
     with pytest.raises(InvalidParameter, match=r"^shuffler\.token_file = .*chmod 600"):

@@ -76,9 +76,7 @@ def test_a_signature_by_somebody_else_is_refused(world: World) -> None:
         agent.read_round(world.round(by=stranger))
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b'{"plan":1,"keys":2}', b'{"plan":{},"keys":[]}', b"\xff", b"NaN"]
-)
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"plan":1,"keys":2}', b'{"plan":{},"keys":[]}', b"\xff", b"NaN"])
 def test_what_is_not_a_plan_page_is_refused(world: World, body: bytes) -> None:
     with pytest.raises(Refused):
         world.agent().read_plan(body)
@@ -90,9 +88,7 @@ def test_a_changed_signed_plan_is_refused(world: World) -> None:
         world.agent().read_plan(page)
 
 
-def test_a_new_signed_plan_within_the_limits_is_joined_and_starts_no_new_budget(
-    world: World, tmp_path: Path
-) -> None:
+def test_a_new_signed_plan_within_the_limits_is_joined_and_starts_no_new_budget(world: World, tmp_path: Path) -> None:
     agent = world.agent(coin=Coin([0.1, 0.1]))
     agent.read_plan(world.page())
     agent.take_part(agent.read_round(world.round(7)), value)
@@ -106,9 +102,7 @@ def test_a_new_signed_plan_within_the_limits_is_joined_and_starts_no_new_budget(
     assert agent.ledger.totals().epsilon > paid.epsilon
 
 
-def test_a_new_plan_beyond_the_limits_leaves_the_old_one_standing(
-    world: World, tmp_path: Path
-) -> None:
+def test_a_new_plan_beyond_the_limits_leaves_the_old_one_standing(world: World, tmp_path: Path) -> None:
     agent = world.agent()
     agent.read_plan(world.page())
     other = World(tmp_path, plan(nonce="11" * 16, rate=0.6))
@@ -249,10 +243,7 @@ def test_a_task_that_fails_sends_a_report_of_the_neutral_value(
 
 @pytest.mark.parametrize(
     ("limits", "said", "rounds"),
-    [
-        ({"total_local_epsilon": 8.5}, "without an honest shuffler", 2),
-        ({"total_epsilon": 8.0}, "", 12),
-    ],
+    [({"total_local_epsilon": 8.5}, "without an honest shuffler", 2), ({"total_epsilon": 8.0}, "", 12)],
 )
 def test_a_client_stops_before_the_report_that_passes_its_budget(
     tmp_path: Path, limits: dict[str, float], said: str, rounds: int
@@ -312,9 +303,7 @@ def test_moments_are_uniform_over_what_is_left_of_the_window(world: World) -> No
     agent.read_plan(world.page())
     found = agent.read_round(world.round())
     # 30 of the 100 seconds are everybody's allowance for computing, 10 the margin
-    assert [agent.moment(120.0, found, 10.0) for _ in range(3)] == pytest.approx(
-        [150.0, 170.0, 189.96]
-    )
+    assert [agent.moment(120.0, found, 10.0) for _ in range(3)] == pytest.approx([150.0, 170.0, 189.96])
     assert agent.moment(90.0, found, 10.0) >= 130.0  # type: ignore[operator]
     assert agent.moment(160.0, found, 10.0) is None
 
@@ -322,9 +311,7 @@ def test_moments_are_uniform_over_what_is_left_of_the_window(world: World) -> No
 # --- windows ----------------------------------------------------------------------------------
 
 
-def test_a_window_gets_one_report_in_a_uniform_slot_that_survives_a_restart(
-    tmp_path: Path,
-) -> None:
+def test_a_window_gets_one_report_in_a_uniform_slot_that_survives_a_restart(tmp_path: Path) -> None:
     slots = []
     for i in range(96):
         world = World(tmp_path / str(i), plan("random-check-in-fixed", epsilon_budget=50.0))
@@ -375,9 +362,7 @@ def test_a_report_in_two_shares_fits_together(tmp_path: Path) -> None:
     agent.read_plan(world.page())
     part = agent.take_part(agent.read_round(world.round()), value)
     sizes = envelope.sizes(world.plan)
-    mine = payloads.read_payload(
-        world.plan, world.key.open(part.envelope, world.plan.id, digest(MODEL))
-    )
+    mine = payloads.read_payload(world.plan, world.key.open(part.envelope, world.plan.id, digest(MODEL)))
     theirs = np.frombuffer(part.envelope[sizes.released :], dtype="<u4")
     report = (mine + theirs).view(np.int32) / 256
     # each coordinate: 1/√20 of the clip plus noise of deviation 4

@@ -19,21 +19,18 @@ import numpy as np
 import pytest
 
 from dpcheckin.errors import ServiceError
-from dpcheckin.service.client import outbox, running
-from dpcheckin.service.client.acceptance import NotBelieved, Refused
-from dpcheckin.service.client.config import ClientConfig, Limits
-from dpcheckin.service.client.connection import ShufflerUnreachable
+from dpcheckin.service.client import ledger, running
+from dpcheckin.service.client.config import ClientConfig, Limits, NotBelieved, Refused
+from dpcheckin.service.client.connection import ShufflerUnreachable, open_client
 from dpcheckin.service.client.core import Part
 from dpcheckin.service.client.daemon import LEDGER, OUTBOX, Clock, Counts, Daemon
-from dpcheckin.service.client.ledger import ClientLedger
-from dpcheckin.service.client.outbox import Outbox
-from dpcheckin.service.client.running import http_client, run_agent
+from dpcheckin.service.client.ledger import ClientLedger, Outbox
+from dpcheckin.service.client.running import run_agent
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.wire.canonical import digest
-from dpcheckin.service.wire.documents import PlanDocument
+from dpcheckin.service.wire.documents import PlanDocument, VoidDocument
 from dpcheckin.service.wire.problems import Problem
 from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
-from dpcheckin.service.wire.statements import VoidDocument
 from service.client_world import MODEL, WIDE, Coin, World
 from service.plans import plan
 
@@ -95,11 +92,7 @@ class Scene:
         self.world = World(folder, plan(**changes))
         self.script = Script(self.world)
         self.config = ClientConfig(
-            "http://127.0.0.1:1",
-            "token",
-            public_identity(self.world.identity),
-            WIDE,
-            folder / "state",
+            "http://127.0.0.1:1", "token", public_identity(self.world.identity), WIDE, folder / "state"
         )
         self.config.state.mkdir()
         self.time, self.slept = 110.0, 0
@@ -150,19 +143,12 @@ class Scene:
 
 
 @pytest.mark.parametrize(("coin", "what"), [(HEADS, "reports"), (TAILS, "covers")])
-def test_heads_and_tails_ask_for_the_same_and_send_as_much(
-    tmp_path: Path, coin: float, what: str
-) -> None:
+def test_heads_and_tails_ask_for_the_same_and_send_as_much(tmp_path: Path, coin: float, what: str) -> None:
     scene = Scene(tmp_path, 0.5, coin)
     assert scene.once() == 200.0
     model = scene.script.requests[2]
     assert model.startswith("GET /v1/model/")
-    assert scene.script.requests == [
-        "GET /v1/plan",
-        "GET /v1/round",
-        model,
-        "PUT /v1/rounds/0/report",
-    ]
+    assert scene.script.requests == ["GET /v1/plan", "GET /v1/round", model, "PUT /v1/rounds/0/report"]
     assert scene.time == pytest.approx(140 + 0.5 * (200 - 15 - 140))
     other = tmp_path / "other"
     other.mkdir()
@@ -199,9 +185,7 @@ def test_nothing_there_yet_is_no_round(tmp_path: Path) -> None:
 
 def test_a_key_that_is_new_is_looked_up_on_the_plan_page(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 0.5, HEADS)
-    scene.script.answers["/v1/plan"].insert(
-        0, httpx.Response(200, content=scene.world.page(keys=[]))
-    )
+    scene.script.answers["/v1/plan"].insert(0, httpx.Response(200, content=scene.world.page(keys=[])))
     assert scene.once() == 200.0
     assert scene.script.requests.count("GET /v1/plan") == 2
     assert len(scene.script.sent) == 1
@@ -263,9 +247,7 @@ def test_a_process_killed_within_a_round_sends_one_envelope_and_no_other(
     assert len(scene.script.sent) == sent + 1
 
 
-def test_the_last_envelope_is_sent_after_a_restart_though_the_budget_is_spent(
-    tmp_path: Path,
-) -> None:
+def test_the_last_envelope_is_sent_after_a_restart_though_the_budget_is_spent(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 0.5, HEADS)
     own = Limits(**{**WIDE.__dict__, "total_local_epsilon": 4.5})
     scene.config = dataclasses.replace(scene.config, limits=own)
@@ -289,9 +271,7 @@ def test_what_was_kept_for_a_round_that_is_over_is_not_sent(tmp_path: Path) -> N
     assert not (scene.config.state / OUTBOX).exists()
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"\n", b"{}\nx", b"[]\n", b"\xff\n", b'{"envelope":9}\nx']
-)
+@pytest.mark.parametrize("content", [b"", b"\n", b"{}\nx", b"[]\n", b"\xff\n", b'{"envelope":9}\nx'])
 def test_an_outbox_that_cannot_be_read_holds_nothing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / OUTBOX).write_bytes(content)
     assert Outbox(tmp_path / OUTBOX).held is None
@@ -302,7 +282,7 @@ def test_what_is_written_is_as_large_whatever_the_task_and_the_coin(
     tmp_path: Path, failing: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: dict[float, list[tuple[str, int]]] = {}
-    real = outbox.replace_file
+    real = ledger.replace_file
     for coin in (HEADS, TAILS):
         folder = tmp_path / str(coin)
         folder.mkdir()
@@ -312,7 +292,7 @@ def test_what_is_written_is_as_large_whatever_the_task_and_the_coin(
             seen.append((path.name, len(content)))
             real(path, content)
 
-        monkeypatch.setattr(outbox, "replace_file", noted)
+        monkeypatch.setattr(ledger, "replace_file", noted)
         scene = Scene(folder, 0.5, coin)
         scene.failing = failing
         scene.once()
@@ -335,8 +315,7 @@ def test_retries_carry_the_same_bytes_until_they_are_taken(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("answer", "tries"),
-    [(problem(Problem.ROUND_CLOSED), 1), (httpx.Response(500, content=b"?"), 1)],
+    ("answer", "tries"), [(problem(Problem.ROUND_CLOSED), 1), (httpx.Response(500, content=b"?"), 1)]
 )
 def test_a_report_that_is_refused_for_good_is_not_sent_again(
     tmp_path: Path, answer: httpx.Response, tries: int
@@ -459,10 +438,7 @@ def test_it_goes_on_while_the_shuffler_is_away_with_longer_and_longer_pauses(
         problem(Problem.BUSY),
         httpx.Response(200, content=scene.world.page()),
     ]
-    scene.script.answers["/v1/round"] = [
-        problem(Problem.NO_ROUND),
-        httpx.Response(200, content=scene.world.round()),
-    ]
+    scene.script.answers["/v1/round"] = [problem(Problem.NO_ROUND), httpx.Response(200, content=scene.world.round())]
     stop = asyncio.Event()
     pauses: list[float] = []
     real = scene._sleep
@@ -487,10 +463,8 @@ def test_it_goes_on_while_the_shuffler_is_away_with_longer_and_longer_pauses(
 
 def test_an_https_address_is_only_spoken_to_with_a_checked_certificate(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
-    secure = ClientConfig(
-        "https://shuffler.example", "token", scene.config.identity, WIDE, tmp_path / "state"
-    )
-    plain, checked = http_client(scene.config), http_client(secure)
+    secure = ClientConfig("https://shuffler.example", "token", scene.config.identity, WIDE, tmp_path / "state")
+    plain, checked = (open_client(config.shuffler, config.authority) for config in (scene.config, secure))
     context = checked._transport._pool._ssl_context  # type: ignore[attr-defined]
     assert context.verify_mode.name == "CERT_REQUIRED"
     assert context.check_hostname
@@ -501,9 +475,7 @@ def test_an_https_address_is_only_spoken_to_with_a_checked_certificate(tmp_path:
 # --- what changes around it -------------------------------------------------------------------
 
 
-def test_an_agent_joins_the_analyzers_next_plan_on_its_own(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_agent_joins_the_analyzers_next_plan_on_its_own(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     scene = Scene(tmp_path, 0.5, HEADS)
     other = World(tmp_path / "other", plan(nonce="11" * 16))
 
@@ -579,9 +551,7 @@ def test_with_a_wrong_clock_moments_are_as_with_a_right_one(tmp_path: Path) -> N
     scene = Scene(tmp_path, 0.5, HEADS)
     scene.time = 110.0 + 86_400
     scene.script.answers["/v1/round"] = [
-        httpx.Response(
-            200, content=scene.world.round(), headers={"date": formatdate(110, usegmt=True)}
-        )
+        httpx.Response(200, content=scene.world.round(), headers={"date": formatdate(110, usegmt=True)})
     ]
     scene.once()
     assert scene.time - 86_400 == pytest.approx(140 + 0.5 * (200 - 15 - 140))
@@ -613,9 +583,7 @@ def statement(scene: Scene, *rounds: int) -> httpx.Response:
 
 
 @pytest.mark.parametrize("coin", [HEADS, TAILS])
-def test_after_every_round_whatever_the_coin_was_void_rounds_are_asked_for(
-    tmp_path: Path, coin: float
-) -> None:
+def test_after_every_round_whatever_the_coin_was_void_rounds_are_asked_for(tmp_path: Path, coin: float) -> None:
     scene = Scene(tmp_path, 0.5, coin)
     scene.config = dataclasses.replace(scene.config, shuffler_identity=public_identity(SHUFFLER))
     scene.script.answers["/v1/void"] = [statement(scene), statement(scene, 0)]
@@ -633,9 +601,7 @@ def test_after_every_round_whatever_the_coin_was_void_rounds_are_asked_for(
 def test_a_budget_that_a_statement_may_free_is_not_called_spent_at_once(tmp_path: Path) -> None:
     scene = Scene(tmp_path, 0.5, HEADS)
     own = Limits(**{**WIDE.__dict__, "total_local_epsilon": 4.5})
-    scene.config = dataclasses.replace(
-        scene.config, limits=own, shuffler_identity=public_identity(SHUFFLER)
-    )
+    scene.config = dataclasses.replace(scene.config, limits=own, shuffler_identity=public_identity(SHUFFLER))
     scene.script.answers["/v1/void"] = [statement(scene)]
 
     async def work(made: Daemon) -> None:
@@ -657,11 +623,9 @@ def signals() -> Any:
     signal.signal(signal.SIGTERM, before)
 
 
-def agent_with(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., Any]
-) -> Callable[[], Counts]:
-    made = lambda config: httpx.AsyncClient(transport=httpx.MockTransport(handler))  # noqa: E731
-    monkeypatch.setattr(running, "http_client", made)
+def agent_with(scene: Scene, monkeypatch: pytest.MonkeyPatch, handler: Callable[..., Any]) -> Callable[[], Counts]:
+    made = lambda *_: httpx.AsyncClient(transport=httpx.MockTransport(handler))  # noqa: E731
+    monkeypatch.setattr(running, "open_client", made)
     return lambda: run_agent(scene.config, scene)
 
 
@@ -728,9 +692,7 @@ class Answering(Scene):
         return self.most
 
 
-def test_a_client_answers_as_often_as_the_plan_says_and_then_waits_for_another(
-    tmp_path: Path,
-) -> None:
+def test_a_client_answers_as_often_as_the_plan_says_and_then_waits_for_another(tmp_path: Path) -> None:
     scene = Answering(tmp_path, 0.5, HEADS, 0.5, HEADS)
     other = World(tmp_path, plan(nonce="11" * 16))
 

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpcheckin.service.client.acceptance import Refused
-from dpcheckin.service.client.config import Limits
+from dpcheckin.service.client.config import Limits, Refused
 from dpcheckin.service.client.core import Agent
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.wire.documents import VoidDocument
 from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
-from dpcheckin.service.wire.statements import VoidDocument
 from service.client_world import WIDE, Coin, World
 from service.plans import plan
 
@@ -77,11 +76,7 @@ def test_rounds_beyond_the_plans_number_are_not_paid_twice(tmp_path: Path) -> No
         ({"minimum_batch": 4}, {"minimum_batch": 5}, "rounds of 4 reports, this client wants at"),
         ({"compute_seconds": 1e-9}, {}, "leaves 1e-09 seconds for computing, this client wants"),
         ({}, {"minimum_compute_seconds": 0.31}, "leaves 0.3 seconds for computing"),
-        (
-            {"colluding": 0.1, "minimum_present": 120},
-            {"minimum_population": 100},
-            "priced for 90 honest clients",
-        ),
+        ({"colluding": 0.1, "minimum_present": 120}, {"minimum_population": 100}, "priced for 90 honest clients"),
         ({"cover": False}, {"require_cover": True}, "requires cover"),
         ({"rounds": 12}, {"rounds": 11}, "the plan has 12 rounds, this client allows 11"),
     ],
@@ -150,9 +145,7 @@ def test_budget_that_void_rounds_had_used_up_is_there_again(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("who", ["stranger", "analyzer", "nobody is trusted"])
-def test_only_the_shuffler_that_the_owner_named_can_give_anything_back(
-    tmp_path: Path, who: str
-) -> None:
+def test_only_the_shuffler_that_the_owner_named_can_give_anything_back(tmp_path: Path, who: str) -> None:
     """The analyzer is who the figures protect from: its word that it saw nothing is worth none."""
     world = World(tmp_path)
     named = None if who == "nobody is trusted" else public_identity(SHUFFLER)
@@ -175,9 +168,7 @@ def test_a_statement_about_another_plan_gives_nothing_back(tmp_path: Path) -> No
     assert agent.ledger.totals() == before
 
 
-@pytest.mark.parametrize(
-    "body", [b'{"plan":"00","rounds":[1,1],"type":"void"}', b'{"rounds":[2,1]}', b"[]"]
-)
+@pytest.mark.parametrize("body", [b'{"plan":"00","rounds":[1,1],"type":"void"}', b'{"rounds":[2,1]}', b"[]"])
 def test_a_statement_out_of_form_is_refused_even_if_signed(tmp_path: Path, body: bytes) -> None:
     world = World(tmp_path)
     agent = joined(world, shuffler_identity=public_identity(SHUFFLER))

@@ -16,9 +16,9 @@ import pytest
 from scipy.stats import norm
 
 from dpcheckin.deployment.processes import start_shuffler
-from dpcheckin.service.access import TOKEN_FILE, analyzer_token
 from dpcheckin.service.client.core import Agent
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.storage.identity import TOKEN_FILE, analyzer_token
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.credentials import bearer_header, new_token, token_digest
 from service.client.timing_world import Seen, Watched, auc, deviation
@@ -127,12 +127,7 @@ def test_the_shufflers_answer_takes_as_long_for_a_cover_as_for_a_report(tmp_path
     clients, chance = 1600, np.random.default_rng(5)
     randomizer = {"name": "gaussian", "noise_multiplier": 2.0, "dimension": 25_000}
     randomizer |= {"clip": 1.0, "encoding": 1}
-    analyzer = Analyzer.of(
-        population=2,
-        minimum_batch=0,
-        cover=True,
-        randomizer=randomizer,
-    )
+    analyzer = Analyzer.of(population=2, minimum_batch=0, cover=True, randomizer=randomizer)
     folder = tmp_path / "shuffler"
     folder.mkdir()
     analyzer_token(folder)
@@ -168,9 +163,7 @@ def test_the_shufflers_answer_takes_as_long_for_a_cover_as_for_a_report(tmp_path
 
 def _seconds(http: httpx.Client, token: str, body: bytes) -> float:
     began = time.perf_counter()
-    answer: Any = http.put(
-        "/v1/rounds/0/report", content=body, headers=bearer_header(token), timeout=60
-    )
+    answer: Any = http.put("/v1/rounds/0/report", content=body, headers=bearer_header(token), timeout=60)
     took = time.perf_counter() - began
     assert answer.status_code == 202
     return took

@@ -15,17 +15,13 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.analyzer.batches import BatchReader
 from dpcheckin.service.client.config import Limits
+from dpcheckin.service.client.connection import IssuerUnreachable, TokenFetcher, TokenKeeper
 from dpcheckin.service.client.core import Action, Refused
 from dpcheckin.service.client.daemon import Clock, Daemon
 from dpcheckin.service.client.timekeeping import Timekeeper
-from dpcheckin.service.client.token_fetching import (
-    IssuerUnreachable,
-    TokenFetcher,
-    TokenKeeper,
-)
 from dpcheckin.service.client.tokens import SECRET_FILE, TOKENS_FILE, TokenWallet
-from dpcheckin.service.issuer.http import Front, issuer_app
-from dpcheckin.service.settings_file import IssuerAccess
+from dpcheckin.service.issuer.http import IssuerFront, issuer_app
+from dpcheckin.service.settings import IssuerAccess
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import Problem
@@ -47,8 +43,8 @@ class Fetching:
         self.issuing = IssuerWorld(folder, ahead=4)
         self.plan = self.issuing.plan
         self.issuing.store.enroll([token_digest(ACCESS)])
-        front = Front(self.issuing.issuer, b"analyzer")
-        front.refresh()
+        front = IssuerFront(self.issuing.issuer, b"analyzer")
+        front.refresh_clients()
         self.app = issuer_app(front)
         self.requests: list[str] = []
 
@@ -77,9 +73,7 @@ class Fetching:
     ) -> Any:
         async def inside() -> Any:
             async with httpx.AsyncClient(transport=transport or self.transport()) as http:
-                return await work(
-                    TokenFetcher(self.access(**access), wallet or self.wallet(), http)
-                )
+                return await work(TokenFetcher(self.access(**access), wallet or self.wallet(), http))
 
         return asyncio.run(inside())
 
@@ -122,15 +116,11 @@ def test_a_filled_wallet_asks_again_when_half_is_gone(fetching: Fetching) -> Non
     assert fetching.run(work) == [2, 2, 3, 4], "nothing is missing: only the keys are looked at"
 
 
-def test_a_killed_client_asks_in_the_same_words_and_gets_the_same_token(
-    fetching: Fetching,
-) -> None:
+def test_a_killed_client_asks_in_the_same_words_and_gets_the_same_token(fetching: Fetching) -> None:
     """Killed after the issuer signed and before the answer came: no token is lost."""
     keys = fetching.issuing.keys()
     before = fetching.wallet().request(keys, [0, 1])
-    answers = fetching.issuing.ask(
-        next(iter(fetching.issuing.store.clients().values())), before.rounds, before.blinded
-    )
+    answers = fetching.issuing.ask(next(iter(fetching.issuing.store.clients().values())), before.rounds, before.blinded)
     again = fetching.wallet()
     assert again.request(keys, [0, 1]) == before
     assert again.take_in(keys, [0, 1], answers) == 2
@@ -140,9 +130,7 @@ def test_a_killed_client_asks_in_the_same_words_and_gets_the_same_token(
         assert held == again.token(keys.plan, number, keys.key_of(number)) is not None
 
 
-def test_two_clients_and_two_rounds_have_nothing_in_common(
-    fetching: Fetching, tmp_path: Path
-) -> None:
+def test_two_clients_and_two_rounds_have_nothing_in_common(fetching: Fetching, tmp_path: Path) -> None:
     keys = fetching.issuing.keys()
     one, other = fetching.wallet(), TokenWallet(tmp_path / "other")
     seen = [*one.request(keys, [0, 1]).blinded, *other.request(keys, [0, 1]).blinded]
@@ -190,9 +178,7 @@ def test_wrong_answers_are_no_tokens(fetching: Fetching) -> None:
     assert wallet.missing(keys) == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{}", b"[]", b'{"plan":"00"}', b'{"plan":"' + b"00" * 32 + b'"}', b"\xff"]
-)
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"plan":"00"}', b'{"plan":"' + b"00" * 32 + b'"}', b"\xff"])
 def test_a_damaged_file_of_tokens_is_fetched_again(fetching: Fetching, content: bytes) -> None:
     plan_id = fetching.plan.id.hex()
     fetching.run(lambda fetcher: fetcher.fetch(plan_id))
@@ -375,9 +361,7 @@ def test_a_daemon_without_a_token_leaves_the_round_out(fetching: Fetching, tmp_p
         sent.append(request.method)
         path = request.url.path
         pages = {"/v1/plan": world.page(), "/v1/round": rounds["now"]}
-        return httpx.Response(
-            202 if request.method == "PUT" else 200, content=pages.get(path, b"a model")
-        )
+        return httpx.Response(202 if request.method == "PUT" else 200, content=pages.get(path, b"a model"))
 
     async def work() -> Any:
         async with (

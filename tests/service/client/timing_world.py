@@ -100,9 +100,7 @@ class Watched:
         seed: int = 1,
         failing: float = 0.0,
     ) -> None:
-        document = plan(
-            rate=RATE, rounds=rounds, round_seconds=seconds, compute_seconds=seconds / 3
-        )
+        document = plan(rate=RATE, rounds=rounds, round_seconds=seconds, compute_seconds=seconds / 3)
         self.world, self.seconds, self.rounds = World(folder, document), seconds, rounds
         self.task_seconds, self.virtual = task_seconds, virtual
         self.folder, self.clients = folder, clients

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from dpcheckin.service.files import take_lock
 from dpcheckin.service.issuer import server
 from dpcheckin.service.issuer.store import IssuerStore
-from dpcheckin.service.storage import StorageBusy, StorageFailure
+from dpcheckin.service.storage.database import StorageBusy, StorageFailure
+from dpcheckin.service.storage.files import take_lock
 from dpcheckin.service.wire.credentials import token_digest
 from dpcheckin.service.wire.problems import Refusal
 from service.cli_runner import Cli
@@ -85,10 +85,10 @@ def test_values_that_make_no_sense_are_noticed(world: IssuerWorld, change: str) 
 def test_a_damaged_or_a_second_issuer_does_not_serve(
     world: IssuerWorld, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def listen(host: str, port: int) -> Any:
+    def issuer_app(front: Any) -> Any:
         raise AssertionError("it serves")
 
-    monkeypatch.setattr(server, "listen", listen)
+    monkeypatch.setattr(server, "issuer_app", issuer_app)
     folder = world.file.parent
     command = ("issuer", "serve", "-f", str(folder), "--dev", "--port", "0", "--admin-port", "0")
     with pytest.raises(AssertionError, match="it serves"):

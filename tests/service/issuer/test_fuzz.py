@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpcheckin.service.issuer.http import Front, issuer_app
+from dpcheckin.service.issuer.http import IssuerFront, issuer_app
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.credentials import token_digest
 from dpcheckin.service.wire.signing import signed_bytes
@@ -24,8 +24,8 @@ async def attack(folder: Path, seed: int) -> Counter[int]:
     """Requests that were good once, against an issuer of their own."""
     chance, world = random.Random(seed), IssuerWorld(folder)
     world.store.enroll([token_digest(CLIENT)])
-    front = Front(world.issuer, token_digest(OWNER), LIMITS)
-    front.refresh()
+    front = IssuerFront(world.issuer, token_digest(OWNER), LIMITS)
+    front.maintain()
     app, base = issuer_app(front), f"/v1/plans/{world.plan.id.hex()}"
 
     def request(number: int) -> bytes:
@@ -49,16 +49,14 @@ async def attack(folder: Path, seed: int) -> Counter[int]:
             statuses[reply.status] += 1
             if path == f"{base}/tokens" and reply.status == 200:
                 signed |= set(json.loads(reply.body)["signatures"]) - {None}
-    assert front.counts["errors"] == 0
+    assert front.metrics.value("errors_total") == 0
     assert len(signed) <= 2, "one client, two rounds"
     world.store.close()
     return statuses
 
 
 @pytest.mark.parametrize("seeds", [range(8), pytest.param(range(8, 350), marks=pytest.mark.slow)])
-def test_damaged_requests_get_known_answers_and_no_second_token(
-    tmp_path: Path, seeds: range
-) -> None:
+def test_damaged_requests_get_known_answers_and_no_second_token(tmp_path: Path, seeds: range) -> None:
     found: Counter[int] = Counter()
     for seed in seeds:
         (tmp_path / str(seed)).mkdir()

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from dpcheckin.service.issuer.core import Issuer
-from dpcheckin.service.issuer.http import Front, admin_app, issuer_app
-from dpcheckin.service.storage import StorageBusy, StorageFailure
-from dpcheckin.service.web.limits import Limits
+from dpcheckin.service.issuer.http import IssuerFront, issuer_app
+from dpcheckin.service.settings import Limits
+from dpcheckin.service.storage.database import StorageBusy, StorageFailure
+from dpcheckin.service.web.front import admin_app
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.credentials import new_token, token_digest
 from dpcheckin.service.wire.problems import Problem, Refusal, problem_in
@@ -25,33 +26,25 @@ CLIENT, OWNER = new_token(), new_token()
 class Service:
     """The application over a real issuer."""
 
-    def __init__(
-        self, folder: Path, monotonic: Callable[[], float] = time.monotonic, **limits: Any
-    ) -> None:
+    def __init__(self, folder: Path, monotonic: Callable[[], float] = time.monotonic, **limits: Any) -> None:
         self.world = IssuerWorld(folder)
         self.world.store.enroll([token_digest(CLIENT)])
-        self.front = Front(self.world.issuer, token_digest(OWNER), Limits(**limits), monotonic)
-        self.front.refresh()
+        self.front = IssuerFront(self.world.issuer, token_digest(OWNER), Limits(**limits), monotonic)
+        self.front.maintain()
         self.app, self.admin = issuer_app(self.front), admin_app(self.front)
         self.plan = f"/v1/plans/{self.world.plan.id.hex()}"
 
-    def ask(
-        self, method: str, path: str, token: str | None = CLIENT, content: bytes | None = None
-    ) -> httpx.Response:
+    def ask(self, method: str, path: str, token: str | None = CLIENT, content: bytes | None = None) -> httpx.Response:
         return self._ask(self.app, method, path, token, content)
 
     def look(self, path: str) -> httpx.Response:
         return self._ask(self.admin, "GET", path, None, None)
 
     @staticmethod
-    def _ask(
-        app: Any, method: str, path: str, token: str | None, content: bytes | None
-    ) -> httpx.Response:
+    def _ask(app: Any, method: str, path: str, token: str | None, content: bytes | None) -> httpx.Response:
         async def inside() -> httpx.Response:
             headers = {} if token is None else {"authorization": f"Bearer {token}"}
-            async with httpx.AsyncClient(
-                transport=httpx.ASGITransport(app), base_url="http://issuer"
-            ) as http:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://issuer") as http:
                 return await http.request(method, path, headers=headers, content=content)
 
         return asyncio.run(inside())
@@ -124,10 +117,10 @@ def test_new_clients_are_known_and_old_ones_forgotten_after_a_look(service: Serv
     fresh = new_token()
     (client,) = service.world.store.enroll([token_digest(fresh)])
     assert service.ask("GET", f"{service.plan}/keys", fresh).status_code == 401
-    service.front.refresh()
+    service.front.maintain()
     assert service.ask("GET", f"{service.plan}/keys", fresh).status_code == 200
     service.world.store.revoke(client)
-    service.front.refresh()
+    service.front.maintain()
     assert service.ask("GET", f"{service.plan}/keys", fresh).status_code == 401
 
 
@@ -149,11 +142,7 @@ def test_who_asks_too_often_waits(tmp_path: Path) -> None:
     ],
 )
 def test_failures_have_an_answer_and_show(
-    service: Service,
-    monkeypatch: pytest.MonkeyPatch,
-    failure: Exception,
-    problem: Problem,
-    healthy: int,
+    service: Service, monkeypatch: pytest.MonkeyPatch, failure: Exception, problem: Problem, healthy: int
 ) -> None:
     def fail(*_: object) -> Any:
         raise failure
@@ -164,13 +153,11 @@ def test_failures_have_an_answer_and_show(
     assert problem_in(answer.content) is problem
     if not isinstance(failure, RuntimeError):
         monkeypatch.setattr(service.world.store, "clients_version", fail)
-        service.front.refresh()
+        service.front.maintain()
     assert service.look("/healthz").status_code == healthy
 
 
-def test_health_tells_the_truth_while_tokens_get_507(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_health_tells_the_truth_while_tokens_get_507(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that takes nothing can still be read: only something written ends a failure."""
     now = [0.0]
     service = Service(tmp_path, monotonic=lambda: now[0])
@@ -186,13 +173,13 @@ def test_health_tells_the_truth_while_tokens_get_507(
         assert service.ask("POST", path, content=service.request()).status_code == 507
         for seconds in (0.0, 1.0, 10.0, 20.0):  # looks at the store, and attempts to write
             now[0] = seconds
-            service.front.refresh()
+            service.front.maintain()
             assert service.look("/healthz").status_code == 503
             assert f"{healthy} 0\n" in service.look("/metrics").text
-    service.front.refresh()
+    service.front.maintain()
     assert service.look("/healthz").status_code == 503  # too soon after the last failure
     now[0] = 30.0
-    service.front.refresh()
+    service.front.maintain()
     assert service.look("/healthz").status_code == 200
     service.front.failed(StorageFailure("again"))
     assert service.ask("POST", path, content=service.request()).status_code == 200
@@ -213,9 +200,7 @@ def test_a_running_issuer_looks_for_new_clients_itself(service: Service) -> None
             service.world.store.enroll([token_digest(fresh)])
             for _ in range(1000):
                 await asyncio.sleep(0.02)
-                answer = await http.get(
-                    f"{service.plan}/keys", headers={"authorization": f"Bearer {fresh}"}
-                )
+                answer = await http.get(f"{service.plan}/keys", headers={"authorization": f"Bearer {fresh}"})
                 if answer.status_code == 200:
                     break
             return answer.status_code

@@ -10,7 +10,7 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.issuer.core import Issuer
 from dpcheckin.service.issuer.store import Asked, IssuerStore
-from dpcheckin.service.storage import StorageBusy, StorageFailure
+from dpcheckin.service.storage.database import StorageBusy, StorageFailure
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.problems import Malformed, Problem, Refusal
 from dpcheckin.service.wire.signing import identity_from_seed, signed_bytes
@@ -77,9 +77,7 @@ def test_what_was_issued_survives_a_crash(world: IssuerWorld) -> None:
         world.ask(ANN, [0], [world.blinded(0)[1].message])
 
 
-def test_it_is_written_down_before_it_is_signed(
-    world: IssuerWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_written_down_before_it_is_signed(world: IssuerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash while signing leaves the row: a second, different token stays refused."""
 
     class Crash(BaseException):
@@ -145,9 +143,7 @@ def test_only_plans_of_this_issuer_signed_by_the_analyzer_are_served(world: Issu
     for ask in (
         lambda: world.issuer.keys_page(unknown),
         lambda: world.issuer.open_round(unknown, 0),
-        lambda: world.issuer.issue(
-            ANN, unknown, canonical({"rounds": [0], "blinded": ["00" * 256]})
-        ),
+        lambda: world.issuer.issue(ANN, unknown, canonical({"rounds": [0], "blinded": ["00" * 256]})),
     ):
         with refused(Problem.NOT_FOUND):
             ask()
@@ -218,7 +214,7 @@ def test_a_store_that_cannot_be_used_says_so_in_one_line(tmp_path: Path) -> None
 
 
 def test_a_busy_store_says_busy(world: IssuerWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.store._connection.execute("PRAGMA busy_timeout = 10")
+    world.store._database.writer.execute("PRAGMA busy_timeout = 10")
     other = sqlite3.connect(world.file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageBusy):

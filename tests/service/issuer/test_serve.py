@@ -90,9 +90,7 @@ def test_kills_lose_nothing_and_give_nobody_a_second_token(tmp_path: Path, cli: 
     store.close()
 
 
-def _patiently(
-    line: httpx.Client, method: str, url: str, token: str, body: bytes | None = None
-) -> httpx.Response:
+def _patiently(line: httpx.Client, method: str, url: str, token: str, body: bytes | None = None) -> httpx.Response:
     """Again while the issuer is away or does not know the client yet."""
     limit = time.monotonic() + 120
     while True:
@@ -164,9 +162,7 @@ def test_folders_clients_and_keys_on_the_command_line(tmp_path: Path, cli: Cli) 
         ("", {}, "tls_certificate"),
     ],
 )
-def test_bad_settings_are_named(
-    tmp_path: Path, text: str, options: dict[str, bool], said: str
-) -> None:
+def test_bad_settings_are_named(tmp_path: Path, text: str, options: dict[str, bool], said: str) -> None:
     (tmp_path / "issuer.toml").write_text(text)
     with pytest.raises(InvalidParameter, match=said):
         load(tmp_path, options)
@@ -174,9 +170,7 @@ def test_bad_settings_are_named(
 
 def test_options_go_before_the_file(tmp_path: Path) -> None:
     identity = "00" * 32
-    (tmp_path / "issuer.toml").write_text(
-        f"[issuer]\nport = 1\nadmin_port = 2\nanalyzer_identity = '{identity}'\n"
-    )
+    (tmp_path / "issuer.toml").write_text(f"[issuer]\nport = 1\nadmin_port = 2\nanalyzer_identity = '{identity}'\n")
     found = load(tmp_path, {"dev": True, "port": 3, "host": None})
     assert (found.port, found.admin_port, found.host) == (3, 2, "127.0.0.1")
     assert found.identity == bytes(32)

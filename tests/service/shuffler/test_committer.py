@@ -10,7 +10,7 @@ from dpcheckin.service.shuffler.committer import GroupCommitter
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Submission
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.storage import StorageFailure
+from dpcheckin.service.storage.database import StorageFailure
 from dpcheckin.service.wire.problems import Problem
 from service.shuffler_world import Clock, SeededChance
 

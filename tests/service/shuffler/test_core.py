@@ -11,7 +11,7 @@ import pytest
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.rounds import CHUNK_BYTES
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.storage import StorageFailure
+from dpcheckin.service.storage.database import StorageFailure
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.problems import Problem
@@ -37,19 +37,9 @@ def test_a_batch_is_released_whole_permuted_and_the_same_every_time(
     opened: Shuffler, analyzer: Analyzer, clock: Clock
 ) -> None:
     assert send(opened, analyzer, 0, 0, 1, 2, 3) == [None] * 4
-    assert opened.status(0) == {
-        "state": "open",
-        "present": None,
-        "reports": None,
-        "reason": None,
-    }
+    assert opened.status(0) == {"state": "open", "present": None, "reports": None, "reason": None}
     clock.now += 10
-    assert opened.status(0) == {
-        "state": "closed",
-        "present": 4,
-        "reports": 4,
-        "reason": None,
-    }
+    assert opened.status(0) == {"state": "closed", "present": 4, "reports": 4, "reason": None}
     refused(Problem.NOT_CLAIMED, opened.batch, 0)
     opened.claim(0, CHARGE)
     first = batch_of(opened, 0)
@@ -84,9 +74,7 @@ def test_another_front_end_and_a_restart_release_the_same_bytes(
     two.finish(0)
 
 
-def test_a_client_is_taken_once_a_round_however_it_asks(
-    opened: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_a_client_is_taken_once_a_round_however_it_asks(opened: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     duplicate = Problem.DUPLICATE
     assert send(opened, analyzer, 0, 0, 0, 1) == [None, duplicate, None]
     assert send(opened, analyzer, 0, 1, 2) == [duplicate, None]
@@ -97,9 +85,7 @@ def test_a_client_is_taken_once_a_round_however_it_asks(
     assert sorted(analyzer.marks(batch_of(opened, 0))) == [0, 1, 2]
 
 
-def test_a_cover_is_answered_like_a_report_and_forgotten(
-    opened: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_a_cover_is_answered_like_a_report_and_forgotten(opened: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     send(opened, analyzer, 0, 0, 1)
     cover = opened.examine(client(2), 0, analyzer.cover(0))
     assert opened.accept([cover]) == [None]
@@ -111,22 +97,14 @@ def test_a_cover_is_answered_like_a_report_and_forgotten(
 
 def test_shares_are_summed_and_only_the_sum_leaves(store: Store, clock: Clock) -> None:
     analyzer = Analyzer.of(
-        population=4,
-        minimum_batch=2,
-        protocol="distributed-check-in",
-        randomizer=wire_vectors.randomizer(3, 6),
+        population=4, minimum_batch=2, protocol="distributed-check-in", randomizer=wire_vectors.randomizer(3, 6)
     )
     core = core_over(store, clock)
     analyzer.publish(core)
     analyzer.open(core, 0)
     attend(core, 4)
     big = 2**32 - 5
-    core.accept(
-        [
-            core.examine(client(i), 0, analyzer.report(0, mark))
-            for i, mark in enumerate([big, 7, 1000])
-        ]
-    )
+    core.accept([core.examine(client(i), 0, analyzer.report(0, mark)) for i, mark in enumerate([big, 7, 1000])])
     clock.now += 10
     core.claim(0, CHARGE)
     found = records(batch_of(core, 0))
@@ -138,9 +116,7 @@ def test_shares_are_summed_and_only_the_sum_leaves(store: Store, clock: Clock) -
 
 
 @pytest.mark.parametrize("protocol", ["fixed", "sliding"])
-def test_of_a_slot_one_report_is_kept_and_the_rest_destroyed(
-    store: Store, clock: Clock, protocol: str
-) -> None:
+def test_of_a_slot_one_report_is_kept_and_the_rest_destroyed(store: Store, clock: Clock, protocol: str) -> None:
     analyzer = Analyzer.of(
         protocol=f"random-check-in-{protocol}",
         rate=None,
@@ -191,9 +167,7 @@ def test_averaged_windows_release_all_of_a_slot(store: Store, clock: Clock) -> N
 
 def test_a_batch_longer_than_a_chunk_streams_in_parts(store: Store, clock: Clock) -> None:
     dimension = 100_000
-    analyzer = Analyzer.of(
-        population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, dimension)
-    )
+    analyzer = Analyzer.of(population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, dimension))
     core = core_over(store, clock)
     analyzer.publish(core)
     analyzer.open(core, 0)
@@ -214,9 +188,7 @@ def test_a_batch_longer_than_a_chunk_streams_in_parts(store: Store, clock: Clock
 # --- what is looked at ----------------------------------------------------------------------
 
 
-def test_envelopes_of_another_size_kind_round_key_or_suite_are_refused(
-    opened: Shuffler, analyzer: Analyzer
-) -> None:
+def test_envelopes_of_another_size_kind_round_key_or_suite_are_refused(opened: Shuffler, analyzer: Analyzer) -> None:
     good = analyzer.report(0)
     refused(Problem.TOO_LARGE, opened.examine, client(0), 0, good + b"x")
     refused(Problem.WRONG_SIZE, opened.examine, client(0), 0, good[:-1])
@@ -271,9 +243,7 @@ def test_colliding_ids_are_drawn_again(opened: Shuffler, analyzer: Analyzer, clo
     assert sorted(analyzer.marks(batch_of(opened, 0))) == [0, 1, 2, 3]
 
 
-def test_a_broken_generator_is_a_failure_and_not_a_loop(
-    opened: Shuffler, analyzer: Analyzer
-) -> None:
+def test_a_broken_generator_is_a_failure_and_not_a_loop(opened: Shuffler, analyzer: Analyzer) -> None:
     opened.chance = Repeating(100, [5])
     assert send(opened, analyzer, 0, 0) == [None]
     with pytest.raises(StorageFailure):

@@ -8,13 +8,9 @@ import pytest
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.wire.documents import VoidDocument
 from dpcheckin.service.wire.problems import Problem, Refusal
-from dpcheckin.service.wire.signing import (
-    identity_from_seed,
-    public_identity,
-    read_signed_bytes,
-)
-from dpcheckin.service.wire.statements import VoidDocument
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, read_signed_bytes
 from service.shuffler_world import Analyzer, Clock, batch_of, client, core_over, send
 
 WIDE = {"name": "gaussian", "noise_multiplier": 2.0, "dimension": 5000, "clip": 1.0, "encoding": 1}
@@ -44,9 +40,7 @@ def test_sqlite_writes_as_much_for_a_cover_as_for_a_report(tmp_path: Path, first
     store.close()
 
 
-def test_covers_are_present_and_are_neither_counted_nor_released(
-    store: Store, clock: Clock
-) -> None:
+def test_covers_are_present_and_are_neither_counted_nor_released(store: Store, clock: Clock) -> None:
     analyzer = Analyzer.of(population=4, minimum_batch=2, cover=True)
     core = core_over(store, clock)
     analyzer.publish(core)

@@ -22,16 +22,7 @@ from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.wire.problems import Problem, problem_in
 from service import wire_vectors
 from service.postgres_server import PostgresServer
-from service.shuffler_process import (
-    Caller,
-    MovedClock,
-    ShufflerProcess,
-    open_round,
-    publish,
-    state,
-    take,
-    wait_until,
-)
+from service.shuffler_process import Caller, MovedClock, ShufflerProcess, open_round, publish, state, take, wait_until
 from service.shuffler_world import CHARGE, Analyzer, Clock, batch_of, core_over
 
 DELIVERED = (202, 409)
@@ -54,9 +45,7 @@ class Fleet:
         port = random.choice(self._ports)
         self.sent.add(number)
         try:
-            answer = Caller(port, self._tokens[number]).put(
-                "/v1/rounds/0/report", self._analyzer.report(0, number)
-            )
+            answer = Caller(port, self._tokens[number]).put("/v1/rounds/0/report", self._analyzer.report(0, number))
         except (OSError, http.client.HTTPException):  # no connection, or one cut in the middle
             return False
         if answer.status == 202:
@@ -102,9 +91,7 @@ def released(store_address: str, analyzer: Analyzer, after: float) -> list[int]:
         store.close()
 
 
-def kill_at_random(
-    shufflers: list[ShufflerProcess], analyzer: Analyzer, clients: int, kills: int, seed: int
-) -> None:
+def kill_at_random(shufflers: list[ShufflerProcess], analyzer: Analyzer, clients: int, kills: int, seed: int) -> None:
     """Kill and restart while a fleet sends; then everything acknowledged must be there, once."""
     chance = random.Random(seed)
     for shuffler in shufflers:
@@ -183,12 +170,7 @@ def test_a_crash_between_claim_and_delete_neither_loses_nor_repeats(tmp_path: Pa
         shuffler.start()
         clock.jump(7200.0)
         wait_until(lambda: state(call, 0)["state"] == "closed")
-        assert state(call, 0) == {
-            "state": "closed",
-            "present": 3,
-            "reports": 3,
-            "reason": None,
-        }
+        assert state(call, 0) == {"state": "closed", "present": 3, "reports": 3, "reason": None}
         call.post("/v1/rounds/0/claim", CHARGE).expect(200)
         shuffler.kill()
         shuffler.start()
@@ -256,9 +238,7 @@ def test_a_clock_that_jumps_is_told_and_loses_nothing(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_told_loses_nothing_and_passes(tmp_path: Path) -> None:
     """The process may write files of 3 MB only; later the limit is lifted, without a restart."""
-    analyzer = Analyzer.of(
-        population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, 25_000)
-    )
+    analyzer = Analyzer.of(population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, 25_000))
     limit = 3 << 20
 
     def small_files() -> None:
@@ -284,15 +264,9 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(tmp_path: Path) -> None:
         assert any(event["event"] == "storage failure" for event in shuffler.events())
         assert shuffler.metrics()["storage_failures_total"] >= len(refused)
         assert shuffler.process is not None
-        resource.prlimit(
-            shuffler.process.pid,
-            resource.RLIMIT_FSIZE,
-            (resource.RLIM_INFINITY, resource.RLIM_INFINITY),
-        )
+        resource.prlimit(shuffler.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         for mark in answers.keys() - taken:
-            answer = shuffler.caller(tokens[mark]).put(
-                "/v1/rounds/0/report", analyzer.report(0, mark)
-            )
+            answer = shuffler.caller(tokens[mark]).put("/v1/rounds/0/report", analyzer.report(0, mark))
             answer.expect(202)
     finally:
         shuffler.stop()
@@ -349,9 +323,7 @@ def test_front_ends_that_race_take_each_client_once(tmp_path: Path, postgres_add
     clients, fronts = 60, 3
     analyzer = Analyzer.of(population=clients, minimum_batch=1, rounds=5)
     clock = MovedClock(tmp_path / "clock")
-    shufflers = [
-        ShufflerProcess(tmp_path / "data", postgres_address, clock.program) for _ in range(fronts)
-    ]
+    shufflers = [ShufflerProcess(tmp_path / "data", postgres_address, clock.program) for _ in range(fronts)]
     try:
         for shuffler in shufflers:
             shuffler.start()
@@ -404,9 +376,7 @@ def _shows_round(shuffler: ShufflerProcess, token: str) -> bool:
 def test_a_batch_larger_than_memory_streams_in_and_out(tmp_path: Path) -> None:
     """The shuffler may use 1 GB of addresses, code included; the batch has 1.2 GB."""
     size, count = 4_000_000, 300
-    analyzer = Analyzer.of(
-        population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, size // 4)
-    )
+    analyzer = Analyzer.of(population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, size // 4))
 
     def little_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))

@@ -90,9 +90,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(cover=st.booleans())
     def a_plan_is_published(self, cover: bool) -> None:
-        self.analyzer = Analyzer.of(
-            population=POPULATION, minimum_batch=MINIMUM, rounds=ROUNDS, cover=cover
-        )
+        self.analyzer = Analyzer.of(population=POPULATION, minimum_batch=MINIMUM, rounds=ROUNDS, cover=cover)
         self.analyzer.publish(self.core)
 
     def open_store(self) -> Store:
@@ -261,11 +259,7 @@ class Machine(RuleBasedStateMachine):
         assert sum(one.charged for one in self.rounds.values()) <= ROUNDS
 
 
-_SETTINGS = {
-    "deadline": None,
-    "suppress_health_check": list(HealthCheck),
-    "stateful_step_count": 25,
-}
+_SETTINGS = {"deadline": None, "suppress_health_check": list(HealthCheck), "stateful_step_count": 25}
 
 
 def machine_over(opened: Any) -> type[Machine]:

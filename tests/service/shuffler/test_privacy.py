@@ -22,22 +22,13 @@ from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.postgres import PostgresStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
-from dpcheckin.service.storage import StorageBusy
+from dpcheckin.service.storage.database import StorageBusy
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.documents import RoundDocument
 from service import wire_vectors
 from service.postgres_server import PostgresServer
-from service.shuffler_world import (
-    CHARGE,
-    Analyzer,
-    Clock,
-    attend,
-    batch_of,
-    client,
-    core_over,
-    send,
-)
+from service.shuffler_world import CHARGE, Analyzer, Clock, attend, batch_of, client, core_over, send
 
 FALSE_ALARMS = 1e-6
 
@@ -98,12 +89,7 @@ class Releases:
     def _open(self, core: Shuffler, analyzer: Analyzer, plan_id: str, number: int) -> None:
         """Signatures are not checked here, and would take most of the time."""
         document = RoundDocument(
-            plan_id,
-            number,
-            digest(b"m").hex(),
-            analyzer.key.key_id.hex(),
-            self._clock.now,
-            self._clock.now + 10,
+            plan_id, number, digest(b"m").hex(), analyzer.key.key_id.hex(), self._clock.now, self._clock.now + 10
         )
         signed = {"document": document.to_object(), "signature": "00" * 64}
         core.open_round(number, canonical(signed))
@@ -162,11 +148,7 @@ def test_sqlite_keeps_no_time_no_order_and_no_link(tmp_path: Path) -> None:
         table: [row[1] for row in other.execute(f"PRAGMA table_info({table})")]
         for table in ("reports_1", "seen_1", "present_1")
     }
-    assert columns == {
-        "reports_1": ["id", "body"],
-        "seen_1": ["client"],
-        "present_1": ["client"],
-    }
+    assert columns == {"reports_1": ["id", "body"], "seen_1": ["client"], "present_1": ["client"]}
     rows = other.execute("SELECT rowid, id, body FROM reports_1").fetchall()
     assert all(rowid == report for rowid, report, _ in rows)  # the random id is the row's key
     assert _independent([int.from_bytes(body[24:32]) for _, _, body in rows])
@@ -189,11 +171,7 @@ def test_postgresql_keeps_no_time_and_no_link(postgres_address: str) -> None:
         ):
             columns.setdefault(table, []).append(column)
         stored = other.execute("SELECT body FROM reports_1 ORDER BY ctid").fetchall()
-    assert columns == {
-        "reports_1": ["body", "id"],
-        "seen_1": ["client"],
-        "present_1": ["client"],
-    }
+    assert columns == {"reports_1": ["body", "id"], "seen_1": ["client"], "present_1": ["client"]}
     assert _independent([int.from_bytes(body[24:32]) for (body,) in stored])
     store.close()
 
@@ -285,9 +263,7 @@ def test_nothing_of_a_batch_is_left_in_postgresqls_files(
 
 def fill(store: Store, story: Story, look: Callable[[], set[str]]) -> None:
     """Let a story happen to a batch of reports that are seen to be in the files before."""
-    analyzer = Analyzer.of(
-        population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, 3000)
-    )
+    analyzer = Analyzer.of(population=2, minimum_batch=0, randomizer=wire_vectors.randomizer(1, 3000))
     clock = Clock()
     core = Shuffler(store, clock=clock, chance=SecureChance())
     analyzer.publish(core)
@@ -319,7 +295,7 @@ def test_a_reader_in_the_way_is_told_and_the_deletion_repeated(tmp_path: Path) -
     """The log cannot be truncated while somebody reads an old state: busy, then done."""
     analyzer, clock = Analyzer.of(population=2, minimum_batch=0), Clock()
     store = SqliteStore(tmp_path / "shuffler.db", reserve=0)
-    store._writer.execute("PRAGMA busy_timeout = 50")
+    store.database.writer.execute("PRAGMA busy_timeout = 50")
     core = core_over(store, clock)
     analyzer.publish(core)
     analyzer.open(core, 0)

@@ -11,9 +11,7 @@ from service.shuffler.rules import closed, refused
 from service.shuffler_world import CHARGE, Analyzer, Clock, client, core_over, send
 
 
-def test_everybody_is_shown_the_same_signed_plan_keys_model_and_round(
-    opened: Shuffler, analyzer: Analyzer
-) -> None:
+def test_everybody_is_shown_the_same_signed_plan_keys_model_and_round(opened: Shuffler, analyzer: Analyzer) -> None:
     page = parse(opened.plan_page())
     assert canonical(page["plan"]) == analyzer.signed_plan()
     assert [canonical(key) for key in page["keys"]] == [analyzer.signed_key()]
@@ -32,15 +30,9 @@ def test_publishing_again_is_harmless_and_contradictions_are_refused(
     document = opened.current().document
     opened.open_round(0, document)
     assert opened.plan_page() == page
-    refused(
-        Problem.CONFLICT, opened.publish_key, analyzer.key.key_id, analyzer.signed_key(from_round=1)
-    )
-    refused(
-        Problem.CONFLICT, opened.open_round, 0, analyzer.signed_round(0, clock.now, clock.now + 99)
-    )
-    refused(
-        Problem.ROUND_OPEN, opened.open_round, 1, analyzer.signed_round(1, clock.now, clock.now + 9)
-    )
+    refused(Problem.CONFLICT, opened.publish_key, analyzer.key.key_id, analyzer.signed_key(from_round=1))
+    refused(Problem.CONFLICT, opened.open_round, 0, analyzer.signed_round(0, clock.now, clock.now + 99))
+    refused(Problem.ROUND_OPEN, opened.open_round, 1, analyzer.signed_round(1, clock.now, clock.now + 9))
 
 
 def test_a_plan_is_replaced_only_when_nothing_is_under_way_and_never_comes_back(
@@ -62,9 +54,7 @@ def test_a_plan_is_replaced_only_when_nothing_is_under_way_and_never_comes_back(
     assert opened.status(0)["reports"] == 3
 
 
-def test_documents_are_checked_before_they_are_kept(
-    opened: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_documents_are_checked_before_they_are_kept(opened: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     stranger = signing.identity_from_seed(bytes(32))
     for body in (b"", b"[]", b"{}", signing.signed_bytes(analyzer.plan, stranger)):
         refused(Problem.MALFORMED, opened.publish_plan, body)
@@ -112,9 +102,7 @@ def test_a_round_needs_its_key_its_model_a_future_and_a_new_number(
     refused(Problem.CONFLICT, opened.open_round, 1, document(1, closes=100.0))
 
 
-def test_old_models_are_forgotten_when_a_round_opens(
-    opened: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_old_models_are_forgotten_when_a_round_opens(opened: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     clock.now += 10
     opened.publish_model(digest(b"next"), b"next")
     assert opened.model(digest(b"m")) == b"m"

@@ -14,17 +14,7 @@ from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import RoundDocument
 from dpcheckin.service.wire.problems import Problem
 from service.shuffler.rules import closed, refused
-from service.shuffler_world import (
-    CHARGE,
-    IDENTITY,
-    Analyzer,
-    Clock,
-    attend,
-    batch_of,
-    client,
-    core_over,
-    send,
-)
+from service.shuffler_world import CHARGE, IDENTITY, Analyzer, Clock, attend, batch_of, client, core_over, send
 
 
 def test_a_round_with_too_few_present_is_void_and_its_count_is_not_told(
@@ -37,12 +27,7 @@ def test_a_round_with_too_few_present_is_void_and_its_count_is_not_told(
     attend(core, 3)
     send(core, analyzer, 0, 0, 1, 2)
     clock.now += 10
-    assert core.status(0) == {
-        "state": "void",
-        "present": 3,
-        "reports": None,
-        "reason": "population",
-    }
+    assert core.status(0) == {"state": "void", "present": 3, "reports": None, "reason": "population"}
     assert [settled.reports for settled in told] == [None]
     refused(Problem.NOT_CLAIMED, core.claim, 0, CHARGE)
     refused(Problem.NOT_CLAIMED, core.batch, 0)
@@ -75,21 +60,14 @@ def test_a_round_with_too_few_reports_is_void_and_counts_as_charged(
     send(opened, analyzer, 0, 0)
     clock.now += 10
     opened.tick()
-    assert opened.status(0) == {
-        "state": "void",
-        "present": 4,
-        "reports": 1,
-        "reason": "batch",
-    }
+    assert opened.status(0) == {"state": "void", "present": 4, "reports": 1, "reason": "batch"}
     refused(Problem.NOT_CLAIMED, opened.claim, 0, CHARGE)
     for number in (1, 2):
         closed(opened, clock, analyzer, number)
     refused(Problem.PLAN_EXHAUSTED, analyzer.open, opened, 3)
 
 
-def test_rounds_void_by_population_cost_no_round_of_the_plan(
-    core: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_rounds_void_by_population_cost_no_round_of_the_plan(core: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     analyzer.publish(core)
     for number in range(5):
         analyzer.open(core, number)
@@ -98,9 +76,7 @@ def test_rounds_void_by_population_cost_no_round_of_the_plan(
     core.claim(5, CHARGE)
 
 
-def test_no_more_than_the_plans_rounds_are_ever_claimed(
-    core: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_no_more_than_the_plans_rounds_are_ever_claimed(core: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     analyzer.publish(core)
     for number in range(3):
         closed(core, clock, analyzer, number, 0, 1, 2)
@@ -121,10 +97,7 @@ def test_a_claim_beyond_the_plan_is_refused_even_if_a_round_got_through(
         known = transaction.round(analyzer.plan.id, 0)
         assert known is not None
         extra = RoundDocument.from_object(parse(known.document)["document"])
-        made = signing.signed_bytes(
-            RoundDocument(**{**extra.fields(), "round": 3}),
-            IDENTITY,
-        )
+        made = signing.signed_bytes(RoundDocument(**{**extra.fields(), "round": 3}), IDENTITY)
         transaction.add_round(type(known)(0, known.plan, 3, made, known.opens, known.closes + 1000))
     core.refresh()
     attend(core, 4)
@@ -136,9 +109,7 @@ def test_a_claim_beyond_the_plan_is_refused_even_if_a_round_got_through(
     refused(Problem.PLAN_EXHAUSTED, core.claim, 3, CHARGE)
 
 
-def test_a_round_takes_reports_from_opens_to_closes(
-    core: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_a_round_takes_reports_from_opens_to_closes(core: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     analyzer.publish(core)
     document = analyzer.signed_round(0, clock.now + 5, clock.now + 10)
     core.open_round(0, document)
@@ -187,9 +158,7 @@ def test_the_end_once_seen_stays_even_before_it_could_be_stored(
     assert opened.status(0)["state"] == "void"
 
 
-def test_a_clock_that_leaps_ahead_closes_and_loses_nothing(
-    opened: Shuffler, analyzer: Analyzer, clock: Clock
-) -> None:
+def test_a_clock_that_leaps_ahead_closes_and_loses_nothing(opened: Shuffler, analyzer: Analyzer, clock: Clock) -> None:
     send(opened, analyzer, 0, 0, 1, 2)
     clock.now += 1e6
     opened.claim(0, CHARGE)

@@ -14,11 +14,11 @@ import pytest
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import tls
-from dpcheckin.service.access import analyzer_token
 from dpcheckin.service.shuffler import server
 from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.storage.identity import analyzer_token
 from dpcheckin.service.wire.problems import Problem, problem_in
 from service.shuffler_process import free_port
 from service.shuffler_world import Analyzer
@@ -42,9 +42,7 @@ def serve_while(settings: Settings, work: Callable[[], None]) -> None:
         try:
             while True:
                 try:
-                    health = httpx.get(
-                        f"http://127.0.0.1:{settings.admin_port}/healthz", trust_env=False
-                    )
+                    health = httpx.get(f"http://127.0.0.1:{settings.admin_port}/healthz", trust_env=False)
                     if health.text == "ok\n":
                         break
                 except httpx.TransportError:

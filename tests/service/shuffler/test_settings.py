@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service import access
+from dpcheckin.service.settings import is_loopback
 from dpcheckin.service.shuffler import settings
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.storage import identity
 from dpcheckin.service.wire.credentials import token_digest
 from service.cli_runner import Cli
 
@@ -32,9 +33,7 @@ DEV = {"dev": True}
         (["--dev", "--store", "postgresql://nobody@127.0.0.1:1/x"], "PostgreSQL"),
     ],
 )
-def test_serve_refuses_bad_settings_in_one_line(
-    cli: Cli, tmp_path: Path, options: list[str], named: str
-) -> None:
+def test_serve_refuses_bad_settings_in_one_line(cli: Cli, tmp_path: Path, options: list[str], named: str) -> None:
     ports = ["--admin-port", "0"] + ([] if "--port" in options else ["--port", "0"])
     ended = cli("shuffler", "serve", "--folder", str(tmp_path), *ports, *options)
     assert ended.code == 2
@@ -49,12 +48,7 @@ def test_options_go_before_environment_before_file_before_defaults(tmp_path: Pat
     )
     environment = {"DPCHECKIN_SHUFFLER_PORT": "3", "DPCHECKIN_SHUFFLER_ADMIN_PORT": "4"}
     found = settings.load(tmp_path, DEV | {"port": 5, "host": None}, environment)
-    assert (found.port, found.admin_port, found.log_level, found.host) == (
-        5,
-        4,
-        "error",
-        "127.0.0.1",
-    )
+    assert (found.port, found.admin_port, found.log_level, found.host) == (5, 4, "error", "127.0.0.1")
     assert (found.limits.burst, found.limits.body_seconds) == (7, 5.0)
     assert found.store_address == f"sqlite:{tmp_path / 'shuffler.db'}"
     assert found.identity is None
@@ -78,12 +72,12 @@ def test_dev_can_come_from_the_environment(tmp_path: Path) -> None:
         ("prot = 1", "prot"),
         ("[limits]\nburst = 0", "burst"),
         ("[limits]\nspeed = 1", "speed"),
-        ("port = ", "settings"),
+        ("port = ", "in TOML"),
     ],
 )
 def test_a_wrong_line_in_the_file_is_named(tmp_path: Path, text: str, named: str) -> None:
     (tmp_path / "shuffler.toml").write_text(text)
-    with pytest.raises(InvalidParameter, match=f"^{named} = "):
+    with pytest.raises(InvalidParameter, match=named):
         settings.load(tmp_path, DEV, {})
 
 
@@ -93,34 +87,29 @@ def test_a_wrong_environment_variable_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "expected"),
-    [("127.0.0.1", True), ("localhost", True), ("::1", True), ("10.0.0.1", False), ("x", False)],
+    ("host", "expected"), [("127.0.0.1", True), ("localhost", True), ("::1", True), ("10.0.0.1", False), ("x", False)]
 )
 def test_loopback_is_what_only_this_machine_reaches(host: str, expected: bool) -> None:
-    assert settings.is_loopback(host) is expected
+    assert is_loopback(host) is expected
 
 
 def test_the_analyzers_token_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    stored = access.analyzer_token(folder)
-    file = folder / access.TOKEN_FILE
+    stored = identity.analyzer_token(folder)
+    file = folder / identity.TOKEN_FILE
     assert file.stat().st_mode & 0o077 == 0
     assert token_digest(file.read_text().strip()) == stored
-    assert access.analyzer_token(folder) == stored
+    assert identity.analyzer_token(folder) == stored
 
 
-def test_enroll_writes_tokens_to_a_new_file_and_the_store_keeps_digests(
-    cli: Cli, tmp_path: Path
-) -> None:
+def test_enroll_writes_tokens_to_a_new_file_and_the_store_keeps_digests(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "tokens"
     arguments = ["--folder", str(tmp_path), "--count", "3", "--out", str(out)]
     assert cli("shuffler", "enroll", *arguments).code == 0
     assert out.stat().st_mode & 0o077 == 0
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     store = open_store(f"sqlite:{tmp_path / 'shuffler.db'}")
-    assert store.clients() == {
-        token_digest(line["token"]): bytes.fromhex(line["client"]) for line in lines
-    }
+    assert store.clients() == {token_digest(line["token"]): bytes.fromhex(line["client"]) for line in lines}
     store.close()
     for line in lines:
         assert line["token"].encode() not in (tmp_path / "shuffler.db").read_bytes()

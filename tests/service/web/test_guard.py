@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
-from dpcheckin.service.connections import RESERVED
-from dpcheckin.service.shuffler.http.metrics import Metrics
-from dpcheckin.service.web.guard import LARGEST_HEADERS, WHOLE_BODY, Guard
-from dpcheckin.service.web.limits import Limits
+from dpcheckin.service.settings import Limits
+from dpcheckin.service.web.guard import LARGEST_HEADERS, RESERVED, WHOLE_BODY, Guard
+from dpcheckin.service.web.metrics import COMMON, Metrics
 from dpcheckin.service.wire.problems import Problem, problem_in
 from service.shuffler_world import Clock
 
@@ -62,18 +63,13 @@ class Server:
     def __init__(self, **limits: Any) -> None:
         self.clock, self.app = Clock(0.0), Echo()
         self.opened: list[Writer] = []
-        self.metrics = Metrics()
+        self.metrics = Metrics("", COMMON)
         self.guard = Guard(Limits(**limits), self.metrics.add, self.clock)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         config = uvicorn.Config(
-            self.app,
-            http=self.guard.protocol(),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
+            self.app, http=self.guard.protocol(), ws="none", lifespan="off", log_config=None, access_log=False
         )
         config.load()
         shared = ServerState()
@@ -529,16 +525,10 @@ class FakeConnection:
 
 
 def test_the_guard_counts_connections_by_address_and_drops_the_late() -> None:
-    metrics = Metrics()
+    metrics = Metrics("", COMMON)
     guard = Guard(Limits(connections=3, connections_per_address=2), metrics.add)
     made: list[Any] = [FakeConnection(late=i == 1) for i in range(5)]
-    assert [guard.admit(c, a) for c, a in zip(made, "xxxyy", strict=True)] == [
-        True,
-        True,
-        False,
-        True,
-        False,
-    ]
+    assert [guard.admit(c, a) for c, a in zip(made, "xxxyy", strict=True)] == [True, True, False, True, False]
     guard.leave(made[2], "x")  # was never in
     guard.sweep()
     assert [c.expired for c in made] == [False, True, False, False, False]
@@ -547,3 +537,16 @@ def test_the_guard_counts_connections_by_address_and_drops_the_late() -> None:
     assert guard.by_address == {"y": 1}
     assert metrics.value("connections_refused_total") == 2
     assert metrics.value("timeouts_total") == 1
+
+
+def test_a_whole_body_written_into_the_web_servers_cycle_is_what_the_application_reads() -> None:
+    """The guard writes `cycle.body`, which is the web server's own: a release that renames it must not go unnoticed."""
+    cycle = RequestResponseCycle.__new__(RequestResponseCycle)
+    whole = b"x" * 1000
+    cycle.body, cycle.more_body, cycle.response_complete = whole, False, False  # type: ignore[assignment]
+    cycle.disconnected, cycle.waiting_for_100_continue = False, False
+    cycle.flow, cycle.message_event = FlowControl(asyncio.Transport()), asyncio.Event()
+    cycle.message_event.set()
+    message: Any = asyncio.run(cycle.receive())
+    assert message == {"type": "http.request", "body": whole, "more_body": False}
+    assert message["body"] is whole, "handed out without a copy"

@@ -39,9 +39,7 @@ def test_a_budget_is_taken_and_given_back() -> None:
     assert budget.take(10)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"), [(b"12", 12), (b"-1", None), (b"x", None), (b"9" * 30, None)]
-)
+@pytest.mark.parametrize(("value", "expected"), [(b"12", 12), (b"-1", None), (b"x", None), (b"9" * 30, None)])
 def test_a_declared_length_is_a_number_or_nothing(value: bytes, expected: int | None) -> None:
     assert declared_length({"headers": [(b"content-length", value)]}) == expected
     assert declared_length({"headers": []}) is None

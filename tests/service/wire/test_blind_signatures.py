@@ -9,15 +9,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from dpcheckin.service.issuer.modular_power import OpenSslPower, best_power, python_power
-from dpcheckin.service.issuer.private_keys import PrivateKey, SigningFailure
-from dpcheckin.service.wire.blind_signatures import (
-    EXPONENT,
-    PublicKey,
-    blind,
-    encode,
-    finalize,
-)
+from dpcheckin.service.issuer.private_keys import OpenSslPower, PrivateKey, SigningFailure, best_power, python_power
+from dpcheckin.service.wire.blind_signatures import EXPONENT, PublicKey, blind, encode, finalize
 from dpcheckin.service.wire.problems import Malformed
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "rfc9474.json").read_text())
@@ -37,9 +30,7 @@ def vector(request: pytest.FixtureRequest) -> dict[str, Any]:
 def test_all_four_variants_of_the_rfc_are_there() -> None:
     assert VECTORS["exponent"] == EXPONENT
     assert {v["name"] for v in VECTORS["vectors"]} == {
-        f"RSABSSA-SHA384-{salt}-{kind}"
-        for salt in ("PSS", "PSSZERO")
-        for kind in ("Randomized", "Deterministic")
+        f"RSABSSA-SHA384-{salt}-{kind}" for salt in ("PSS", "PSSZERO") for kind in ("Randomized", "Deterministic")
     }
 
 

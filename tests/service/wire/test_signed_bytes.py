@@ -68,9 +68,7 @@ def test_signed_bytes_that_are_not_canonical_are_refused() -> None:
     said = json.dumps(ROUND.to_object(), indent=1).encode()
     signature = ANALYZER.sign(b"dpcheckin/1 round\0" + said).hex().encode()
     with pytest.raises(Malformed, match="canonical"):
-        read_signed_bytes(
-            RoundDocument, b'{"document":' + said + b',"signature":"' + signature + b'"}', WHO
-        )
+        read_signed_bytes(RoundDocument, b'{"document":' + said + b',"signature":"' + signature + b'"}', WHO)
 
 
 def test_a_page_that_is_too_long_or_cut_short_is_refused() -> None:

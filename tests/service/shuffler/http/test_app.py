@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from dpcheckin.service.settings import Limits
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.http.app import Front, ModelCache, upkeep
-from dpcheckin.service.shuffler.http.routes import admin_app, shuffler_app
+from dpcheckin.service.shuffler.http import ModelCache, ShufflerFront, shuffler_app
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
-from dpcheckin.service.storage import StorageBusy, StorageFailure
-from dpcheckin.service.web.limits import Limits
+from dpcheckin.service.storage.database import StorageBusy, StorageFailure
+from dpcheckin.service.web.front import admin_app
 from dpcheckin.service.wire.credentials import token_digest
 from dpcheckin.service.wire.problems import Problem, Refusal, problem_in
 from service.asgi import ask
@@ -25,9 +25,9 @@ TOKEN, CLIENT = "A" * 43, "C" * 43
 # --- the front ------------------------------------------------------------------------------
 
 
-def front_over(store: Any, clock: Clock | None = None, **limits: Any) -> Front:
+def front_over(store: Any, clock: Clock | None = None, **limits: Any) -> ShufflerFront:
     core = Shuffler(store, clock=clock or Clock(), chance=SeededChance())
-    front = Front(core, token_digest(TOKEN), limits=Limits(**limits))
+    front = ShufflerFront(core, token_digest(TOKEN), limits=Limits(**limits))
     core._on_settled = front.settled
     return front
 
@@ -57,9 +57,7 @@ def test_upkeep_counts_clock_steps_rounds_and_failures() -> None:
     assert front.metrics.value("storage_ok") == 1
 
 
-@pytest.mark.parametrize(
-    ("problem", "healthy"), [(StorageFailure("full"), False), (StorageBusy("wait"), True)]
-)
+@pytest.mark.parametrize(("problem", "healthy"), [(StorageFailure("full"), False), (StorageBusy("wait"), True)])
 def test_a_failing_store_shows_in_health(problem: Exception, healthy: bool) -> None:
     front = front_over(MemoryStore())
     front.maintain()
@@ -94,7 +92,7 @@ def test_upkeep_goes_on_after_an_error_nobody_foresaw() -> None:
     front.maintain = odd  # type: ignore[method-assign]
 
     async def run() -> None:
-        task = asyncio.create_task(upkeep(front, 0.001))
+        task = asyncio.create_task(front.keep_up(0.001))
         while len(calls) < 3:
             await asyncio.sleep(0.001)
         task.cancel()
@@ -112,9 +110,7 @@ def test_upkeep_goes_on_after_an_error_nobody_foresaw() -> None:
         (RuntimeError("odd"), Problem.BUSY),
     ],
 )
-def test_whatever_goes_wrong_the_answer_is_one_of_the_known(
-    problem: Exception, told: Problem
-) -> None:
+def test_whatever_goes_wrong_the_answer_is_one_of_the_known(problem: Exception, told: Problem) -> None:
     front = front_over(MemoryStore())
     front.core.store.enroll([token_digest(CLIENT)])
     front.maintain()
@@ -197,10 +193,7 @@ def test_a_plan_published_elsewhere_is_found_when_asked_for() -> None:
 
     async def run() -> list[int]:
         app, found = shuffler_app(two), []
-        for method, path in (
-            ("GET", "/v1/plan"),
-            ("PUT", "/v1/rounds/0/report"),
-        ):
+        for method, path in (("GET", "/v1/plan"), ("PUT", "/v1/rounds/0/report")):
             reply = await ask(app, method, path, headers, [analyzer.report(0)])
             assert reply is not None
             found.append(reply.status)

@@ -92,18 +92,12 @@ def without_date(answer: bytes) -> bytes:
 # --- privacy of the wire --------------------------------------------------------------------
 
 
-def test_participants_and_others_get_the_same_bytes_before_and_after_reporting(
-    scene: Scene,
-) -> None:
+def test_participants_and_others_get_the_same_bytes_before_and_after_reporting(scene: Scene) -> None:
     """Plan, round, model, and the answers to a report and a cover, headers included."""
     number = scene.number
     report = f"/v1/rounds/{number}/report"
     seen: list[list[bytes]] = []
-    envelopes = [
-        scene.analyzer.report(number, 1),
-        scene.analyzer.cover(number),
-        scene.analyzer.report(number, 2),
-    ]
+    envelopes = [scene.analyzer.report(number, 1), scene.analyzer.cover(number), scene.analyzer.report(number, 2)]
     for token, body in zip(scene.tokens, envelopes, strict=False):
         answers = []
         for _ in range(2):
@@ -112,9 +106,7 @@ def test_participants_and_others_get_the_same_bytes_before_and_after_reporting(
             answers.append(scene.raw(request("PUT", report, token, body)))
         seen.append([without_date(answer) for answer in answers])
     statuses = [answer[:12] for answer in seen[0]]
-    assert statuses == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 202"] + [b"HTTP/1.1 200"] * 3 + [
-        b"HTTP/1.1 409"
-    ]
+    assert statuses == [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 202"] + [b"HTTP/1.1 200"] * 3 + [b"HTTP/1.1 409"]
     assert seen[0] == seen[1] == seen[2]
     stays_away = [
         without_date(scene.raw(request("GET", path, scene.tokens[4])))
@@ -129,9 +121,7 @@ def test_refusals_do_not_depend_on_who_asks(scene: Scene) -> None:
         (f"/v1/rounds/{scene.number + 5}/report", b"too short"),
         ("/v1/rounds/99999999999999999999/report", b"x"),
     ):
-        answers = {
-            without_date(scene.raw(request("PUT", path, token, body))) for token in scene.tokens
-        }
+        answers = {without_date(scene.raw(request("PUT", path, token, body))) for token in scene.tokens}
         assert len(answers) == 1
 
 
@@ -194,9 +184,7 @@ def test_only_a_client_may(scene: Scene, method: str, path: str) -> None:
         assert problem_of(answer) is Problem.UNAUTHORIZED
 
 
-def test_a_revoked_client_is_out_and_a_rotated_one_stays_the_same_client(
-    scene: Scene, cli: Cli
-) -> None:
+def test_a_revoked_client_is_out_and_a_rotated_one_stays_the_same_client(scene: Scene, cli: Cli) -> None:
     folder = ["--folder", str(scene.shuffler.folder)]
     said = json.loads(cli("shuffler", "enroll", *folder).out)
     caller = scene.shuffler.caller(said["token"])
@@ -238,14 +226,7 @@ def test_what_is_not_in_the_table_is_not_there(scene: Scene, method: str, path: 
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/v1/rounds/00",
-        "/v1/rounds/-1",
-        "/v1/rounds/4294967296",
-        "/v1/rounds/" + "9" * 5000,
-        "/v1/rounds/x",
-    ],
+    "path", ["/v1/rounds/00", "/v1/rounds/-1", "/v1/rounds/4294967296", "/v1/rounds/" + "9" * 5000, "/v1/rounds/x"]
 )
 def test_odd_round_numbers_are_not_found(scene: Scene, path: str) -> None:
     token = (scene.shuffler.folder / "analyzer.token").read_text().strip()
@@ -308,9 +289,7 @@ def test_a_slow_but_steady_client_is_served(scene: Scene) -> None:
 def test_endless_headers_are_refused(scene: Scene) -> None:
     head = b"GET /v1/plan HTTP/1.1\r\nhost: x\r\n" + b"x-more: " + b"y" * 40_000 + b"\r\n\r\n"
     assert problem_of(scene.raw(head)) is Problem.MALFORMED
-    assert problem_of(scene.raw(b"GET /" + b"y" * 40_000 + b" HTTP/1.1\r\n\r\n")) is (
-        Problem.MALFORMED
-    )
+    assert problem_of(scene.raw(b"GET /" + b"y" * 40_000 + b" HTTP/1.1\r\n\r\n")) is (Problem.MALFORMED)
 
 
 def test_expect_100_continue_is_honoured(scene: Scene) -> None:
@@ -371,16 +350,12 @@ def test_bodies_under_way_are_limited(tmp_path: Path) -> None:
 
 def test_tls_serves_those_who_trust_its_certificate(tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "data"
-    made = cli(
-        *("shuffler", "init", "--folder", str(folder)),
-        *("--test-certificate", "127.0.0.1", "--json"),
-    )
+    made = cli(*("shuffler", "init", "--folder", str(folder)), *("--test-certificate", "127.0.0.1", "--json"))
     said = json.loads(made.out)
     port, admin = free_port(), free_port()
     ports = ["--port", str(port), "--admin-port", str(admin)]
     process = subprocess.Popen(
-        [*COMMAND, "shuffler", "serve", "--folder", str(folder), *ports],
-        stderr=subprocess.DEVNULL,
+        [*COMMAND, "shuffler", "serve", "--folder", str(folder), *ports], stderr=subprocess.DEVNULL
     )
     try:
         context = tls.client_context(Path(said["authority"]))
@@ -425,11 +400,6 @@ def test_a_whole_round_over_http(scene: Scene) -> None:
         early = call.post("/v1/rounds/0/claim", CHARGE)
         assert problem_in(early.content) is Problem.ROUND_OPEN
         clock.jump(7200.0)
-        assert state(call, 0) == {
-            "state": "void",
-            "present": 0,
-            "reports": None,
-            "reason": "population",
-        }
+        assert state(call, 0) == {"state": "void", "present": 0, "reports": None, "reason": "population"}
         late = call.get("/v1/rounds/0/batch")
         assert problem_in(late.content) is Problem.NOT_CLAIMED

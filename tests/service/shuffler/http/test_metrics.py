@@ -7,12 +7,16 @@ import logging
 
 import pytest
 
-from dpcheckin.service.shuffler.http import logs
-from dpcheckin.service.shuffler.http.metrics import Metrics
+from dpcheckin.service import logs
+from dpcheckin.service.shuffler.core import Shuffler
+from dpcheckin.service.shuffler.http import LOGGER, ShufflerFront
+from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from service.shuffler_world import Clock, SeededChance
 
 
 def test_metrics_are_prometheus_text() -> None:
-    metrics = Metrics()
+    core = Shuffler(MemoryStore(), clock=Clock(), chance=SeededChance())
+    metrics = ShufflerFront(core, bytes(32)).metrics
     metrics.add("refusals_total", problem="busy")
     metrics.add("refusals_total", 2, problem="busy")
     metrics.set("storage_ok", 1)
@@ -26,16 +30,14 @@ def test_metrics_are_prometheus_text() -> None:
         metrics.add("clients_by_name")
 
 
-def test_a_log_line_is_an_object_with_the_events_own_fields(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    logs.set_up("info")
-    logs.event("round closed", round=3)
+def test_a_log_line_is_an_object_with_the_events_own_fields(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.set_up(LOGGER.name, "info")
+    logs.event(LOGGER, "round closed", round=3)
     try:
         raise RuntimeError("odd")
     except RuntimeError as problem:
-        logs.LOGGER.error("internal error", exc_info=problem)
-    logs.event("hidden", level=logging.DEBUG)
+        LOGGER.error("internal error", exc_info=problem)
+    logs.event(LOGGER, "hidden", level=logging.DEBUG)
     first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
     assert (first["event"], first["round"], first["level"]) == ("round closed", 3, "info")
     assert "RuntimeError: odd" in second["error"]

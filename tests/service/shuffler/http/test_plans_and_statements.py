@@ -8,13 +8,12 @@ import httpx
 import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.http.app import Front
-from dpcheckin.service.shuffler.http.routes import shuffler_app
+from dpcheckin.service.shuffler.http import ShufflerFront, shuffler_app
 from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.wire.credentials import bearer_header, new_token, token_digest
+from dpcheckin.service.wire.documents import VoidDocument
 from dpcheckin.service.wire.problems import problem_in
 from dpcheckin.service.wire.signing import identity_from_seed, public_identity, read_signed_bytes
-from dpcheckin.service.wire.statements import VoidDocument
 from service.shuffler_world import Analyzer, Clock, SeededChance
 
 SIGNER = identity_from_seed(b"\4" * 32)
@@ -28,8 +27,8 @@ class Open:
         self.tokens = [new_token() for _ in range(3)]
         store.enroll([token_digest(token) for token in self.tokens])
         self.core = Shuffler(store, clock=self.clock, chance=SeededChance(), signer=signer)
-        self.front = Front(self.core, token_digest(new_token()))
-        self.front.directory.refresh()
+        self.front = ShufflerFront(self.core, token_digest(new_token()))
+        self.front.refresh_clients()
         self.analyzer = Analyzer.of(population=3, minimum_batch=0)
         self.analyzer.publish(self.core)
         self.analyzer.open(self.core, 0)

@@ -34,8 +34,7 @@ def test_readers_that_do_not_read_make_room_for_others(tmp_path: Path) -> None:
         publish(call, analyzer)
         call.put(f"/v1/model/{digest(model).hex()}", model).expect(201)
         asked = (
-            f"GET /v1/model/{digest(model).hex()} HTTP/1.1\r\nhost: x\r\n"
-            f"authorization: Bearer {greedy}\r\n\r\n"
+            f"GET /v1/model/{digest(model).hex()} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {greedy}\r\n\r\n"
         ).encode()
         for _ in range(200):
             line = lines.enter_context(socket.socket())

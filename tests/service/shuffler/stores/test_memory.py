@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.stores.arena import Arena, Pool
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.storage import StorageFailure
+from dpcheckin.service.shuffler.stores.memory import Arena, MemoryStore, Pool
+from dpcheckin.service.storage.database import StorageFailure
 from service.shuffler_world import CHARGE, Analyzer, Clock, SeededChance, attend, send
 
 
@@ -29,9 +28,7 @@ def test_a_batch_that_is_not_complete_is_not_passed_off_as_one() -> None:
 def test_large_bodies_are_wiped_and_their_memory_is_used_again() -> None:
     pool = Pool()
     arena = Arena(pool)
-    bodies = [
-        bytes([i]) * size for i, size in enumerate((10, 40_000, 30 << 20, 40 << 20, 70 << 20))
-    ]
+    bodies = [bytes([i]) * size for i, size in enumerate((10, 40_000, 30 << 20, 40 << 20, 70 << 20))]
     places = [arena.keep(body) for body in bodies]
     assert [arena.read(place) for place in places] == bodies
     first = arena._pieces[0]

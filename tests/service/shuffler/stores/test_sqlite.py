@@ -8,7 +8,7 @@ import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
-from dpcheckin.service.storage import StorageBusy, StorageFailure
+from dpcheckin.service.storage.database import StorageBusy, StorageFailure
 from service.shuffler_world import CHARGE, Analyzer, Clock, SeededChance, attend, send
 
 
@@ -38,7 +38,7 @@ def test_a_database_that_is_none_or_of_another_version_is_refused(tmp_path: Any)
     with pytest.raises(StorageFailure, match="not a database"):
         SqliteStore(tmp_path / "none.db")
     store = SqliteStore(tmp_path / "other.db")
-    store._writer.execute("UPDATE about SET value = '99' WHERE name = 'version'")
+    store.database.writer.execute("UPDATE about SET value = '99' WHERE name = 'version'")
     store.close()
     with pytest.raises(StorageFailure, match="version"):
         SqliteStore(tmp_path / "other.db")
@@ -48,7 +48,7 @@ def test_a_database_that_is_none_or_of_another_version_is_refused(tmp_path: Any)
 
 def test_a_locked_database_is_busy(tmp_path: Any) -> None:
     store, other = SqliteStore(tmp_path / "s.db"), SqliteStore(tmp_path / "s.db")
-    other._writer.execute("PRAGMA busy_timeout = 20")
+    other.database.writer.execute("PRAGMA busy_timeout = 20")
     with store.transaction(), pytest.raises(StorageBusy), other.transaction():
         pass
     store.close()

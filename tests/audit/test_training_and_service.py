@@ -7,11 +7,13 @@ import pytest
 from scipy import stats
 
 from dpcheckin.audit import Budget, examine
-from dpcheckin.audit.checks.one_run import audit_one_run, one_run_epsilon, p_value
+from dpcheckin.audit.mutants import NO_PERMUTATION
 from dpcheckin.protocols import DistributedCheckIn
 from dpcheckin.randomizers import Gaussian, SummedReports
 
 torch = pytest.importorskip("torch", reason="needs torch")
+
+from dpcheckin.audit.training import audit_one_run, one_run_epsilon, p_value  # noqa: E402
 
 PLAN = DistributedCheckIn(population=8, rate=0.5, rounds=2, randomizer=Gaussian(1.0))
 
@@ -25,7 +27,7 @@ class Unclipped(Gaussian):
 
 def test_models_give_the_sum_of_reports_back() -> None:
     """Hardly any noise: the sums are the clipped gradients of those who checked in."""
-    from dpcheckin.audit.checks.training import Canaries
+    from dpcheckin.audit.training import Canaries
 
     plan = DistributedCheckIn(6, 0.5, 3, Gaussian(0.2))
     gradients = np.zeros((6, 2))
@@ -37,7 +39,7 @@ def test_models_give_the_sum_of_reports_back() -> None:
 
 
 def test_a_canary_in_the_gradient_shows_a_loss_below_the_certified_one() -> None:
-    from dpcheckin.audit.checks.training import check_training
+    from dpcheckin.audit.training import check_training
 
     found = examine(check_training(PLAN, 0.05), Budget(pairs=160), seed=2)
     assert 0.0 < found.lower <= found.claimed
@@ -46,7 +48,7 @@ def test_a_canary_in_the_gradient_shows_a_loss_below_the_certified_one() -> None
 def test_skipped_clipping_is_seen_in_a_training_run() -> None:
     from dataclasses import replace
 
-    from dpcheckin.audit.checks.training import TrainingRuns, check_training
+    from dpcheckin.audit.training import TrainingRuns, check_training
 
     careless = DistributedCheckIn(8, 0.5, 2, Unclipped(1.0))
     honest = check_training(PLAN, 0.05)
@@ -60,9 +62,7 @@ def test_skipped_clipping_is_seen_in_a_training_run() -> None:
 
 
 def test_without_delta_the_one_run_bound_is_a_binomial_tail() -> None:
-    assert p_value(100, 20, 17, 1.0, 0.0) == pytest.approx(
-        stats.binom.sf(16, 20, math.e / (1 + math.e))
-    )
+    assert p_value(100, 20, 17, 1.0, 0.0) == pytest.approx(stats.binom.sf(16, 20, math.e / (1 + math.e)))
 
 
 def test_the_one_run_bound_holds_for_randomized_response() -> None:
@@ -95,7 +95,7 @@ def test_one_training_run_shows_something_and_not_too_much() -> None:
 
 def test_the_services_release_what_the_plan_says() -> None:
     pytest.importorskip("cryptography", reason="needs the service extra")
-    from dpcheckin.audit.checks.service import check_service, default_service
+    from dpcheckin.audit.service import check_service, default_service
 
     system = default_service()
     check = check_service(system)
@@ -109,15 +109,12 @@ def test_the_services_release_what_the_plan_says() -> None:
     assert set(np.unique(batches.reports)) <= {0, 1, 2}
 
 
-@pytest.mark.parametrize(
-    ("arrival", "places"), [("first", {0}), ("last", {-1}), ("anywhere", None)]
-)
+@pytest.mark.parametrize(("arrival", "places"), [("first", {0}), ("last", {-1}), ("anywhere", None)])
 def test_without_a_permutation_a_report_stands_where_it_arrived(arrival, places) -> None:
     """Hardly any noise, the target alone holds 0; the shuffler's own permutation moves it."""
     pytest.importorskip("cryptography", reason="needs the service extra")
-    from dpcheckin.audit.checks.service import Deployed
-    from dpcheckin.audit.systems.batches import Neighbours
-    from dpcheckin.audit.tables import faults
+    from dpcheckin.audit.service import Deployed
+    from dpcheckin.audit.systems import Neighbours
 
     system = Deployed(6, 0.9, 1, 30.0, 3, 0.1, arrival)
     data = Neighbours(others=2, first=0, second=1)
@@ -128,7 +125,7 @@ def test_without_a_permutation_a_report_stands_where_it_arrived(arrival, places)
         found = [(int(np.flatnonzero(run == 0)[0]), len(run)) for run in runs if 0 in run]
         return {place - size if arrival == "last" else place for place, size in found}
 
-    with faults.NO_PERMUTATION.applied():
+    with NO_PERMUTATION.applied():
         still = seen()
     assert len(still) > 1 if places is None else still == places
     assert len(seen()) > 1
@@ -136,7 +133,7 @@ def test_without_a_permutation_a_report_stands_where_it_arrived(arrival, places)
 
 def test_moments_of_arrival_that_are_none_are_refused() -> None:
     pytest.importorskip("cryptography", reason="needs the service extra")
-    from dpcheckin.audit.checks.service import Deployed
+    from dpcheckin.audit.service import Deployed
     from dpcheckin.errors import InvalidParameter
 
     with pytest.raises(InvalidParameter, match="arrival"):
@@ -150,11 +147,10 @@ def test_a_deployed_shuffler_that_keeps_the_order_is_caught(arrival: str, seen_i
     pytest.importorskip("cryptography", reason="needs the service extra")
     from dataclasses import replace
 
-    from dpcheckin.audit.checks.service import check_service, default_service
-    from dpcheckin.audit.tables import faults
+    from dpcheckin.audit.service import check_service, default_service
 
     check = check_service(replace(default_service(), arrival=arrival))
-    with faults.NO_PERMUTATION.applied():
+    with NO_PERMUTATION.applied():
         found = examine(check, Budget(pairs=1500), seed=1, stop_when_refuted=True)
     assert found.refuted
     assert found.event.statistic == f"{seen_in} report"

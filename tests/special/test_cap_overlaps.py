@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dpcheckin.accounting.engine.lower import cap_overlaps
-from dpcheckin.accounting.engine.lower.cap_overlaps import (
-    height_bounds,
-    overlap,
-    overlap_of_caps,
-    widest_angle,
-)
+from dpcheckin.special import cap_overlaps
+from dpcheckin.special.cap_overlaps import height_bounds, overlap, overlap_of_caps, widest_angle
 
 
 def by_slices(dimension: int, height: float, angle: float) -> mp.mpf:
@@ -65,9 +60,7 @@ def test_bounds_hold_against_another_formula(dimension: int, height: float, degr
 
 
 @pytest.mark.parametrize("nodes", [3, 5, 8])
-def test_the_error_bound_covers_a_rule_too_coarse(
-    nodes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_bound_covers_a_rule_too_coarse(nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With few nodes the quadrature is visibly wrong, and the bounds must say so."""
     fine = {}
     places = [(5, 0.4, 1.0), (50, 0.1, 2.0), (3000, 0.02, 2.2), (3000, 0.001, 1.7)]

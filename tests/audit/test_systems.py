@@ -6,31 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcheckin.audit import (
-    Budget,
-    Neighbours,
-    PerClient,
-    Simulated,
-    check_plan,
-    check_report,
-    examine,
-)
-from dpcheckin.audit.attacks.statistics import (
-    AllOrNone,
-    FrontAgainstBack,
-    LikelihoodRatio,
-    Place,
-)
-from dpcheckin.audit.systems.batches import gathered
-from dpcheckin.audit.systems.fast import CoinByCoin, Everybody, heads
+from dpcheckin.audit import Budget, Neighbours, PerClient, Simulated, check_plan, check_report, examine
+from dpcheckin.audit.simulated import CoinByCoin, heads
+from dpcheckin.audit.statistics import AllOrNone, FrontAgainstBack, LikelihoodRatio, Place
+from dpcheckin.audit.systems import gathered
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.protocols import (
-    CentralDpSgd,
-    DistributedCheckIn,
-    FullShuffle,
-    ShuffledCheckIn,
-    SubsampledShuffle,
-)
+from dpcheckin.protocols import CentralDpSgd, DistributedCheckIn, FullShuffle, ShuffledCheckIn, SubsampledShuffle
 from dpcheckin.randomizers import (
     CategoryRandomizer,
     DaryResponse,
@@ -53,12 +34,7 @@ PLANS = [ShuffledCheckIn(12, 0.3, 2, THREE), SubsampledShuffle(12, 4, 2, THREE)]
 
 @pytest.mark.parametrize(
     ("system", "plan"),
-    [
-        (CoinByCoin, PLANS[0]),
-        (Simulated, PLANS[0]),
-        (Simulated, PLANS[1]),
-        (Everybody, FullShuffle(6, 2, THREE)),
-    ],
+    [(CoinByCoin, PLANS[0]), (Simulated, PLANS[0]), (Simulated, PLANS[1]), (CoinByCoin, FullShuffle(6, 2, THREE))],
     ids=["coin by coin", "check-in", "subsample", "full"],
 )
 def test_the_fast_paths_release_batches_with_the_law_of_the_per_client_path(system, plan) -> None:
@@ -103,7 +79,7 @@ def test_rounds_have_coins_of_their_own() -> None:
         assert abs(there[0].mean() - 0.5) < 5 * 0.5 / math.sqrt(4000)
 
 
-@pytest.mark.parametrize("system", [Simulated, PerClient, Everybody])
+@pytest.mark.parametrize("system", [Simulated, PerClient, CoinByCoin])
 def test_a_batch_is_in_an_order_that_says_nothing(system) -> None:
     """The target holds 0, all others 1, hardly any noise: its report is in every place alike."""
     plan = FullShuffle(5, 1, DaryResponse(20.0, 2))
@@ -127,11 +103,7 @@ def test_the_simulated_system_asks_the_plan_and_the_shuffler_and_fast_coins_do_n
 
     orders = []
     monkeypatch.setattr(ShuffledCheckIn, "cohort", watched)
-    monkeypatch.setattr(
-        SecureChance,
-        "permutation",
-        lambda self, n: orders.append(permutation(self, n)) or orders[-1],
-    )
+    monkeypatch.setattr(SecureChance, "permutation", lambda self, n: orders.append(permutation(self, n)) or orders[-1])
     released = Simulated(plan).play(Neighbours.worst(THREE), 0, (4,), 50)
     assert len(asked) == len(orders) == 100
     assert {t for _, t, _ in asked} == {0, 1}
@@ -177,8 +149,7 @@ def exact_ratios(plan, symbols):
             for outs in product(range(symbols), repeat=sum(who)):
                 values = [own if i == 0 else data.others for i in range(n) if who[i]]
                 chance = math.prod(
-                    (e0 if o == v else 1) / (e0 + symbols - 1)
-                    for o, v in zip(outs, values, strict=True)
+                    (e0 if o == v else 1) / (e0 + symbols - 1) for o, v in zip(outs, values, strict=True)
                 )
                 key = tuple(sorted(outs))
                 table.setdefault(key, [0.0, 0.0])[which] += coin * chance
@@ -204,18 +175,12 @@ AUDITED = [
 
 def test_every_randomizer_of_symbols_or_vectors_is_audited() -> None:
     """All but those whose only price is that of a sum, which are attacked there."""
-    left = {
-        name
-        for name, kind in registry.kinds().items()
-        if issubclass(kind, CategoryRandomizer | VectorRandomizer)
-    }
+    left = {name for name, kind in registry.kinds().items() if issubclass(kind, CategoryRandomizer | VectorRandomizer)}
     assert left - {one.name for one in AUDITED} == {"skellam", "discrete-gaussian"}
 
 
 @pytest.mark.parametrize(
-    "randomizer",
-    [*AUDITED, DaryResponse(1.0, 2), SubsetSelection(1.0, 12, 6)],
-    ids=lambda r: r.describe(),
+    "randomizer", [*AUDITED, DaryResponse(1.0, 2), SubsetSelection(1.0, 12, 6)], ids=lambda r: r.describe()
 )
 def test_a_likelihood_ratio_has_mean_one_under_its_denominator(randomizer) -> None:
     """E[dR(a)/dR(b)] = 1 under b and E[its inverse] = 1 under a, for reports really drawn."""
@@ -239,10 +204,7 @@ def test_sums_of_noisy_integers_are_attacked(kind: type[IntegerVector]) -> None:
 
 def test_the_seeded_randomizer_that_is_audited_has_the_law_of_the_secure_one() -> None:
     values = np.full(40_000, 2)
-    seen = [
-        np.bincount(THREE.randomize(values, source), minlength=3)
-        for source in (SeededSource(8), SecureSource())
-    ]
+    seen = [np.bincount(THREE.randomize(values, source), minlength=3) for source in (SeededSource(8), SecureSource())]
     assert stats.chi2_contingency(seen).pvalue > 1e-8
 
 

@@ -6,20 +6,20 @@ from itertools import product
 import pytest
 
 from dpcheckin.accounting import any_pure
-from dpcheckin.accounting.engine.lower import leaning_sums
-from dpcheckin.accounting.engine.lower.leaning_sums import Leaning, leaning_atoms
-from dpcheckin.accounting.engine.seats import Law, Seats
+from dpcheckin.accounting.engine.lower import preference_sums
+from dpcheckin.accounting.engine.lower.preference_sums import PreferenceLaw, preference_atoms
+from dpcheckin.accounting.engine.seats import Seats
 
 
-def check_in(n: int, rate: float) -> Seats[Law]:
+def check_in(n: int, rate: float) -> Seats:
     return Seats(n, any_pure(1.0), 0.0, float(n), rate, 1 - rate)
 
 
-def cohort(k: int, n: int) -> Seats[Law]:
+def cohort(k: int, n: int) -> Seats:
     return Seats(k, any_pure(1.0), float(n - k), float(n))
 
 
-def view(seats: Seats[Law], law: Leaning, epsilon: float) -> float:
+def view(seats: Seats, law: PreferenceLaw, epsilon: float) -> float:
     """E[(sum of W^a - alpha W^b)+] / population over every outcome of every seat.
 
     Reports that do not lean weigh alike: a part of them e0, the rest what the mean asks for.
@@ -42,13 +42,13 @@ def view(seats: Seats[Law], law: Leaning, epsilon: float) -> float:
     return total / seats.population
 
 
-LAWS = [Leaning(1.0, 0.17, 0.12), Leaning(2.0, 0.08, 0.02), Leaning(0.3, 0.2, 0.2)]
+LAWS = [PreferenceLaw(1.0, 0.17, 0.12), PreferenceLaw(2.0, 0.08, 0.02), PreferenceLaw(0.3, 0.2, 0.2)]
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("seats", [check_in(5, 0.6), check_in(4, 1.0), cohort(3, 5), cohort(1, 4)])
-def test_a_statistic_never_tells_more_than_the_view(law: Leaning, seats: Seats[Law]) -> None:
-    atoms = leaning_atoms(seats, law)
+def test_a_statistic_never_tells_more_than_the_view(law: PreferenceLaw, seats: Seats) -> None:
+    atoms = preference_atoms(seats, law)
     for share in (0.0, 0.1, 0.3, 0.6, 0.9):
         epsilon = share * law.local_epsilon
         exact, found = view(seats, law, epsilon), atoms.excess(epsilon)
@@ -60,28 +60,26 @@ def test_a_statistic_never_tells_more_than_the_view(law: Leaning, seats: Seats[L
 def test_a_single_report_loses_nothing() -> None:
     """No crowd: the statistic says which of the outcomes it was."""
     law, seats = LAWS[0], check_in(1, 1.0)
-    atoms = leaning_atoms(seats, law)
+    atoms = preference_atoms(seats, law)
     for epsilon in (0.0, 0.4, 0.9):
         assert atoms.excess(epsilon) == pytest.approx(view(seats, law, epsilon), rel=1e-9)
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize(("n", "rate"), [(2000, 0.5), (10**5, 0.3), (10**7, 0.01), (10**9, 0.5)])
-def test_the_variance_is_kept(law: Leaning, n: int, rate: float) -> None:
+def test_the_variance_is_kept(law: PreferenceLaw, n: int, rate: float) -> None:
     """Among many reports the loss has variance 2 rate (e0-1)^2 (strong + weak/e0^2) / n."""
     e0 = math.exp(law.local_epsilon)
     variance = 2 * rate * (e0 - 1) ** 2 * (law.strong + law.weak / e0**2) / n
-    assert leaning_atoms(check_in(n, rate), law).spread == pytest.approx(
-        math.sqrt(variance), rel=2e-3
-    )
+    assert preference_atoms(check_in(n, rate), law).spread == pytest.approx(math.sqrt(variance), rel=2e-3)
 
 
 def test_counting_strong_reports_only_adds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merging all counts into one row is a coarser statistic; cells of counts are as well."""
     law, seats = LAWS[1], check_in(4000, 0.9)
-    counted = leaning_atoms(seats, law)
-    monkeypatch.setattr(leaning_sums, "MOST_COUNTED", 10)
-    merged = leaning_atoms(seats, law)
+    counted = preference_atoms(seats, law)
+    monkeypatch.setattr(preference_sums, "MOST_COUNTED", 10)
+    merged = preference_atoms(seats, law)
     for epsilon in (0.0, 0.02, 0.1, 0.15):
         assert merged.excess(epsilon) <= counted.excess(epsilon) * (1 + 1e-7)
     assert merged.excess(0.02) >= 0.99 * counted.excess(0.02)
@@ -89,10 +87,10 @@ def test_counting_strong_reports_only_adds(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_integers_that_fit_and_those_that_need_not() -> None:
-    assert Leaning(5.0, 0.005, 1e-6).integers() == (1, 0)
-    high, low = Leaning(1.0, 0.17, 0.12).integers()
+    assert PreferenceLaw(5.0, 0.005, 1e-6).integers() == (1, 0)
+    high, low = PreferenceLaw(1.0, 0.17, 0.12).integers()
     assert high / low == pytest.approx(math.e, rel=0.05)
 
 
 def test_nothing_leans_nothing_is_told() -> None:
-    assert leaning_atoms(check_in(100, 0.5), Leaning(1.0, 0.0, 0.1)).p.size == 0
+    assert preference_atoms(check_in(100, 0.5), PreferenceLaw(1.0, 0.0, 0.1)).p.size == 0

@@ -9,15 +9,8 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpcheckin.audit.betting.choice import choose
-from dpcheckin.audit.betting.evidence import (
-    Counts,
-    Stakes,
-    clopper_pearson_epsilon,
-    log_evidence,
-    log_growth,
-    lower_epsilon,
-)
+from dpcheckin.audit.choice import choose
+from dpcheckin.audit.evidence import Counts, Stakes, clopper_pearson_epsilon, log_evidence, log_growth, lower_epsilon
 from dpcheckin.errors import InvalidParameter
 
 counts = st.builds(Counts.plain, *[st.integers(0, 5000)] * 4)
@@ -30,17 +23,12 @@ def test_the_capital_falls_as_the_claimed_epsilon_grows(
 ) -> None:
     """So refuting one epsilon refutes all smaller ones, and the bound needs no union over them."""
     stakes = Stakes.around(stake)
-    assert (
-        log_evidence(seen, one + more, delta, stakes)
-        <= log_evidence(seen, one, delta, stakes) + 1e-9
-    )
+    assert log_evidence(seen, one + more, delta, stakes) <= log_evidence(seen, one, delta, stakes) + 1e-9
 
 
 @settings(max_examples=60, deadline=None)
 @given(counts, st.floats(1e-6, 0.1), st.floats(1e-4, 0.4))
-def test_just_below_the_bound_is_refuted_and_just_above_is_not(
-    seen: Counts, delta: float, stake: float
-) -> None:
+def test_just_below_the_bound_is_refuted_and_just_above_is_not(seen: Counts, delta: float, stake: float) -> None:
     stakes, wanted = Stakes.around(stake), math.log(100)
     bound = lower_epsilon(seen, delta, 0.99, stakes)
     if bound > 0:
@@ -49,9 +37,7 @@ def test_just_below_the_bound_is_refuted_and_just_above_is_not(
 
 
 @pytest.mark.parametrize("coupled", [False, True], ids=["independent runs", "coupled runs"])
-def test_false_alarms_stay_below_one_per_cent_when_the_claim_is_exactly_true(
-    coupled: bool,
-) -> None:
+def test_false_alarms_stay_below_one_per_cent_when_the_claim_is_exactly_true(coupled: bool) -> None:
     """The worst honest system: P(S) - e^ε Q(S) equals δ, and we look after every 50 pairs."""
     generator = np.random.default_rng(5)
     epsilon, delta, q = 0.7, 0.02, 0.1

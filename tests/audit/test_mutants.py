@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 from dpcheckin.audit import Budget, examine
-from dpcheckin.audit.checks.requests import Request
 from dpcheckin.audit.examination import Check
-from dpcheckin.audit.tables import faults
-from dpcheckin.audit.tables.faults import Fault
-from dpcheckin.audit.tables.mutant_table import Row, markdown, measure
-from dpcheckin.audit.tables.mutants import Mutant, mutants
+from dpcheckin.audit.mutants import NO_PERMUTATION, SAME_CLIENTS, Fault, Mutant, all_mutants
+from dpcheckin.audit.requests import Request
+from dpcheckin.audit.tables import Row, measure, mutants_markdown
 from dpcheckin.protocols import ShuffledCheckIn
 
 NAMES = [
@@ -34,7 +32,7 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def everyone() -> dict[str, Mutant]:
-    return {mutant.name: mutant for mutant in mutants()}
+    return {mutant.name: mutant for mutant in all_mutants()}
 
 
 def test_every_known_mutant_is_here(everyone: dict[str, Mutant]) -> None:
@@ -69,9 +67,7 @@ def test_mutant_and_twin_differ_in_one_thing(everyone: dict[str, Mutant]) -> Non
         assert differing in ([], ["epsilon"]), mutant.name
 
 
-def test_faults_are_put_into_the_shipped_code_and_taken_out_again(
-    everyone: dict[str, Mutant],
-) -> None:
+def test_faults_are_put_into_the_shipped_code_and_taken_out_again(everyone: dict[str, Mutant]) -> None:
     for mutant in everyone.values():
         fault = mutant.fault
         home = getattr(fault.owner, "__module__", fault.owner.__name__)
@@ -84,22 +80,16 @@ def test_faults_are_put_into_the_shipped_code_and_taken_out_again(
         assert vars(fault.owner)[fault.attribute] is shipped
 
 
-def _always(shipped):
-    return lambda plan, seed, round_index: shipped(plan, 7, 0)
+def _always(shipped, plan, seed, round_index):
+    return shipped(plan, 7, 0)
 
 
 @pytest.mark.parametrize(
     ("fault", "seen_in"),
-    [
-        (faults.SAME_CLIENTS, ""),
-        (Fault(ShuffledCheckIn, "cohort", _always), ""),
-        (faults.NO_PERMUTATION, "first report"),
-    ],
+    [(SAME_CLIENTS, ""), (Fault(ShuffledCheckIn, "cohort", _always), ""), (NO_PERMUTATION, "first report")],
     ids=["same clients every round", "same clients in every run", "order of arrival"],
 )
-def test_the_command_without_arguments_catches_what_is_wrong_with_cohorts_and_order(
-    fault: Fault, seen_in: str
-) -> None:
+def test_the_command_without_arguments_catches_what_is_wrong_with_cohorts_and_order(fault: Fault, seen_in: str) -> None:
     """On a smaller fleet, for time; not with fast coins, which are none of the shipped code."""
     small = Request(population=100, local_epsilon=3.0)
     check, fast = small.check(), replace(small, fast_coins=True).check()
@@ -115,9 +105,7 @@ def test_the_command_without_arguments_catches_what_is_wrong_with_cohorts_and_or
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_detection_is_99_per_cent_and_false_alarms_at_most_one(
-    everyone: dict[str, Mutant], name: str
-) -> None:
+def test_detection_is_99_per_cent_and_false_alarms_at_most_one(everyone: dict[str, Mutant], name: str) -> None:
     """300 of 300: at least 99% with 95% confidence. None of the honest audits beside is flagged."""
     (row,) = measure(300, chosen=[everyone[name]])
     assert row.caught == row.repetitions == 300
@@ -131,7 +119,7 @@ def test_results_are_kept_and_taken_up(everyone: dict[str, Mutant], tmp_path) ->
     measure(2, path, chosen=quick)
     (row,) = measure(3, path, chosen=quick)
     assert (row.repetitions, row.caught, row.honest_repetitions) == (3, 3, 1)
-    assert "| clipping skipped |" in markdown([row])
+    assert "| clipping skipped |" in mutants_markdown([row])
 
 
 def test_the_shown_detection_probability_is_clopper_pearsons() -> None:
@@ -141,8 +129,8 @@ def test_the_shown_detection_probability_is_clopper_pearsons() -> None:
     quiet = replace(row, honest_repetitions=300, flagged=0)
     assert quiet.false_alarms == pytest.approx(1 - 0.05 ** (1 / 300))
     assert replace(row, honest_repetitions=5, flagged=5).false_alarms == 1.0
-    assert "| 299 of 299 | ≥ 99.0% |" in markdown([quiet])
-    assert "0 of 300 audits flagged, false alarms ≤ 1.00%" in markdown([quiet])
+    assert "| 299 of 299 | ≥ 99.0% |" in mutants_markdown([quiet])
+    assert "0 of 300 audits flagged, false alarms ≤ 1.00%" in mutants_markdown([quiet])
 
 
 def test_false_alarms_of_the_whole_procedure_on_a_claim_that_is_exactly_true() -> None:
@@ -151,10 +139,7 @@ def test_false_alarms_of_the_whole_procedure_on_a_claim_that_is_exactly_true() -
     from dpcheckin.randomizers import Gaussian
 
     check = check_report(Gaussian(2.0), 0.1, confidence=0.95)
-    flagged = [
-        examine(check, Budget(pairs=2000), seed=s, stop_when_refuted=True).refuted
-        for s in range(60)
-    ]
+    flagged = [examine(check, Budget(pairs=2000), seed=s, stop_when_refuted=True).refuted for s in range(60)]
     # 5% of 60 is 3; 9 would be exceeded by chance once in a thousand
     assert np.sum(flagged) <= 9
     assert math.isfinite(check.epsilon)

@@ -10,19 +10,21 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpcheckin.audit import Budget, Check, Neighbours, Simulated, check_plan, examine
-from dpcheckin.audit.attacks.statistics import LikelihoodRatio
-from dpcheckin.audit.attacks.turns import NAME, Turns, play_in_turns
-from dpcheckin.audit.betting.capital import Capital, epsilon_grid, log_growth
-from dpcheckin.audit.betting.choice import Event
-from dpcheckin.audit.betting.evidence import (
+from dpcheckin.audit.choice import Event
+from dpcheckin.audit.evidence import (
+    Capital,
     Counts,
     Stakes,
+    epsilon_grid,
     log_evidence,
+    log_growth_by_play,
     lower_epsilon,
     needed_capital,
 )
-from dpcheckin.audit.systems.fast import fast_system
-from dpcheckin.audit.tables import faults
+from dpcheckin.audit.mutants import SENT_TWICE
+from dpcheckin.audit.simulated import fast_system
+from dpcheckin.audit.statistics import LikelihoodRatio
+from dpcheckin.audit.turns import NAME, Turns, play_in_turns
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, Gaussian
@@ -52,9 +54,7 @@ class Another(Neighbours):
 )
 @pytest.mark.parametrize(("above", "width"), [(True, 0.3), (False, 2.0)])
 @pytest.mark.parametrize("played_by", [Simulated, fast_system], ids=["shipped code", "fast coins"])
-def test_turns_are_the_runs_in_which_each_client_is_the_target(
-    plan, above, width, played_by
-) -> None:
+def test_turns_are_the_runs_in_which_each_client_is_the_target(plan, above, width, played_by) -> None:
     """Played one target at a time by the ordinary path, the mean degrees of a play are the same."""
     data, system = Neighbours.worst(plan.randomizer), played_by(plan)
     event = Event(NAME, 0.1, above, True, width)
@@ -73,10 +73,7 @@ def test_turns_are_the_runs_in_which_each_client_is_the_target(
 
 def test_plays_are_joined_and_cut_in_order() -> None:
     plan = ShuffledCheckIn(7, 0.4, 2, DaryResponse(1.3, 3))
-    parts = [
-        play_in_turns(fast_system(plan), Neighbours.worst(plan.randomizer), (1, b), 5)[0]
-        for b in (0, 1)
-    ]
+    parts = [play_in_turns(fast_system(plan), Neighbours.worst(plan.randomizer), (1, b), 5)[0] for b in (0, 1)]
     both = Turns.joined(parts)
     degrees = [np.tanh(part.values) for part in parts]
     apart = np.concatenate([p.mean(d) for p, d in zip(parts, degrees, strict=True)])
@@ -106,12 +103,10 @@ def test_the_carried_capital_is_the_counted_one_for_plain_events() -> None:
         Capital.won(grid, stakes, delta, first[part].astype(float), second[part].astype(float))
         for part in (slice(0, 400), slice(400, None))
     ]
-    carried = Capital.empty(grid, stakes) + halves[0] + halves[1]
+    carried = halves[0] + halves[1]
     counted = Counts.of(first.astype(int), second.astype(int), 1)
     for epsilon in (0.0, 0.35, 0.7):
-        assert carried.log_evidence(epsilon, stakes) == pytest.approx(
-            log_evidence(counted, epsilon, delta, stakes)
-        )
+        assert carried.log_evidence(epsilon, stakes) == pytest.approx(log_evidence(counted, epsilon, delta, stakes))
         assert carried.variance(epsilon) == pytest.approx(counted.variance(epsilon))
     exact = lower_epsilon(counted, delta, 0.99, stakes)
     shown = carried.lower_epsilon(needed_capital(0.99), stakes)
@@ -123,7 +118,7 @@ def test_the_carried_capital_is_the_counted_one_for_plain_events() -> None:
 
 def test_a_stake_that_could_lose_all_is_worth_nothing() -> None:
     one = np.ones(3)
-    assert log_growth(np.array([0.0, 2.0]), 0.1, 0.5, one, one)[1] == -math.inf
+    assert log_growth_by_play(np.array([0.0, 2.0]), 0.1, 0.5, one, one)[1] == -math.inf
 
 
 def test_degrees_outside_0_and_1_are_refused() -> None:
@@ -157,10 +152,7 @@ def true_claim(confidence: float) -> Check:
 
 
 def alarms(check: Check, repetitions: int) -> int:
-    return sum(
-        examine(check, Budget(pairs=1500), seed=s, stop_when_refuted=True).refuted
-        for s in range(repetitions)
-    )
+    return sum(examine(check, Budget(pairs=1500), seed=s, stop_when_refuted=True).refuted for s in range(repetitions))
 
 
 def test_false_alarms_in_turns_on_a_claim_that_is_exactly_true() -> None:
@@ -187,10 +179,7 @@ def test_the_bound_comes_near_the_truth_from_below() -> None:
 def test_turns_show_more_than_single_targets_from_as_many_plays() -> None:
     plan = ShuffledCheckIn(100, 0.1, 1, DaryResponse(2.0, 2))
     by_turns = check_plan(plan, 1e-3, turns=True, fast=True)
-    lower = [
-        examine(check, Budget(pairs=40_000), seed=2).lower
-        for check in (replace(by_turns, turns=False), by_turns)
-    ]
+    lower = [examine(check, Budget(pairs=40_000), seed=2).lower for check in (replace(by_turns, turns=False), by_turns)]
     assert lower[0] < lower[1] <= by_turns.epsilon
     assert lower[1] >= 0.6 * by_turns.epsilon
 
@@ -206,7 +195,7 @@ def test_an_audit_in_turns_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 def test_a_cohort_that_names_a_client_twice_is_no_play_in_turns() -> None:
     plan = ShuffledCheckIn(5, 0.8, 1, DaryResponse(1.0, 3))
-    with faults.SENT_TWICE.applied(), pytest.raises(DpCheckinError, match="twice"):
+    with SENT_TWICE.applied(), pytest.raises(DpCheckinError, match="twice"):
         play_in_turns(Simulated(plan), Neighbours.worst(plan.randomizer), (1, 0), 20)
 
 
