@@ -129,9 +129,7 @@ def explicit_pair(population: int, rate: float, local_epsilon: float) -> Explici
     lost = 4 * tail * e0  # four tails were cut, and P has density at most e0
     outcomes = range(p.size)
     return ExplicitPair(
-        dict(zip(outcomes, p.tolist(), strict=True)),
-        dict(zip(outcomes, q.tolist(), strict=True)),
-        lost,
+        dict(zip(outcomes, p.tolist(), strict=True)), dict(zip(outcomes, q.tolist(), strict=True)), lost
     )
 
 
@@ -144,9 +142,7 @@ def dictionary_peers(pair: ExplicitPair, rounds: int, delta: float) -> list[Peer
 
             ends = []
             for pessimistic in (False, True):
-                one = pld.from_two_probability_mass_functions(
-                    pair.lower, pair.upper, pessimistic, interval
-                )
+                one = pld.from_two_probability_mass_functions(pair.lower, pair.upper, pessimistic, interval)
                 ends.append(float(one.self_compose(rounds).get_epsilon_for_delta(delta)))
             return ends[0], ends[1]
 

@@ -10,24 +10,9 @@ from dpcheckin.learning import RunOptions, Settings
 HELD_OUT = 1 / 6
 Changes = dict[str, Any]
 TASKS: dict[str, Changes] = {
-    "mnist": {
-        "data": "mnist",
-        "features": "scattering",
-        "components": 600,
-        "public": "fashion-mnist",
-    },
-    "fashion-mnist": {
-        "data": "fashion-mnist",
-        "features": "scattering",
-        "components": 300,
-        "public": "mnist",
-    },
-    "cifar10-scattering": {
-        "data": "cifar10",
-        "features": "scattering",
-        "components": 600,
-        "public": "dead-leaves",
-    },
+    "mnist": {"data": "mnist", "features": "scattering", "components": 600, "public": "fashion-mnist"},
+    "fashion-mnist": {"data": "fashion-mnist", "features": "scattering", "components": 300, "public": "mnist"},
+    "cifar10-scattering": {"data": "cifar10", "features": "scattering", "components": 600, "public": "dead-leaves"},
     "cifar10-imagenet": {
         "data": "cifar10",
         "features": "efficientnet-lite0",
@@ -35,13 +20,7 @@ TASKS: dict[str, Changes] = {
         "public": "dead-leaves",
     },
 }
-COMMON: Changes = {
-    "rate": 0.1,
-    "schedule": "linear",
-    "evaluate_every": 100_000,
-    "threads": 1,
-    "checkpoint_every": 500,
-}
+COMMON: Changes = {"rate": 0.1, "schedule": "linear", "evaluate_every": 100_000, "threads": 1, "checkpoint_every": 500}
 
 
 @dataclass(frozen=True)

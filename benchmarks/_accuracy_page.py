@@ -11,8 +11,7 @@ from _accuracy_goals import GOALS, TASKS
 from dpcheckin.accounting.figures import rounded_up
 
 PAGE_HEAD = (
-    "| data | ε, certified | test accuracy | goal | central DP-SGD | loss in points "
-    "| without privacy |",
+    "| data | ε, certified | test accuracy | goal | central DP-SGD | loss in points | without privacy |",
     "|---|---|---|---|---|---|---|",
 )
 NAMES = {

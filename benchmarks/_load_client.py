@@ -79,19 +79,14 @@ class _Load:
         loop = asyncio.get_running_loop()
         start = time.perf_counter()
         await asyncio.gather(
-            *(
-                loop.create_connection(lambda: _Caller(self), "127.0.0.1", port)
-                for _ in range(self._open)
-            )
+            *(loop.create_connection(lambda: _Caller(self), "127.0.0.1", port) for _ in range(self._open))
         )
         await self._done
         self.outcome.seconds = time.perf_counter() - start
         return self.outcome
 
 
-def send_all(
-    requests: Callable[[], Iterator[tuple[bytes, bytes]]], port: int, connections: int
-) -> Outcome:
+def send_all(requests: Callable[[], Iterator[tuple[bytes, bytes]]], port: int, connections: int) -> Outcome:
     """Send all requests (head and body) over that many connections; no faster than answered."""
 
     async def run() -> Outcome:

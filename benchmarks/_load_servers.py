@@ -105,10 +105,13 @@ def bare_sqlite(folder: Path) -> Any:
 
 def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
     """The shuffler as it is served, with rounds that stay open and limits out of the way."""
-    from dpcheckin.service.listening import listen
+    import uvloop
+
+    from dpcheckin.service.settings import Limits
     from dpcheckin.service.shuffler import server
+    from dpcheckin.service.shuffler.http import shuffler_app
     from dpcheckin.service.shuffler.settings import Settings
-    from dpcheckin.service.web.limits import Limits
+    from dpcheckin.service.web.server import listen, serve_ports
     from dpcheckin.service.wire.credentials import token_digest
     from service.shuffler_world import Analyzer
 
@@ -117,9 +120,7 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
         "sqlite": f"sqlite:{folder / 'shuffler.db'}",
         "postgres": os.environ.get("DPCHECKIN_BENCH_POSTGRES", ""),
     }[kind]
-    settings = Settings(
-        folder, port=port, admin_port=0, dev=True, limits=Limits(connections_per_address=100_000)
-    )
+    settings = Settings(folder, port=port, admin_port=0, dev=True, limits=Limits(connections_per_address=100_000))
     store = server.open_store(address)
     store.enroll([token_digest(token(i)) for i in range(clients)])
     front = server.build(settings, store)
@@ -127,12 +128,7 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
         population=2,
         minimum_batch=0,
         rounds=1000,
-        randomizer={
-            "name": "measured",
-            "dimension": max(1, (size - 77) // 4),
-            "clip": 1.0,
-            "encoding": 1,
-        },
+        randomizer={"name": "measured", "dimension": max(1, (size - 77) // 4), "clip": 1.0, "encoding": 1},
     )
     analyzer.publish(front.core)
     later = 0.0
@@ -147,9 +143,9 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
     analyzer.open(front.core, 1, seconds=86400.0)
     (folder / "envelope").write_bytes(analyzer.report(1, 7))
     public, admin = listen("127.0.0.1", port), listen("127.0.0.1", 0)
-    with asyncio.Runner(loop_factory=server._loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         print("ready", flush=True)
-        runner.run(server._run(settings, front, public, admin))
+        runner.run(serve_ports(settings, front, shuffler_app(front), public, admin))
 
 
 def floor(kind: str, folder: Path, port: int, size: int) -> None:

@@ -14,10 +14,7 @@ import sys
 import numpy as np
 import xxhash
 from pure_ldp.frequency_oracles.direct_encoding import DEClient, DEServer
-from pure_ldp.frequency_oracles.hadamard_response import (
-    HadamardResponseClient,
-    HadamardResponseServer,
-)
+from pure_ldp.frequency_oracles.hadamard_response import HadamardResponseClient, HadamardResponseServer
 from pure_ldp.frequency_oracles.local_hashing import LHClient, LHServer
 from pure_ldp.frequency_oracles.unary_encoding import UEClient, UEServer
 

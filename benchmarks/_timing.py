@@ -57,9 +57,7 @@ class Row:
         """Are all targets of this row met? None if it has none."""
         if self.target is None:
             return None
-        narrow = self.target_width is None or (
-            self.width is not None and self.width <= self.target_width
-        )
+        narrow = self.target_width is None or (self.width is not None and self.width <= self.target_width)
         return self.seconds <= self.target and narrow
 
     def to_json(self) -> dict[str, object]:

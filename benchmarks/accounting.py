@@ -33,16 +33,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from dpcheckin.accounting import (
-    Bracket,
-    CheckInRound,
-    LocalRound,
-    Round,
-    ShuffleRound,
-    any_pure,
-    compose,
-    gaussian,
-)
+from dpcheckin.accounting import Bracket, CheckInRound, LocalRound, Round, ShuffleRound, any_pure, compose, gaussian
 
 Make = Callable[[], tuple[Round, int]]
 GAUSSIANS = ((0.182, 6800), (1.0, 1000))  # the check-in row's mu-GDP limit, and a larger loss
@@ -108,10 +99,7 @@ def targets(repeats: int) -> list[Row]:
         rows.append(
             run(
                 f"Gaussian s=1: n={n:g}, rate {rate:g}, T={rounds}, delta 1e-5",
-                lambda n=n, rate=rate, rounds=rounds: (
-                    CheckInRound(n, rate, gaussian(2.0)),
-                    rounds,
-                ),
+                lambda n=n, rate=rate, rounds=rounds: (CheckInRound(n, rate, gaussian(2.0)), rounds),
                 1e-5,
                 numerical=False,
             )
@@ -129,10 +117,7 @@ def growth(repeats: int) -> dict[str, list[Row]]:
             ("rate = 1e-2, n varies", round(size * 100), 1e-2),
         ):
             row = ours(
-                f"{size:.3g}",
-                lambda n=n, rate=rate: (CheckInRound(n, rate, any_pure(4.0)), 1000),
-                1e-6,
-                repeats,
+                f"{size:.3g}", lambda n=n, rate=rate: (CheckInRound(n, rate, any_pure(4.0)), 1000), 1e-6, repeats
             )
             row.extra["check_ins"] = size
             curves[name].append(row)
@@ -161,11 +146,7 @@ def comparisons(repeats: int, peer_repeats: int) -> tuple[list[Row], list[str], 
     """Ours and the peers' on the same explicit pair and on the same Gaussians."""
     rows, skipped, notes = [], [], []
     own = ours(
-        DICTIONARY,
-        lambda: (CheckInRound(10_000, 1e-2, any_pure(2.0)), 100),
-        1e-4,
-        repeats,
-        group="explicit pair",
+        DICTIONARY, lambda: (CheckInRound(10_000, 1e-2, any_pure(2.0)), 100), 1e-4, repeats, group="explicit pair"
     )
     rows.append(own)
     built, (preparing,) = _timing.cpu_times(lambda: explicit_pair(10_000, 1e-2, 2.0), 1)
@@ -212,10 +193,7 @@ def command_line(repeats: int) -> list[Row]:
         _timing.started(command, 1)  # compiled files and the disk's cache
         runs = _timing.started(command, repeats)
         row = Row("start", name, None, None, [run.cpu for run in runs])
-        row.extra = {
-            "wall": statistics.median(run.wall for run in runs),
-            "best_wall": min(run.wall for run in runs),
-        }
+        row.extra = {"wall": statistics.median(run.wall for run in runs), "best_wall": min(run.wall for run in runs)}
         row.target = 0.5 if name == "dpcheckin --help" else None
         rows.append(row)
     return rows
@@ -239,9 +217,7 @@ def _width(row: Row) -> str:
 def show(console: Console, rows: list[Row]) -> None:
     """The table of cases; a peer's ratio is its time over ours."""
     own = {row.case: row for row in rows if row.beside is None}
-    table = Table(
-        "case", "by", r"epsilon \[lower, upper]", "width", "CPU s", "target", "ratio to ours"
-    )
+    table = Table("case", "by", r"epsilon \[lower, upper]", "width", "CPU s", "target", "ratio to ours")
     for row in rows:
         wanted = "–"
         if row.target is not None:
@@ -265,8 +241,7 @@ def show_growth(console: Console, curves: dict[str, list[Row]]) -> None:
         times = [row.seconds for row in rows]
         exponent = _timing.slope([row.extra["check_ins"] for row in rows], times)
         console.print(
-            f"{name}: {min(times):.3f} to {max(times):.3f} s over a factor of 10,000, "
-            f"cost ~ (n rate)^{exponent:+.3f}"
+            f"{name}: {min(times):.3f} to {max(times):.3f} s over a factor of 10,000, cost ~ (n rate)^{exponent:+.3f}"
         )
 
 
@@ -274,9 +249,7 @@ def show_start(console: Console, rows: list[Row]) -> None:
     """Processes: wall time says how the machine was, CPU time how the program is."""
     table = Table("new process", "CPU s", "wall s", "best wall s", "target")
     for row in rows:
-        wanted = (
-            "–" if row.target is None else f"≤ {row.target:g}: {'met' if row.met else 'MISSED'}"
-        )
+        wanted = "–" if row.target is None else f"≤ {row.target:g}: {'met' if row.met else 'MISSED'}"
         wall = (f"{row.extra[name]:.3f}" for name in ("wall", "best_wall"))
         table.add_row(row.case, f"{row.seconds:.3f}", *wall, wanted)
     console.print(table)

@@ -63,7 +63,7 @@ class Player:
 
     def play(self, goal: Goal, options: RunOptions, name: str) -> dict[str, Any]:
         """The report of one run, played if it was not."""
-        from dpcheckin.learning.report import write_report
+        from dpcheckin.learning.run import write_report
         from dpcheckin.learning.simulation.runs import build
 
         told = command(options)

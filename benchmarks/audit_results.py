@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-from dpcheckin.audit.tables import mutant_table, tightness
+from dpcheckin.audit import tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, RESULTS = ROOT / "docs" / "audit-tables.md", ROOT / "docs" / "results"
@@ -25,16 +25,16 @@ def main() -> None:
     folders = parser.parse_args().folders
     cells, mutants = (_found(folders, name) for name in ("cells.json", "mutants.json"))
     if cells is not None:
-        known = [*tightness.one_round_cells(), *tightness.composed_cells()]
+        known = [*tables.one_round_cells(), *tables.composed_cells()]
         read = json.loads(cells.read_text(encoding="utf-8"))
         done = {cell.key: read[cell.key] for cell in known if cell.key in read}
         _write("audit-tightness.json", json.dumps(done, indent=1))
-        _put("tightness", tightness.tables(done))
+        _put("tightness", tables.tightness_tables(done))
         drawn = [result for result in done.values() if result["cell"]["rounds"] == 1]
-        tightness.draw(drawn, ROOT / "docs" / "images" / "audit-tightness.png")
+        tables.draw(drawn, ROOT / "docs" / "images" / "audit-tightness.png")
     if mutants is not None:
         _write("audit-mutants.json", mutants.read_text(encoding="utf-8"))
-        _put("mutants", mutant_table.markdown(list(mutant_table.load(mutants).values())))
+        _put("mutants", tables.mutants_markdown(list(tables.load_rows(mutants).values())))
 
 
 def _found(folders: list[Path], name: str) -> Path | None:

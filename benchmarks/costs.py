@@ -66,8 +66,7 @@ def plan_of(dimension: int, population: int, **changes: Any) -> PlanDocument:
         "minimum_batch": 0,
         "rate": min(0.5, CHECK_INS / population),
         "rounds": 200,
-        "randomizer": {"name": "privunit", "local_epsilon": 4.0, "clip": 1.0}
-        | {"dimension": dimension, "encoding": 1},
+        "randomizer": {"name": "privunit", "local_epsilon": 4.0, "clip": 1.0} | {"dimension": dimension, "encoding": 1},
         "delta": 1e-9,
         "epsilon_budget": 50.0,
         "round_seconds": 60.0,
@@ -89,13 +88,9 @@ class World:
         self.identity = signing.identity_from_seed(bytes(32))
         self.identity_bytes = signing.public_identity(self.identity)
         self.key = envelope.OpeningKey(plan.suite, envelope.new_private_key(plan.suite))
-        self.key_document = KeyDocument(
-            plan.id.hex(), plan.suite, self.key.public_key.hex(), from_round=0
-        )
+        self.key_document = KeyDocument(plan.id.hex(), plan.suite, self.key.public_key.hex(), from_round=0)
         now = time.time()
-        self.round = RoundDocument(
-            plan.id.hex(), 0, digest(model).hex(), self.key.key_id.hex(), now - 1, now + 3600
-        )
+        self.round = RoundDocument(plan.id.hex(), 0, digest(model).hex(), self.key.key_id.hex(), now - 1, now + 3600)
 
     def signed(self, document: Any) -> bytes:
         return signing.signed_bytes(document, self.identity)
@@ -121,10 +116,7 @@ def client_costs(world: World, folder: Path, reports: int) -> dict[str, float]:
     size = path.stat().st_size / few
     ledger.close()
     checks = cpu(
-        lambda: signing.read_signed(
-            RoundDocument, json.loads(world.signed(world.round)), world.identity_bytes
-        ),
-        few,
+        lambda: signing.read_signed(RoundDocument, json.loads(world.signed(world.round)), world.identity_bytes), few
     )
     return {
         "round_bytes_down": len(world.signed(world.round)),
@@ -133,10 +125,7 @@ def client_costs(world: World, folder: Path, reports: int) -> dict[str, float]:
         "report_bytes_up": envelope.sizes(plan).envelope,
         "check_round_cpu": checks,
         "report_cpu": cpu(
-            lambda: make_envelope(
-                plan, randomizer, 0, world.round.model_digest, public, value, source
-            ),
-            few,
+            lambda: make_envelope(plan, randomizer, 0, world.round.model_digest, public, value, source), few
         ),
         "cover_cpu": cpu(lambda: envelope.cover(plan, public, 0), few),
         "ledger_cpu": kept,

@@ -5,7 +5,7 @@
 
 Needs the extras `flower`, `learning` and `service`. Every reply is logged where it comes in at the
 SuperLink (size, the run time that the SuperNode reports, error), and labelled afterwards with what
-the owners' ledgers say. Prints the verdict of `dpcheckin.flower.observations` and the least delay
+the owners' ledgers say. Prints the verdict of `verify/flower_observations.py` and the least delay
 it would have found; exit code 1 if something differs beyond chance. Takes rounds times seconds.
 
 Each node has four clients; it counts as participating in a round when one of them reported.
@@ -22,8 +22,11 @@ from typing import Any
 
 from dpcheckin.deployment.options import DemoOptions
 from dpcheckin.flower.fleet import FlowerFleet
-from dpcheckin.flower.observations import Observation, detectable_shift, examine
-from dpcheckin.service.journal import Journal
+from dpcheckin.service.storage.journal import Journal
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "verify"))
+
+from flower_observations import Observation, detectable_shift, examine
 
 CLIENTS = 4
 APP = Path(__file__).parents[1] / "examples" / "flower"

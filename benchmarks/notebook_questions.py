@@ -61,11 +61,7 @@ def measured(repeats: int) -> list[tuple[str, float, float | None]]:
     return [
         ("guarantee of 6,000 rounds, first time", first, None),
         ("the same again", again, 1e-3),
-        (
-            f"{len(counts)} round counts",
-            cold(lambda: dp.epsilon(**RUN, rounds=counts), repeats),
-            3.0,
-        ),
+        (f"{len(counts)} round counts", cold(lambda: dp.epsilon(**RUN, rounds=counts), repeats), 3.0),
         (
             f"{deltas.size} deltas of one composition, six decades",
             statistics.median(_timing.cpu_times(many_deltas, repeats)[1]),

@@ -73,22 +73,14 @@ def ours(run: Run) -> tuple[float, float]:
     if run.shuffled:
         one = dp.CheckInRound(run.population, rate, dp.gaussian(run.noise))
         rounds = [(one, run.rounds)]
-        return (
-            float(dp.guarantee(rounds, run.delta)),
-            float(dp.lower_bound(rounds, run.delta)),
-        )
+        return (float(dp.guarantee(rounds, run.delta)), float(dp.lower_bound(rounds, run.delta)))
     found = dp.compose([(dp.SampledGaussianRound(rate, run.noise), run.rounds)]).epsilon(run.delta)
     return found.upper, found.lower
 
 
 def flower(rate: tuple[int, int], noise: float, rounds: int, delta: float) -> float:
     """Flower's RdpAccountant, Poisson sampling."""
-    from flwr.serverapp import (
-        GaussianPrivacyEvent,
-        NeighboringRelation,
-        PrivacyConfig,
-        SamplingMethod,
-    )
+    from flwr.serverapp import GaussianPrivacyEvent, NeighboringRelation, PrivacyConfig, SamplingMethod
     from flwr.supercore.privacy_accounting.rdp_accountant import RdpAccountant
 
     relation, sampling = NeighboringRelation.ADD_OR_REMOVE_ONE, SamplingMethod.POISSON

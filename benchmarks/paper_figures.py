@@ -53,12 +53,7 @@ def summary_of(name: str, folder: Path) -> dict[str, Any] | None:
     seeds = TRAINING[name].seeds
     if any(len(facts.get("accuracies", [None] * seeds)) != seeds for facts in runs.values()):
         raise SystemExit(f"{path} has fewer seeds than the figure")
-    return {
-        "title": read["title"],
-        "caption": read["caption"],
-        "command": f"dpcheckin reproduce {name}",
-        "runs": runs,
-    }
+    return {"title": read["title"], "caption": read["caption"], "command": f"dpcheckin reproduce {name}", "runs": runs}
 
 
 def copy_runs(source: Path, target: Path) -> None:
@@ -73,10 +68,7 @@ def copy_runs(source: Path, target: Path) -> None:
 
 def played() -> str:
     """How many runs of figures that are not finished are there."""
-    found = {
-        name: [is_finished(run, RUNS) for run in figure.all_runs()]
-        for name, figure in TRAINING.items()
-    }
+    found = {name: [is_finished(run, RUNS) for run in figure.all_runs()] for name, figure in TRAINING.items()}
     told = [f"{name} ({sum(d)} of {len(d)} runs)" for name, d in found.items() if not all(d)]
     return ", ".join(told)
 
@@ -84,8 +76,7 @@ def played() -> str:
 def accuracy(scores: list[float]) -> str:
     """The mean in per cent, rounded down, with the spread of several seeds."""
     low, mean, high = (
-        math.floor(1e4 * value + 1e-6) / 100
-        for value in (min(scores), sum(scores) / len(scores), max(scores))
+        math.floor(1e4 * value + 1e-6) / 100 for value in (min(scores), sum(scores) / len(scores), max(scores))
     )
     spread = "one seed" if len(scores) == 1 else f"{len(scores)} seeds, {low:.2f}–{high:.2f}"
     return f"{mean:.2f}% ({spread})"

@@ -145,20 +145,13 @@ def main() -> None:
             found = results[name] = measured(planner, plan)
             times = [found[f"{what}_{how}"] for what in ("certified", "curves")
                      for how in ("clock", "cpu")]  # fmt: skip
-            print(
-                "{:24}{:10.2f}{:7.2f}{:9.2f}{:7.2f}   ≤ {}".format(name, *times, found["epsilon"])
-            )
+            print("{:24}{:10.2f}{:7.2f}{:9.2f}{:7.2f}   ≤ {}".format(name, *times, found["epsilon"]))
         clock, cpu = fast_editing(planner)
         idle = after_leaving(planner)
     finally:
         planner.close()
     load = os.getloadavg()[0]
-    results |= {
-        "fast_editing_clock": clock,
-        "fast_editing_cpu": cpu,
-        "idle_cpu": idle,
-        "load": load,
-    }
+    results |= {"fast_editing_clock": clock, "fast_editing_cpu": cpu, "idle_cpu": idle, "load": load}
     print(f"after twenty edits that nobody waited for: {clock:.2f} s, {cpu:.2f} s of CPU time")
     print(f"CPU time of the five seconds from 2 s after the last reader left: {idle:.2f} s")
     print(f"the page asks {REST} s after the last edit; load of the machine: {load:.1f}")

@@ -24,16 +24,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from dpcheckin.learning import (
-    Backend,
-    ClientWork,
-    InProcess,
-    OneRecordEach,
-    Processes,
-    RayCluster,
-    papers_cnn,
-)
-from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning import Backend, ClientWork, InProcess, OneRecordEach, Processes, RayCluster, papers_cnn
+from dpcheckin.learning.models import cross_entropy
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.randomizers import PrivUnit
 
@@ -134,10 +126,7 @@ def main() -> None:
         print(f"{name:12s} {row['wall']:7.3f} s wall {row['cpu']:7.3f} s of CPU time")
     print(f"Ray against processes, wall time:    {100 * found['ray_over_processes_wall']:+.1f} %")
     print(f"Ray against one process, CPU time:   {100 * found['ray_over_one_process_cpu']:+.1f} %")
-    print(
-        "processes against one, CPU time:     "
-        f"{100 * found['processes_over_one_process_cpu']:+.1f} %"
-    )
+    print(f"processes against one, CPU time:     {100 * found['processes_over_one_process_cpu']:+.1f} %")
     if options.json:
         Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
 

@@ -108,9 +108,7 @@ def head(number: int, length: int) -> bytes:
     ).encode()
 
 
-def side_by_side(
-    ours: str, floor: str, reports: int, repeats: int, connections: int
-) -> dict[str, object]:
+def side_by_side(ours: str, floor: str, reports: int, repeats: int, connections: int) -> dict[str, object]:
     """Alternating runs of both, each on a fresh server: nothing piles up, nothing is cached."""
     rates: dict[str, list[float]] = {ours: [], floor: []}
     costs: dict[str, list[float]] = {ours: [], floor: []}
@@ -134,9 +132,7 @@ def side_by_side(
         "paired_ratios": paired,
         "cpu_seconds_per_report": statistics.median(costs[ours]),
         "floor_cpu_seconds_per_report": statistics.median(costs[floor]),
-        "cpu_ratio": statistics.median(
-            b / a for a, b in zip(costs[ours], costs[floor], strict=True)
-        ),
+        "cpu_ratio": statistics.median(b / a for a, b in zip(costs[ours], costs[floor], strict=True)),
         "target": TARGET,
         "met": ratio >= TARGET,
     }

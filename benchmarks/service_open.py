@@ -40,13 +40,7 @@ def plan() -> PlanDocument:
         "minimum_batch": 0,
         "rate": 0.1,
         "rounds": 10,
-        "randomizer": {
-            "name": "gaussian",
-            "noise_multiplier": 1.0,
-            "dimension": DIMENSION,
-            "clip": 1.0,
-            "encoding": 1,
-        },
+        "randomizer": {"name": "gaussian", "noise_multiplier": 1.0, "dimension": DIMENSION, "clip": 1.0, "encoding": 1},
         "delta": 1e-5,
         "epsilon_budget": 8.0,
         "round_seconds": 60.0,
@@ -74,13 +68,7 @@ def main() -> None:
     round_document = RoundDocument(document.id.hex(), 0, MODEL.hex(), key.key_id.hex(), 0.0, 1.0)
     source = np.random.default_rng(1)
     sealed = [
-        envelope.seal(
-            document,
-            key.public_key,
-            0,
-            MODEL,
-            payloads.vector_payload(source.standard_normal(DIMENSION)),
-        )
+        envelope.seal(document, key.public_key, 0, MODEL, payloads.vector_payload(source.standard_normal(DIMENSION)))
         for _ in range(options.reports)
     ]
     header = sealed[0][:HEADER_BYTES]

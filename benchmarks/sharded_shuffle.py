@@ -67,18 +67,12 @@ def one_round(samples: int) -> list[dict[str, Any]]:
     own = compose([(CheckInRound(CLIENTS // SHARDS, RATE, pair), 1)])
     some = compose(sharded(CLIENTS, RATE, pair, 1, shards=SHARDS, corrupted=CORRUPTED))
     designs = {
-        "one shuffler; or shards merged at random": (
-            [(1.0, ratios(chance, samples, CLIENTS - 1, RATE))],
-            whole.delta,
-        ),
+        "one shuffler; or shards merged at random": ([(1.0, ratios(chance, samples, CLIENTS - 1, RATE))], whole.delta),
         f"{SHARDS} shards, picked secretly each round": (
             [(1.0, ratios(chance, samples, CLIENTS - 1, RATE))],
             compose(sharded(CLIENTS, RATE, pair, 1, shards=SHARDS)).delta,
         ),
-        f"{SHARDS} shards, fixed": (
-            [(1.0, ratios(chance, samples, CLIENTS // SHARDS - 1, RATE))],
-            own.delta,
-        ),
+        f"{SHARDS} shards, fixed": ([(1.0, ratios(chance, samples, CLIENTS // SHARDS - 1, RATE))], own.delta),
         f"{SHARDS} shards, picked secretly, {CORRUPTED} of them corrupted": (
             corrupted_ratios(chance, samples),
             some.delta,
@@ -114,9 +108,7 @@ def fleets() -> list[dict[str, Any]]:
             row[f"{shards} fixed shards"] = guarantee(fixed, delta).epsilon.upper
         for shards, corrupted in ((1000, 1), (1000, 100)):
             told = sharded(clients, rate, pair, rounds, shards=shards, corrupted=corrupted)
-            row[f"{shards} secret shards, {corrupted} corrupted"] = (
-                compose(told).epsilon(delta).upper
-            )
+            row[f"{shards} secret shards, {corrupted} corrupted"] = compose(told).epsilon(delta).upper
         rows.append(row)
     return rows
 

@@ -125,9 +125,7 @@ def pfl(seconds: float) -> float:
     data = FederatedDataset(one, users)
     model = PflModel()
     wrapped = PyTorchModel(
-        model,
-        local_optimizer_create=torch.optim.SGD,
-        central_optimizer=torch.optim.SGD(model.parameters(), 1e-6),
+        model, local_optimizer_create=torch.optim.SGD, central_optimizer=torch.optim.SGD(model.parameters(), 1e-6)
     )
     privacy = CentrallyAppliedPrivacyMechanism(GaussianMechanism(1.0, 1.0))
     backend = SimulatedBackend(training_data=data, val_data=data, postprocessors=[privacy])
@@ -135,16 +133,11 @@ def pfl(seconds: float) -> float:
     def run() -> None:
         FederatedAveraging().run(
             algorithm_params=NNAlgorithmParams(
-                central_num_iterations=1,
-                evaluation_frequency=1000,
-                train_cohort_size=cohort,
-                val_cohort_size=0,
+                central_num_iterations=1, evaluation_frequency=1000, train_cohort_size=cohort, val_cohort_size=0
             ),
             backend=backend,
             model=wrapped,
-            model_train_params=NNTrainHyperParams(
-                local_num_epochs=1, local_learning_rate=1.0, local_batch_size=1
-            ),
+            model_train_params=NNTrainHyperParams(local_num_epochs=1, local_learning_rate=1.0, local_batch_size=1),
             model_eval_params=NNEvalHyperParams(local_batch_size=1),
             callbacks=[],
         )
@@ -177,10 +170,7 @@ def flower(seconds: float) -> float:
             functional.cross_entropy(module(inputs[i : i + 1]), targets[i : i + 1]).backward()
             grads = [p.grad for p in module.parameters() if p.grad is not None]
             norm = torch.sqrt(sum((g * g).sum() for g in grads)).clamp(min=1.0)
-            step = [
-                (p.detach() - g / norm).numpy()
-                for p, g in zip(module.parameters(), grads, strict=True)
-            ]
+            step = [(p.detach() - g / norm).numpy() for p, g in zip(module.parameters(), grads, strict=True)]
             return step, 1, {}
 
     class Timed(FedAvg):
@@ -206,9 +196,7 @@ def flower(seconds: float) -> float:
 
     run_simulation(
         server_app=ServerApp(server_fn=server),
-        client_app=ClientApp(
-            client_fn=lambda c: Client(int(c.node_config["partition-id"])).to_client()
-        ),
+        client_app=ClientApp(client_fn=lambda c: Client(int(c.node_config["partition-id"])).to_client()),
         num_supernodes=clients,
         backend_config={"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": THREADS}},
     )
@@ -237,9 +225,7 @@ def main() -> None:
     results: dict[str, int | str] = {}
     for name in options.only.split(","):
         try:
-            results[name] = round(
-                {"opacus": opacus, "pfl": pfl, "flower": flower}[name](options.seconds)
-            )
+            results[name] = round({"opacus": opacus, "pfl": pfl, "flower": flower}[name](options.seconds))
         except ImportError as problem:
             results[name] = f"not installed ({problem})"
         print(f"{name:10s} {results[name]} clients/s", flush=True)

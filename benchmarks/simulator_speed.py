@@ -41,7 +41,7 @@ from dpcheckin.learning import (
     count_parameters,
     papers_cnn,
 )
-from dpcheckin.learning.losses import cross_entropy
+from dpcheckin.learning.models import cross_entropy
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import Gaussian, LdpSgd, PrivUnit, VectorRandomizer
@@ -200,9 +200,7 @@ def rivals(python: str, threads: int, seconds: float, cpu_time: bool) -> dict[st
     return {name: float(value) for name, value in found.items() if not isinstance(value, str)}
 
 
-def targets(
-    results: dict[str, float], others: dict[str, float], cpu_time: bool
-) -> list[tuple[str, str, bool | None]]:
+def targets(results: dict[str, float], others: dict[str, float], cpu_time: bool) -> list[tuple[str, str, bool | None]]:
     """(what is promised, what was measured, met); None where this run cannot tell."""
 
     def least(mode: str) -> float:
@@ -238,11 +236,7 @@ def network_rows(threads: int, cpu_time: bool) -> dict[str, Callable[[], None]]:
     """Rows of the papers' network."""
     fleet = data()
     size = count_parameters(papers_cnn())
-    randomizers = {
-        "PrivUnit": PrivUnit(4.0, size),
-        "LDP-SGD": LdpSgd(2.0, size),
-        "Gaussian": Gaussian(1.0),
-    }
+    randomizers = {"PrivUnit": PrivUnit(4.0, size), "LDP-SGD": LdpSgd(2.0, size), "Gaussian": Gaussian(1.0)}
     rows: dict[str, Callable[[], None]] = {
         "plain batches, default layout (floor)": plain(fleet, False),
         "plain batches, channels-last (floor)": plain(fleet, True),

@@ -39,17 +39,8 @@ import numpy as np
 from dpcheckin.accounting import ShuffleRound, any_pure, clones
 from dpcheckin.accounting.composition.solve import solve
 from dpcheckin.randomizers import LocalHashing, SeededSource
-from dpcheckin.survey import (
-    Distribution,
-    HeavyHitters,
-    Histogram,
-    Mean,
-    Quantiles,
-    Wish,
-    plan_survey,
-    simulate,
-)
-from dpcheckin.survey.sampling import gaussian_mu
+from dpcheckin.survey import Distribution, HeavyHitters, Histogram, Mean, Quantiles, Wish, plan_survey, simulate
+from dpcheckin.survey.estimates import gaussian_mu
 
 PEERS = Path(__file__).with_name("_survey_peers.py")
 
@@ -67,10 +58,7 @@ def loader(folder: Path) -> ModuleType:
 def any_allowed(people: int, epsilon: float, delta: float) -> float:
     """The local epsilon that our accountant allows any pure randomizer, one full round."""
     return solve(
-        "local_epsilon",
-        lambda value: (ShuffleRound(people, any_pure(value)), 1),
-        epsilon=epsilon,
-        delta=delta,
+        "local_epsilon", lambda value: (ShuffleRound(people, any_pure(value)), 1), epsilon=epsilon, delta=delta
     )
 
 
@@ -110,9 +98,7 @@ def peers(python: str | None, symbols: np.ndarray, size: int, locals_: dict[str,
     draw = np.random.default_rng(1)
     sample = draw.choice(symbols, 20_000, replace=False).tolist()
     asked = {"symbols": sample, "few": 1000, "size": size, "epsilons": locals_, "seed": 1}
-    done = subprocess.run(
-        [python, str(PEERS)], input=json.dumps(asked), capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([python, str(PEERS)], input=json.dumps(asked), capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"pure-ldp: {done.stderr.strip().splitlines()[-1]}")
     print(done.stderr, end="")
@@ -133,11 +119,7 @@ def census(load: ModuleType, peer: str | None, repeats: int) -> list[dict[str, A
     for epsilon in epsilons:
         gaussian = 2 / gaussian_mu(epsilon, delta) ** 2
         step = math.exp(-epsilon / 2)
-        row: dict[str, Any] = {
-            "epsilon": epsilon,
-            "gaussian": gaussian,
-            "laplace": 2 * step / (1 - step) ** 2,
-        }
+        row: dict[str, Any] = {"epsilon": epsilon, "gaussian": gaussian, "laplace": 2 * step / (1 - step) ** 2}
         for kind in ("any", "clones", "exact clones"):
             label = f"{kind} {epsilon}"
             found = {name: value * people for name, value in rivals[label].items()}
@@ -168,9 +150,7 @@ def _played(wish: Wish, symbols: np.ndarray, repeats: int) -> dict[str, Any]:
         "lower_bound": planned.survey.lower_bound(wish.delta).epsilon.lower,
         "predicted": planned.error**2,
         "measured": float(np.mean(errors)),
-        "standard_error": float(np.std(errors, ddof=1) / math.sqrt(repeats))
-        if repeats > 1
-        else None,
+        "standard_error": float(np.std(errors, ddof=1) / math.sqrt(repeats)) if repeats > 1 else None,
         "inside": float(np.mean(inside)),
     }
 
@@ -208,8 +188,7 @@ def adult(load: ModuleType, repeats: int) -> dict[str, Any]:
     query = Quantiles(17, 91, 74, (0.5,))
     survey = plan_survey(Wish(query, people, delta, epsilon=epsilon, rounds=1)).survey
     off = [
-        abs(math.floor(simulate(survey, age, seed=s).estimate.values[0]) - float(np.median(age)))
-        for s in range(runs)
+        abs(math.floor(simulate(survey, age, seed=s).estimate.values[0]) - float(np.median(age))) for s in range(runs)
     ]
     found["median"] = float(np.quantile(off, 0.95))
     query = Distribution(17, 91, 74)

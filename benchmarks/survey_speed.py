@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dpcheckin.service.analyzer.octets import ReportRows
 
 from dpcheckin.deployment.tasks import analyzer_task
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.analyzer.batches import BatchReader
+from dpcheckin.service.analyzer.batches import BatchReader, ReportRows
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.reports import make_envelope
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
@@ -71,10 +70,7 @@ def analyzer(some: int, done: dict[str, float]) -> None:
 
         seconds, _ = took(counted)
         done[f"analyzer, decoded a second, of {people}"] = some / seconds
-        print(
-            f"analyzer: {some / seconds:,.0f} opened reports decoded and counted a second, "
-            f"population {people:,}"
-        )
+        print(f"analyzer: {some / seconds:,.0f} opened reports decoded and counted a second, population {people:,}")
     survey, plan, _ = deployed(10**5)
     key = OpeningKey(plan.suite, new_private_key(plan.suite))
     model = bytes(32)
@@ -82,8 +78,7 @@ def analyzer(some: int, done: dict[str, float]) -> None:
     source = SecureSource()
     answer = np.array([3])
     envelopes = [  # all different: a copy is dropped
-        make_envelope(plan, survey.randomizer, 0, model, key.public_key, answer, source)
-        for _ in range(5000)
+        make_envelope(plan, survey.randomizer, 0, model, key.public_key, answer, source) for _ in range(5000)
     ]
 
     def opened() -> Any:

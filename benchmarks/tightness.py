@@ -91,22 +91,14 @@ def _gaussian(low: float, high: float) -> Draw:
 
 ROWS = {
     "any": Row("any pure, ε₀ in 0.1–8 outside 0.5–0.9", _any, 1.02, 1.06),
-    "near-two": Row(
-        "any pure, ε₀ in 0.5–0.9", lambda rng: any_pure(_between(rng, 0.5, 0.9)), None, None
-    ),
+    "near-two": Row("any pure, ε₀ in 0.5–0.9", lambda rng: any_pure(_between(rng, 0.5, 0.9)), None, None),
     "approximate": Row("any (ε₀, δ₀), the same ε₀, δ₀ in 10⁻¹⁵–10⁻¹¹", _approximate, 1.02, 1.06),
-    "binary": Row(
-        "binary response, LDP-SGD", lambda rng: binary_response(_between(rng, 0.1, 8.0)), 1.02, 1.06
-    ),
+    "binary": Row("binary response, LDP-SGD", lambda rng: binary_response(_between(rng, 0.1, 8.0)), 1.02, 1.06),
     "dary": Row("d-ary response, d in 3–1000", _dary, 1.02, 1.06),
     "privunit-4": Row("PrivUnit, ε₀ in 4–8", _privunit(4.0, 8.0), 1.02, 1.02),
     "privunit-2": Row("PrivUnit, ε₀ in 2–4", _privunit(2.0, 4.0), 1.06, 1.06),
-    "laplace-4": Row(
-        "Laplace, ε₀ in 0.1–4", lambda rng: laplace(_between(rng, 0.1, 4.0)), 1.02, 1.06
-    ),
-    "laplace-8": Row(
-        "Laplace, ε₀ in 4–8", lambda rng: laplace(_between(rng, 4.0, 8.0)), None, None
-    ),
+    "laplace-4": Row("Laplace, ε₀ in 0.1–4", lambda rng: laplace(_between(rng, 0.1, 4.0)), 1.02, 1.06),
+    "laplace-8": Row("Laplace, ε₀ in 4–8", lambda rng: laplace(_between(rng, 4.0, 8.0)), None, None),
     "gaussian-1": Row("Gaussian, s = 2/σ in 0.5–1", _gaussian(0.5, 1.0), 1.07, 1.07, 3_000),
     "gaussian-2": Row("Gaussian, s in 1–2", _gaussian(1.0, 2.0), 1.12, 1.12, 3_000),
 }
@@ -125,10 +117,7 @@ def settings(name: str, seed: int, index: int) -> Iterator[Setting]:
 def described(setting: Setting) -> str:
     """A setting in words."""
     one, rounds, delta = setting
-    return (
-        f"{one.pair.label}: {one.population:,} clients, rate {one.rate:.3g}, "
-        f"{rounds:,} rounds, delta {delta:.2g}"
-    )
+    return f"{one.pair.label}: {one.population:,} clients, rate {one.rate:.3g}, {rounds:,} rounds, delta {delta:.2g}"
 
 
 def measured(name: str, seed: int, index: int) -> tuple[int, float, float]:
@@ -143,10 +132,7 @@ def measured(name: str, seed: int, index: int) -> tuple[int, float, float]:
 def _rounded(upper: float, lower: float) -> list[float]:
     """Six digits, outward."""
     unit = 10.0 ** (math.floor(math.log10(upper)) - 5)
-    return [
-        float(f"{math.ceil(upper / unit) * unit:.6g}"),
-        float(f"{math.floor(lower / unit) * unit:.6g}"),
-    ]
+    return [float(f"{math.ceil(upper / unit) * unit:.6g}"), float(f"{math.floor(lower / unit) * unit:.6g}")]
 
 
 def stored(path: Path = STORE) -> dict[str, dict[str, list[float]]]:
@@ -167,9 +153,7 @@ def _store(path: Path, seed: int, rows: dict[str, dict[str, list[float]]]) -> No
     ]
     text = (
         f'{{\n "command": "{COMMAND}",\n "seed": {seed},\n'
-        ' "columns": ["candidate", "guarantee", "lower bound"],\n "rows": {\n'
-        + ",\n".join(lines)
-        + "\n }\n}\n"
+        ' "columns": ["candidate", "guarantee", "lower bound"],\n "rows": {\n' + ",\n".join(lines) + "\n }\n}\n"
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
@@ -190,10 +174,7 @@ def _shown(ratio: float) -> str:
 
 def table(rows: dict[str, dict[str, list[float]]]) -> str:
     """The table of the documents; figures are rounded up."""
-    lines = [
-        "| randomizer | settings | median | 95% | largest | goal |",
-        "|---|---|---|---|---|---|",
-    ]
+    lines = ["| randomizer | settings | median | 95% | largest | goal |", "|---|---|---|---|---|---|"]
     for name, row in ROWS.items():
         if name not in rows:
             continue
@@ -249,9 +230,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--run", action="store_true", help="compute settings that are not stored")
     parser.add_argument("--fresh", action="store_true", help="forget what is stored")
-    parser.add_argument(
-        "--above", type=float, default=math.inf, help="also what is stored with a larger gap"
-    )
+    parser.add_argument("--above", type=float, default=math.inf, help="also what is stored with a larger gap")
     parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
     parser.add_argument("--settings", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)

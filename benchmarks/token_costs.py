@@ -21,19 +21,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from dpcheckin.service.analyzer.tokens import TokenChecker
+from dpcheckin.service.analyzer.batches import TokenChecker
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.issuer.core import Issuer
-from dpcheckin.service.issuer.modular_power import best_power, python_power
+from dpcheckin.service.issuer.private_keys import best_power, python_power
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
-from dpcheckin.service.wire.signing import (
-    identity_from_seed,
-    public_identity,
-    read_signed,
-    signed_bytes,
-)
+from dpcheckin.service.wire.signing import identity_from_seed, public_identity, read_signed, signed_bytes
 from dpcheckin.service.wire.tokens import TokenKeysDocument
 
 CLIENT_MS, CHECKS_PER_SECOND = 2.0, 2000
@@ -52,13 +47,7 @@ def plan() -> PlanDocument:
         "minimum_batch": 10,
         "rate": 0.1,
         "rounds": 100,
-        "randomizer": {
-            "name": "privunit",
-            "local_epsilon": 2.0,
-            "dimension": 100,
-            "clip": 1.0,
-            "encoding": 1,
-        },
+        "randomizer": {"name": "privunit", "local_epsilon": 2.0, "dimension": 100, "clip": 1.0, "encoding": 1},
         "delta": 1e-5,
         "epsilon_budget": 8.0,
         "round_seconds": 60.0,
@@ -108,9 +97,7 @@ class Bench:
 
     def check(self, tokens: list[bytes]) -> float:
         """CPU seconds for the analyzer to use these tokens of round 0 up."""
-        found = RoundDocument(
-            self.plan.id.hex(), 0, "00" * 32, "00" * 8, 0.0, 1.0, self.keys.key_of(0)
-        )
+        found = RoundDocument(self.plan.id.hex(), 0, "00" * 32, "00" * 8, 0.0, 1.0, self.keys.key_of(0))
         checker = TokenChecker(self.plan, found)
         return timed(lambda: [checker.use(token) for token in tokens])
 
@@ -158,10 +145,7 @@ def main() -> None:
         "cpus": os.cpu_count(),
     }
     print(json.dumps(figures))
-    met = (
-        figures["client_ms_per_round"] <= CLIENT_MS
-        and figures["analyzer_tokens_per_second"] >= CHECKS_PER_SECOND
-    )
+    met = figures["client_ms_per_round"] <= CLIENT_MS and figures["analyzer_tokens_per_second"] >= CHECKS_PER_SECOND
     if options.check and not met:
         sys.exit(1)
 

@@ -46,21 +46,10 @@ RUNS: dict[str, list[str]] = {
         *("--evaluate-every", "250", "--checkpoint-every", "25"),
     ],
 }
-KEPT = (
-    "protocol",
-    "randomizer",
-    "rounds",
-    "planned_rounds",
-    "accuracy",
-    "epsilon",
-    "delta",
-    "clip",
-)
+KEPT = ("protocol", "randomizer", "rounds", "planned_rounds", "accuracy", "epsilon", "delta", "clip")
 
 
-def play(
-    name: str, seed: int, folder: Path, workers: int, stop_after: int | None
-) -> dict[str, object]:
+def play(name: str, seed: int, folder: Path, workers: int, stop_after: int | None) -> dict[str, object]:
     """Run (or take up, or just read) one run and return the figures of its report."""
     out = folder / (name if seed == 0 else f"{name}-seed{seed}")
     command = ["train", *COMMON, "--seed", str(seed), *RUNS[name], "--out", str(out)]
@@ -105,10 +94,7 @@ def main() -> None:
     options = parser.parse_args()
     table = json.loads(options.table.read_text()) if options.table.exists() else {}
     for name in options.only:
-        found = [
-            play(name, seed, options.folder, options.workers, options.stop_after)
-            for seed in options.seeds
-        ]
+        found = [play(name, seed, options.folder, options.workers, options.stop_after) for seed in options.seeds]
         table[name] = summed_up(name, options.seeds, found)
         print(name, json.dumps(table[name]), flush=True)
         options.table.parent.mkdir(parents=True, exist_ok=True)

@@ -16,13 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # the processor flag that each kernel of OpenBLAS needs
-KERNELS = {
-    "Prescott": "pni",
-    "Nehalem": "sse4_2",
-    "Haswell": "avx2",
-    "Zen": "avx2",
-    "SkylakeX": "avx512f",
-}
+KERNELS = {"Prescott": "pni", "Nehalem": "sse4_2", "Haswell": "avx2", "Zen": "avx2", "SkylakeX": "avx512f"}
 NUMERIC = ("tests/accounting", "tests/randomizers", "tests/protocols")
 QUICK = (
     "tests/accounting/test_pairs.py",
@@ -81,10 +75,7 @@ def main() -> int:
         failed += [name] if done.returncode else []
     for name in missing:
         print(f"not run: {name}")
-    print(
-        f"{len(tried) - len(failed)} of {len(tried)} passed"
-        + "".join(f"; failed: {x}" for x in failed)
-    )
+    print(f"{len(tried) - len(failed)} of {len(tried)} passed" + "".join(f"; failed: {x}" for x in failed))
     return 1 if failed or not tried else 0
 
 

@@ -21,8 +21,7 @@ from dpcheckin.cli import main
 ROOT = Path(dpcheckin.__file__).parent
 WALKS = (
     "epsilon --population 10000 --rate 0.01 --local-epsilon 2 --rounds 100 --delta 1e-4",
-    "epsilon --protocol random-check-in-fixed --population 10000 --slots 1000 "
-    "--local-epsilon 0.5 --delta 1e-6",
+    "epsilon --protocol random-check-in-fixed --population 10000 --slots 1000 --local-epsilon 0.5 --delta 1e-6",
     "epsilon --population 10000 --rate 0.01 --noise-multiplier 2 --rounds 100 --delta 1e-4",
 )
 _FUNCTION = 0x1  # CO_OPTIMIZED: a function body, not that of a module or class

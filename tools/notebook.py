@@ -52,12 +52,7 @@ def _outputs(cell: Cell, count: int, names: dict[str, Any]) -> list[dict[str, An
     figures = _figures()
     if value is not None and not figures:
         outputs.append(
-            {
-                "data": _shown(value),
-                "execution_count": count,
-                "metadata": {},
-                "output_type": "execute_result",
-            }
+            {"data": _shown(value), "execution_count": count, "metadata": {}, "output_type": "execute_result"}
         )
     return outputs + figures
 

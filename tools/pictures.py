@@ -47,9 +47,7 @@ def main() -> None:
         if options.all:
             photograph_all(browser, address, options)
         else:
-            page = browser.new_page(
-                viewport={"width": 1280, "height": 1372}, device_scale_factor=1.5
-            )
+            page = browser.new_page(viewport={"width": 1280, "height": 1372}, device_scale_factor=1.5)
             page.goto(address + QUERY)
             settled(page)
             options.out.parent.mkdir(parents=True, exist_ok=True)
