@@ -121,6 +121,19 @@ def test_a_billion_clients_cost_no_more(tmp_path: Path) -> None:
     assert claimed == printed
 
 
+def test_half_a_billion_reports_that_are_marked_are_charged_in_full(tmp_path: Path) -> None:
+    """(1 - beta)^n with a small beta: the logarithm of a rate next to one has lost half of its digits."""
+    from mpmath import mp, mpf
+
+    from dpcheckin.accounting.proof.ways import _everybody
+
+    with mp.workdps(40):
+        assert _everybody(485_716_977, 1 - 5.138e-8) >= (1 - mpf("5.138e-8")) ** 485_716_977
+    run: Run = [(dp.ShuffleRound(485_716_977, dp.hemisphere(3.84)), 4_556)]
+    printed, claimed = proved(run, 6.6e-5, tmp_path)
+    assert claimed <= printed
+
+
 def test_a_claim_that_is_lowered_is_refused(tmp_path: Path) -> None:
     from dpcheckin.accounting.proof.certificate import _signed
 

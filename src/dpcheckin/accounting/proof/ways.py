@@ -21,6 +21,7 @@ from dpcheckin.accounting.proof.stated import value_of
 from dpcheckin.accounting.proof.trapezoid import Numbers, above, short
 from dpcheckin.accounting.proof.type_search import LaplaceTypes, QuotedTypes, Typed, TypeSearch
 from dpcheckin.errors import NumericalFailure
+from dpcheckin.special import UNIT
 
 _MANY = 60  # atoms
 _BLANKETS = ("any", "binary", "hemisphere", "dary", "hashing", "privunit")
@@ -69,7 +70,7 @@ class Seats:
 
     def _nobody(self, rise: float) -> float:
         """The charge for a round that nobody stays away from."""
-        return 0.0 if self.cohort else math.exp(self.clients * math.log(self.rate)) * self.report.profile(rise)
+        return 0.0 if self.cohort else _everybody(self.clients, self.rate) * self.report.profile(rise)
 
     def _seat(self, law: AtomLaw) -> AtomLaw:
         """Taken with the client's own coin; an empty seat is zero, like a mean."""
@@ -246,9 +247,14 @@ class Kind:
         back = -(1 - q) * rise  # from the mean of a report to that of a seat
         values = np.concatenate([worst.values + back, [back, q * rise]])
         masses = np.concatenate([worst.masses * q * high, [q * (1 - high), 1 - q]])
-        nobody = high * math.exp((n - 1) * math.log1p(-q * (1 - high))) * r.profile(rise)
+        nobody = high * _everybody(n - 1, 1 - q * (1 - high)) * r.profile(rise)
         crowd = Crowd(((AtomLaw(values, masses), n),), -n * q * rise)
         return crowd, n * q, nobody + high * r.delta
+
+
+def _everybody(clients: int, rate: float) -> float:
+    """rate^clients, a little more: the logarithm of a rate near one keeps only the digits of 1 - rate."""
+    return math.exp(clients * (math.log(rate) + 2 * UNIT))
 
 
 def _by(clients: int, bound: tuple[Crowd, float]) -> tuple[Crowd, float, float]:
