@@ -11,8 +11,7 @@ import pytest
 
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from service.cli_runner import Cli, runner
 from service.plans import plan
 from service.postgres_server import PostgresServer

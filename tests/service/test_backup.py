@@ -19,8 +19,7 @@ from dpcheckin.service.shuffler import backup as shuffler_backup
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.backup_file import BackupDamaged, read_backup, write_backup
 from dpcheckin.service.storage.files import InUse
 from dpcheckin.service.storage.journal import Journal, JournalDamaged, journal_bytes

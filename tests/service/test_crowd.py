@@ -7,7 +7,7 @@ import pytest
 from dpcheckin.accounting import CheckInRound, compose
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.pricing import Price
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 from service.plans import SKELLAM, plan, plan_object

@@ -36,7 +36,7 @@ from dpcheckin.service.pricing import Price, protocol_of
 from dpcheckin.service.shuffler.chance import Ids, SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Entry, Taken
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire import envelope, payloads, signing
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument

@@ -9,7 +9,7 @@ from typing import Any
 from dpcheckin.service.shuffler.committer import GroupCommitter
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Submission
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.storage.database import StorageFailure
 from dpcheckin.service.wire.problems import Problem
 from service.shuffler_world import Clock, SeededChance
@@ -48,7 +48,6 @@ def test_what_arrives_during_a_commit_is_committed_together() -> None:
 
     async def run() -> list[Any]:
         committer = GroupCommitter(core)
-        committer.start()
         first = asyncio.ensure_future(committer.submit(submission()))
         await asyncio.to_thread(core.entered.wait, 120)  # the writer has the first, and waits
         rest = [asyncio.ensure_future(committer.submit(submission(b""))) for _ in range(20)]
@@ -71,7 +70,6 @@ def test_a_failed_commit_is_told_to_all_who_waited_and_the_next_works() -> None:
 
     async def run() -> Any:
         committer = GroupCommitter(core)
-        committer.start()
         failed = await asyncio.gather(
             committer.submit(submission()), committer.present(1, b"c"), return_exceptions=True
         )
@@ -90,7 +88,6 @@ def test_a_client_that_hangs_up_while_it_waits_disturbs_nobody() -> None:
 
     async def run() -> Any:
         committer = GroupCommitter(core)
-        committer.start()
         gone = asyncio.ensure_future(committer.submit(submission()))
         await asyncio.sleep(0.02)
         gone.cancel()
@@ -111,7 +108,6 @@ def test_stopping_writes_what_was_submitted() -> None:
 
     async def run() -> list[Any]:
         committer = GroupCommitter(core)
-        committer.start()
         jobs = [asyncio.ensure_future(committer.submit(submission())) for _ in range(5)]
         await asyncio.sleep(0)
         stopping = asyncio.ensure_future(asyncio.to_thread(committer.stop))

@@ -24,9 +24,8 @@ from hypothesis.stateful import (
 )
 
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.postgres import PostgresStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.problems import Problem, Refusal
 from service.postgres_server import PostgresServer

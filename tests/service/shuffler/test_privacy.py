@@ -19,9 +19,8 @@ from scipy import stats
 from dpcheckin.service.shuffler.chance import SecureChance, sorted_by_keys
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.shuffler.stores.postgres import PostgresStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.database import StorageBusy
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import canonical, digest

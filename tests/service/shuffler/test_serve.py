@@ -16,8 +16,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import tls
 from dpcheckin.service.shuffler import server
 from dpcheckin.service.shuffler.settings import Settings
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.identity import analyzer_token
 from dpcheckin.service.wire.problems import Problem, problem_in
 from service.shuffler_process import free_port

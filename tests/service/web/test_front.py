@@ -7,7 +7,7 @@ from typing import Any
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import ShufflerFront
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire.credentials import token_digest
 from dpcheckin.service.wire.problems import Problem, Refusal
 from service.shuffler_world import Clock, SeededChance

@@ -16,7 +16,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.shuffler.records import RoundRecord, State
 from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.shuffler.stores.transaction import Transaction, round_from
 from dpcheckin.service.storage.backup_file import BackupDamaged, read_backup, write_backup
 

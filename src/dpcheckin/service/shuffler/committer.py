@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import Submission
@@ -20,89 +20,58 @@ LARGEST_GROUP = 1024
 LARGEST_GROUP_BYTES = 32 << 20
 
 
-class Committer:
-    """How the shell makes reports and presence durable: at once, which suits a store in memory.
+class _Waiting(NamedTuple):
+    """Somebody who waits until it is written that a client is present in a round or, with a `submission`, sent it."""
 
-    There, waiting for company would only cost time.
-    """
-
-    def __init__(self, core: Shuffler) -> None:
-        self._core = core
-
-    async def submit(self, submission: Submission) -> Problem | None:
-        """None once it is durable, else why it was not taken."""
-        return self._core.accept((submission,))[0]
-
-    async def present(self, serial: int, client: bytes) -> bool:
-        """True once the presence of `client` in the round `serial` is durable, False if the round is over."""
-        return self._core.mark_present(serial, (client,))
-
-    def start(self) -> None:
-        """Inside the event loop, before the first request."""
-
-    def stop(self) -> None:
-        """What was submitted is written, then it ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Job:
-    """A submission, or (serial, client) who is present, and who waits for the answer."""
-
-    future: asyncio.Future[Problem | bool | None]
-    submission: Submission | None
-    present: tuple[int, bytes] | None
+    future: asyncio.Future[Any]
+    serial: int
+    client: bytes
+    submission: Submission | None = None
 
     @property
     def size(self) -> int:
         return 0 if self.submission is None else len(self.submission.body)
 
 
-_Answer = tuple["asyncio.Future[Problem | bool | None]", "Problem | bool | BaseException | None"]
-
-
-class GroupCommitter(Committer):
-    """One writer thread for one event loop."""
+class GroupCommitter:
+    """How the shell makes reports and presence durable: one writer thread, which begins with the first of them."""
 
     def __init__(self, core: Shuffler) -> None:
-        super().__init__(core)
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
-
-    def start(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._jobs.put(None)
-        self._thread.join()
+        self._core = core
+        self._jobs: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
 
     async def submit(self, submission: Submission) -> Problem | None:
-        answer = await self._put(submission, None)
-        assert not isinstance(answer, bool)
+        """None once it is durable, else why it was not taken."""
+        answer: Problem | None = await self._put(submission.serial, submission.client, submission)
         return answer
 
     async def present(self, serial: int, client: bytes) -> bool:
-        return bool(await self._put(None, (serial, client)))
+        """True once the presence of `client` in the round `serial` is durable, False if the round is over."""
+        return bool(await self._put(serial, client))
 
-    def _put(
-        self, submission: Submission | None, present: tuple[int, bytes] | None
-    ) -> asyncio.Future[Problem | bool | None]:
-        assert self._loop is not None, "started before the first request"
-        future: asyncio.Future[Problem | bool | None] = self._loop.create_future()
-        self._jobs.put(_Job(future, submission, present))
+    def stop(self) -> None:
+        """What was submitted is written, then it ends."""
+        self._jobs.put(None)
+        if self._thread is not None:
+            self._thread.join()
+
+    def _put(self, serial: int, client: bytes, submission: Submission | None = None) -> asyncio.Future[Any]:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
+            self._thread.start()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._jobs.put(_Waiting(future, serial, client, submission))
         return future
 
     def _run(self) -> None:
-        assert self._loop is not None
-        while (job := self._jobs.get()) is not None:
+        ended = False
+        while not ended and (job := self._jobs.get()) is not None:
             group, ended = self._waiting_group(job)
-            answers = self._submissions(group) + self._presence(group)
-            self._loop.call_soon_threadsafe(_resolve, answers)
-            if ended:
-                break
+            answers = list(self._written(group))
+            job.future.get_loop().call_soon_threadsafe(_resolve, answers)
 
-    def _waiting_group(self, first: _Job) -> tuple[list[_Job], bool]:
+    def _waiting_group(self, first: _Waiting) -> tuple[list[_Waiting], bool]:
         """Everything that waits already, up to a limit; and whether it is time to end."""
         group, size = [first], first.size
         while len(group) < LARGEST_GROUP and size < LARGEST_GROUP_BYTES:
@@ -116,38 +85,28 @@ class GroupCommitter(Committer):
             size += job.size
         return group, False
 
-    def _submissions(self, group: Sequence[_Job]) -> list[_Answer]:
-        jobs = [job for job in group if job.submission is not None]
-        if not jobs:
-            return []
-        try:
-            answers = self._core.accept([j.submission for j in jobs if j.submission is not None])
-        except Exception as problem:  # told to everybody who waits, whatever it is
-            return [(job.future, problem) for job in jobs]
-        return [(job.future, answer) for job, answer in zip(jobs, answers, strict=True)]
-
-    def _presence(self, group: Sequence[_Job]) -> list[_Answer]:
-        by_round: dict[int, list[_Job]] = {}
+    def _written(self, group: Sequence[_Waiting]) -> Iterator[tuple[asyncio.Future[Any], Any]]:
+        """Write all submissions together, and who is present round by round; the answer to each who waits."""
+        together: dict[int | None, list[_Waiting]] = {}
         for job in group:
-            if job.present is not None:
-                by_round.setdefault(job.present[0], []).append(job)
-        answers: list[_Answer] = []
-        for serial, jobs in by_round.items():
-            answer: bool | Exception
+            together.setdefault(job.serial if job.submission is None else None, []).append(job)
+        for serial, jobs in together.items():
+            answers: Sequence[Any]
             try:
-                clients = [job.present[1] for job in jobs if job.present is not None]
-                answer = self._core.mark_present(serial, clients)
-            except Exception as problem:
-                answer = problem
-            answers += [(job.future, answer) for job in jobs]
-        return answers
+                if serial is None:
+                    answers = self._core.accept([job.submission for job in jobs if job.submission is not None])
+                else:
+                    answers = [self._core.mark_present(serial, [job.client for job in jobs])] * len(jobs)
+            except Exception as problem:  # told to everybody who waits, whatever it is
+                answers = [problem] * len(jobs)
+            yield from zip([job.future for job in jobs], answers, strict=True)
 
 
-def _resolve(answers: list[_Answer]) -> None:
+def _resolve(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
     for future, answer in answers:
         if future.done():  # whoever asked has hung up; what was written stays written
             continue
-        if isinstance(answer, BaseException):
+        if isinstance(answer, Exception):
             future.set_exception(answer)
         else:
             future.set_result(answer)

@@ -22,10 +22,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dpcheckin.service import logs
 from dpcheckin.service.settings import Limits
-from dpcheckin.service.shuffler.committer import Committer, GroupCommitter
+from dpcheckin.service.shuffler.committer import GroupCommitter
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.rounds import Settled
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
 from dpcheckin.service.web.front import TICK_SECONDS, Front
 from dpcheckin.service.web.guard import RESERVED
 from dpcheckin.service.web.metrics import COMMON, Metrics
@@ -77,16 +76,12 @@ class ShufflerFront(Front):
         metrics = Metrics("dpcheckin_shuffler_", _COUNTED, ("refusals_total", "rounds_total"))
         super().__init__(core.store, analyzer, limits or Limits(), metrics, LOGGER, monotonic)
         self.core = core
-        self.committer = Committer(core) if isinstance(core.store, MemoryStore) else GroupCommitter(core)
+        self.committer = GroupCommitter(core)
         self.models = ModelCache(core.model)
         self.present_clients: tuple[int, set[bytes]] = (0, set())
         """The open round's serial, and the clients known to be counted as present in it."""
-        self._monotonic = monotonic
         self._refreshed = -1.0
         self._last_time = 0.0
-
-    def start(self) -> None:
-        self.committer.start()
 
     def stop(self) -> None:
         self.committer.stop()

@@ -14,8 +14,7 @@ from dpcheckin.service.shuffler.http import LOGGER, ShufflerApp, ShufflerFront, 
 from dpcheckin.service.shuffler.rounds import Settled
 from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.files import without_password
 from dpcheckin.service.storage.identity import analyzer_token, load_identity
 from dpcheckin.service.web.server import serve_party

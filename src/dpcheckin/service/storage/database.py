@@ -1,7 +1,7 @@
 """SQLite databases of parties, and what goes wrong with stores, whoever's they are.
 
 A full disk and a damaged file are failures: what was under way is not done. A lock that somebody else holds is not:
-trying again is enough. A store that can be read may still take nothing, so that only something written ends a failure.
+trying again is enough.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,38 +29,6 @@ def damaged(why: str) -> StorageFailure:
     """The one line about a database that does not hold what was written to it, and why somebody thinks so."""
     first = why.strip().split("\n", 1)[0]
     return StorageFailure(f"the database is damaged: {first} (docs/upgrading.md: restore)")
-
-
-_DOUBT_SECONDS = 5.0
-"""After a failure, so long without another one before it is worth trying to write something."""
-
-
-class Health:
-    """Whether a store takes what it is given, as far as is known; `monotonic` are seconds."""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._failed_at: float | None = None
-        """When the store last failed to take something, until it has taken something again."""
-
-    @property
-    def ok(self) -> bool:
-        """Has nothing failed since something was last written?"""
-        return self._failed_at is None
-
-    def failed(self) -> None:
-        """Something could not be written or read."""
-        self._failed_at = self._monotonic()
-
-    def stored(self) -> None:
-        """Something was written: whatever was wrong is over."""
-        self._failed_at = None
-
-    @property
-    def worth_a_probe(self) -> bool:
-        """Is the last failure so long ago that writing something may succeed?"""
-        failed = self._failed_at
-        return failed is not None and self._monotonic() - failed > _DOUBT_SECONDS
 
 
 @contextmanager
@@ -86,28 +54,28 @@ _WAIT_SECONDS = 5.0
 
 
 class Database:
-    """One SQLite `file` that several processes may have open: a connection that writes, and one that reads.
+    """One SQLite `file` that several processes may have open: a connection that writes, and one that reads. None: in
+    memory, where one connection does both.
 
     A write-ahead log with synchronous=FULL: a commit is on disk before it is acknowledged. Deleted content is
     overwritten with zeros (secure_delete).
     """
 
-    def __init__(self, file: Path) -> None:
-        self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
+    def __init__(self, file: Path | None) -> None:
+        self._write_lock = threading.RLock()
+        self._read_lock = self._write_lock if file is None else threading.RLock()
         try:
-            os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+            if file is not None:
+                os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as problem:
             raise StorageFailure(f"cannot open {file}: {problem.strerror}") from problem
-        opened: list[sqlite3.Connection] = []
-        try:
-            with translated():
-                for _ in range(2):
-                    opened.append(_connected(file))
-        except BaseException:
-            for connection in opened:
-                connection.close()
-            raise
-        self.writer, self.reader = opened
+        with translated():
+            self.writer = _connected(file or ":memory:")
+            try:
+                self.reader = self.writer if file is None else _connected(file)
+            except BaseException:
+                self.writer.close()
+                raise
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
@@ -146,7 +114,7 @@ class Database:
             self.writer.close()
 
 
-def _connected(file: Path) -> sqlite3.Connection:
+def _connected(file: Path | str) -> sqlite3.Connection:
     connection = sqlite3.connect(file, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         for pragma in (

@@ -23,7 +23,7 @@ from starlette.types import Scope
 
 from dpcheckin.service import logs
 from dpcheckin.service.settings import Limits
-from dpcheckin.service.storage.database import Health, StorageBusy, StorageFailure
+from dpcheckin.service.storage.database import StorageBusy, StorageFailure
 from dpcheckin.service.web.limits import Buckets, Budget
 from dpcheckin.service.web.metrics import Metrics
 from dpcheckin.service.web.requests import Endpoint, answering, header, not_found
@@ -31,6 +31,8 @@ from dpcheckin.service.wire.credentials import bearer_digest
 from dpcheckin.service.wire.problems import Problem, Refusal, refuse
 
 TICK_SECONDS = 0.5
+_DOUBT_SECONDS = 5.0
+"""After a failure, so long without another one before it is worth trying to write something."""
 
 
 class Enrolled(Protocol):
@@ -68,7 +70,9 @@ class Front:
         self._analyzer = analyzer
         self.budget = Budget(limits.body_bytes)
         self._store = store
-        self._health = Health(monotonic)
+        self._monotonic = monotonic
+        self._failed_at: float | None = None
+        """When the store last failed to take something, until it has taken something again."""
         self._per_client = Buckets(limits.requests_per_second, limits.burst, monotonic)
         self._failures = Buckets(limits.failures_per_second, limits.failure_burst, monotonic)
 
@@ -96,9 +100,6 @@ class Front:
 
     # --- upkeep -----------------------------------------------------------------------------
 
-    def start(self) -> None:
-        """Inside the event loop, before the first request."""
-
     def stop(self) -> None:
         """After the last request."""
 
@@ -116,12 +117,14 @@ class Front:
         try:
             self.refresh_clients()
             self.do_what_is_due()
-            if self._health.worth_a_probe:  # after a failure, only something written says that it is over
+            failed = self._failed_at
+            if failed is not None and self._monotonic() - failed > _DOUBT_SECONDS:
+                # a store that can be read may still take nothing: only something written ends a failure
                 self._store.probe()
                 self.stored()
         except (StorageFailure, StorageBusy) as problem:
             self.failed(problem)
-        self.metrics.set("storage_ok", int(self._health.ok))
+        self.metrics.set("storage_ok", int(self._failed_at is None))
         self.metrics.set(self.ENROLLED, len(self.clients))
 
     async def keep_up(self, seconds: float) -> None:
@@ -135,8 +138,8 @@ class Front:
 
     def stored(self) -> None:
         """Something was written: whatever was wrong is over."""
-        if not self._health.ok:
-            self._health.stored()
+        if self._failed_at is not None:
+            self._failed_at = None
             self.metrics.set("storage_ok", 1)
 
     def count_refusal(self, problem: Problem) -> None:
@@ -152,7 +155,7 @@ class Front:
             logs.event(self.log, "storage busy", level=logging.WARNING, reason=str(problem))
             return Problem.BUSY
         if isinstance(problem, StorageFailure):
-            self._health.failed()
+            self._failed_at = self._monotonic()
             self.metrics.set("storage_ok", 0)
             self.metrics.add("storage_failures_total")
             logs.event(self.log, "storage failure", level=logging.ERROR, reason=str(problem))
@@ -172,7 +175,6 @@ class Front:
         @contextlib.asynccontextmanager
         async def lifespan(app: Any) -> AsyncIterator[None]:
             await asyncio.to_thread(self.maintain)
-            self.start()
             upkeep = asyncio.create_task(self.keep_up(tick_seconds))
             yield
             upkeep.cancel()

@@ -10,8 +10,7 @@ import pytest
 from dpcheckin.service.settings import Limits
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import ModelCache, ShufflerFront, shuffler_app
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.database import StorageBusy, StorageFailure
 from dpcheckin.service.web.front import admin_app
 from dpcheckin.service.wire.credentials import token_digest

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import pickle
 import random
 import re
 import socket
@@ -25,7 +24,7 @@ from hypothesis import strategies as st
 from dpcheckin.service.settings import Limits
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import ShufflerFront, shuffler_app
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire import envelope
 from dpcheckin.service.wire.canonical import digest, parse
 from dpcheckin.service.wire.credentials import token_digest
@@ -63,11 +62,7 @@ class Target:
 
     def fingerprint(self) -> bytes:
         """Everything that is stored."""
-        batches = {
-            serial: (sorted(b.present), sorted(b.seen), sorted(b.reports.items()), b.order)
-            for serial, b in self.store._batches.items()
-        }
-        return pickle.dumps((list(self.store._connection.iterdump()), batches))
+        return "\n".join(self.store.database.writer.iterdump()).encode()
 
 
 Good = tuple[str, str, str, bytes]

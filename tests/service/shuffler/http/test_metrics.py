@@ -10,7 +10,7 @@ import pytest
 from dpcheckin.service import logs
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import LOGGER, ShufflerFront
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from service.shuffler_world import Clock, SeededChance
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import ShufflerFront, shuffler_app
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire.credentials import bearer_header, new_token, token_digest
 from dpcheckin.service.wire.documents import VoidDocument
 from dpcheckin.service.wire.problems import problem_in

@@ -15,7 +15,7 @@ import pytest
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.server import build
 from dpcheckin.service.shuffler.settings import Settings
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire import signing
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.problems import Problem, Refusal, problem_in

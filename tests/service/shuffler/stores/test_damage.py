@@ -16,8 +16,7 @@ from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import Store
-from dpcheckin.service.shuffler.stores.memory import MemoryStore
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.database import StorageFailure
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.credentials import new_token, token_digest

@@ -1,4 +1,4 @@
-"""SQLite: the reserve of disk, foreign files, locks."""
+"""SQLite: the reserve of disk, foreign files, locks, batches cut short, what memory keeps of the destroyed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.stores.sqlite import SqliteStore
+from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.database import StorageBusy, StorageFailure
 from service.shuffler_world import CHARGE, Analyzer, Clock, SeededChance, attend, send
 
@@ -53,3 +53,28 @@ def test_a_locked_database_is_busy(tmp_path: Any) -> None:
         pass
     store.close()
     other.close()
+
+
+def test_a_batch_that_is_not_complete_is_not_passed_off_as_one() -> None:
+    store, clock = MemoryStore(), Clock()
+    core = Shuffler(store, clock=clock, chance=SeededChance())
+    analyzer = Analyzer.of(population=2, minimum_batch=0)
+    analyzer.publish(core)
+    analyzer.open(core, 0)
+    attend(core, 2)
+    send(core, analyzer, 0, 0, 1)
+    clock.now += 10
+    core.claim(0, CHARGE)
+    store.database.writer.execute("DELETE FROM release_1 WHERE position = 1")
+    with pytest.raises(StorageFailure, match="no longer complete"):
+        list(core.batch(0).chunks)
+
+
+def test_what_is_destroyed_is_overwritten_in_memory_too() -> None:
+    store = MemoryStore()
+    with store.writing() as transaction:
+        transaction.put_model(b"id", b"a body to be destroyed" * 1000)
+    assert b"to be destroyed" in store.database.writer.serialize()
+    with store.writing() as transaction:
+        transaction.forget_models(b"")
+    assert b"to be destroyed" not in store.database.writer.serialize()

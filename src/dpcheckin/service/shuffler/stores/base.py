@@ -29,12 +29,12 @@ class Store(ABC):
     # --- what each store does in its own way ---------------------------------------------------
 
     @abstractmethod
-    def transaction(self) -> AbstractContextManager[Transaction]:
-        """Control work, one at a time; an exception undoes it."""
-
-    @abstractmethod
     def writing(self) -> AbstractContextManager[Transaction]:
         """A transaction for the list of clients; an exception undoes it."""
+
+    def transaction(self) -> AbstractContextManager[Transaction]:
+        """Control work, one at a time; an exception undoes it."""
+        return self.writing()
 
     @abstractmethod
     def read(self, statement: str, *values: Any) -> list[Row]:

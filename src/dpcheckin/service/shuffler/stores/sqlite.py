@@ -9,7 +9,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from dpcheckin.service.shuffler.stores.transaction import Transaction
 from dpcheckin.service.storage.database import Database, Row, StorageFailure
 from dpcheckin.service.storage.files import InUse, make_folder, take_lock
 
-TYPES = {"blob": "BLOB", "int": "INTEGER", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
+_TYPES = {"blob": "BLOB", "int": "INTEGER", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 DEFAULT_RESERVE = 64 << 20
 """Bytes of disk that reports may not use, so that a full disk can still close and destroy."""
 
@@ -71,21 +71,19 @@ class SqliteStore(Store):
             raise StorageFailure(f"cannot open {self.file}: {problem.strerror}") from problem
         self.database = Database(self.file)
         try:
-            with self.writing() as transaction:
-                schema.prepare(transaction, TYPES)
+            self._prepare()
         except BaseException:
             self.close()
             raise
+
+    def _prepare(self) -> None:
+        with self.writing() as transaction:
+            schema.prepare(transaction, _TYPES)
 
     @contextmanager
     def writing(self) -> Iterator[SqliteTransaction]:
         with self.database.writing() as connection:
             yield SqliteTransaction(connection)
-
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        with self.writing() as transaction:
-            yield transaction
 
     def read(self, statement: str, *values: Any) -> list[Row]:
         return self.database.read(statement, *values)
@@ -147,8 +145,11 @@ class SqliteStore(Store):
     def clean(self) -> None:
         self.database.clean()
 
+    def serve_alone(self) -> AbstractContextManager[None]:
+        return self._locked()
+
     @contextmanager
-    def serve_alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         try:
             lock = take_lock(self.file.with_name(self.file.name + ".lock"))
         except InUse:
@@ -159,4 +160,24 @@ class SqliteStore(Store):
             os.close(lock)
 
     def close(self) -> None:
+        self.database.close()
+
+
+class MemoryStore(SqliteStore):
+    """The store for tests and trials: the same tables in this process, and nothing survives it."""
+
+    def __init__(self) -> None:
+        self.database = Database(None)
+        self._prepare()
+
+    def check_room(self) -> None:
+        """There is room as long as there is memory."""
+
+    def serve_alone(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def close(self) -> None:
+        """Nothing: whoever opens it again finds what was there."""
+
+    def __del__(self) -> None:
         self.database.close()
