@@ -18,7 +18,7 @@ from typing import Any, get_type_hints
 from urllib.parse import urlsplit
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.options import read_as, scalar_of
+from dpcheckin.options import option, read_as, scalar_of
 from dpcheckin.service.storage.files import check_secret, without_password
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -243,29 +243,27 @@ class Limits:
                 raise InvalidParameter(one.name, value, "a number above 0")
 
 
+@dataclass(frozen=True)
 class ServedSettings:
     """What shuffler and issuer let an operator set alike: two ports, TLS, the analyzer whose documents they take.
 
-    Each declares the fields itself, in the order in which its command lists them.
+    Everything but TLS (or `dev`) has a default that works on one machine.
     """
 
     folder: Path
-    host: str
-    port: int
-    admin_host: str
-    admin_port: int
-    tls_certificate: str
-    tls_key: str
-    dev: bool
-    """Plain HTTP, on a loopback address only."""
-    analyzer_identity: str
-    """Hex of the analyzer's public identity: only what it has signed is taken."""
-    log_level: str
+    host: str = option("127.0.0.1", "Address for clients and analyzer.")
+    port: int = option(8440, "Port for clients and analyzer; 0: any.")
+    admin_host: str = option("127.0.0.1", "Address for health and metrics.")
+    admin_port: int = option(8441, "Port for health and metrics; 0: any.")
+    tls_certificate: str = option("", "PEM file.")
+    tls_key: str = option("", "PEM file.")
+    dev: bool = option(False, "Plain HTTP, on loopback only.")
+    analyzer_identity: str = option("", "Analyzer's public identity in hex; without it, plans are refused.")
+    log_level: str = option("info", "debug, info, warning or error.")
 
     def __post_init__(self) -> None:
-        for name in ("port", "admin_port"):
-            if not 0 <= getattr(self, name) <= 65535:
-                raise InvalidParameter(name, getattr(self, name), "a port from 0 to 65535")
+        check_port("port", self.port)
+        check_port("admin_port", self.admin_port)
         check_level(self.log_level)
         if self.analyzer_identity and not re.fullmatch(r"[0-9a-f]{64}", self.analyzer_identity):
             raise InvalidParameter("analyzer_identity", self.analyzer_identity, "32 bytes in lower-case hex")
@@ -287,6 +285,12 @@ class ServedSettings:
     def trusts_any_analyzer(self) -> bool:
         """Whether documents are taken without an identity to check them against."""
         return self.dev
+
+
+def check_port(name: str, port: int) -> None:
+    """Refuse a `port` that there is not, given as the entry `name`."""
+    if not 0 <= port <= 65535:
+        raise InvalidParameter(name, port, "a port from 0 to 65535")
 
 
 def check_level(level: str) -> None:

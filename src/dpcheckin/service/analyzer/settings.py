@@ -11,7 +11,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer.core import Pacing
 from dpcheckin.service.analyzer.ledger import Budget
 from dpcheckin.service.pricing import encoding_of
-from dpcheckin.service.settings import IssuerAccess, SettingsFile, check_address
+from dpcheckin.service.settings import IssuerAccess, SettingsFile, check_address, check_level, check_port
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
@@ -43,8 +43,8 @@ class AnalyzerSettings:
 
     def __post_init__(self) -> None:
         check_address(self.shuffler)
-        if not 0 <= self.port <= 65535:
-            raise InvalidParameter("analyzer.port", self.port, "a port from 0 to 65535")
+        check_port("analyzer.port", self.port)
+        check_level(self.log_level)
         for name in self.names:
             if not isinstance(name, str):
                 raise InvalidParameter("analyzer.names", name, "names of hosts")
@@ -52,8 +52,6 @@ class AnalyzerSettings:
             raise InvalidParameter("analyzer.rotate_every", self.rotate_every, "at least 0")
         if not self.pause_seconds >= 0:
             raise InvalidParameter("analyzer.pause_seconds", self.pause_seconds, "at least 0")
-        if self.log_level not in ("debug", "info", "warning", "error"):
-            raise InvalidParameter("log_level", self.log_level, "debug, info, warning or error")
 
     def plan_document(self, dimension: int) -> PlanDocument:
         """The plan, for reports of this `dimension` (or so many symbols), with a fresh nonce."""

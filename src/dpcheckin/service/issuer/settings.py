@@ -32,19 +32,11 @@ DEFAULT_AHEAD = 16
 
 @dataclass(frozen=True)
 class IssuerSettings(ServedSettings):
-    """Everything has a default that works on one machine, but for TLS (or `dev`)."""
+    """What an issuer has besides, and its own ports."""
 
-    folder: Path
-    host: str = option("127.0.0.1", "Address for clients and analyzer.")
     port: int = option(8443, "Port for clients and analyzer; 0: any.")
-    admin_host: str = option("127.0.0.1", "Address for health and metrics.")
     admin_port: int = option(8444, "Port for health and metrics; 0: any.")
     rounds_ahead: int = option(DEFAULT_AHEAD, "Rounds for which clients can fetch tokens in advance.")
-    tls_certificate: str = option("", "PEM file.")
-    tls_key: str = option("", "PEM file.")
-    dev: bool = option(False, "Plain HTTP, on loopback only.")
-    analyzer_identity: str = option("", "Analyzer's public identity in hex; without it, plans are refused.")
-    log_level: str = option("info", "debug, info, warning or error.")
     requests_per_second: float = Limits.requests_per_second
 
     def __post_init__(self) -> None:
