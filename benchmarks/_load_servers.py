@@ -110,7 +110,7 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
     from dpcheckin.service.settings import Limits
     from dpcheckin.service.shuffler import server
     from dpcheckin.service.shuffler.http import shuffler_app
-    from dpcheckin.service.shuffler.settings import ShufflerSettings
+    from dpcheckin.service.shuffler.settings import Settings
     from dpcheckin.service.web.server import listen, serve_ports
     from dpcheckin.service.wire.credentials import token_digest
     from service.shuffler_world import Analyzer
@@ -120,7 +120,7 @@ def ours(kind: str, folder: Path, port: int, size: int, clients: int) -> None:
         "sqlite": f"sqlite:{folder / 'shuffler.db'}",
         "postgres": os.environ.get("DPCHECKIN_BENCH_POSTGRES", ""),
     }[kind]
-    settings = ShufflerSettings(folder, port=port, admin_port=0, dev=True, limits=Limits(connections_per_address=100_000))
+    settings = Settings(folder, port=port, admin_port=0, dev=True, limits=Limits(connections_per_address=100_000))
     store = server.open_store(address)
     store.enroll([token_digest(token(i)) for i in range(clients)])
     front = server.build(settings, store)

@@ -49,13 +49,13 @@ def serve_shuffler(folder: str, store: str, port: int, admin: int, ahead: Any) -
 
     from dpcheckin.service.settings import Limits
     from dpcheckin.service.shuffler import server
-    from dpcheckin.service.shuffler.settings import ShufflerSettings
+    from dpcheckin.service.shuffler.settings import Settings
 
     sys.stderr = open(Path(folder) / f"log-{port}", "a")  # noqa: SIM115 (for as long as it lives)
     system = time.time
     server.build.__defaults__ = (lambda: system() + ahead.value,)
     limits = Limits(requests_per_second=1e6, burst=10**6)
-    server.serve(ShufflerSettings(Path(folder), port=port, admin_port=admin, store=store, dev=True, limits=limits))
+    server.serve(Settings(Path(folder), port=port, admin_port=admin, store=store, dev=True, limits=limits))
 
 
 @dataclass

@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from dpcheckin.cli import application
-from dpcheckin.service.shuffler.settings import ENVIRONMENT, ShufflerSettings, load
+from dpcheckin.service.shuffler.settings import ENVIRONMENT, Settings, load
 
 ROOT = Path(__file__).parent.parent.parent
 DEPLOY = ROOT / "deploy"
@@ -72,7 +72,7 @@ def test_compose_starts_commands_that_exist_with_settings_that_exist() -> None:
     for service in ours.values():
         assert_exists(service["command"])
         for name in service["environment"]:
-            assert hasattr(ShufflerSettings, name.removeprefix(ENVIRONMENT).lower())
+            assert hasattr(Settings, name.removeprefix(ENVIRONMENT).lower())
         assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
         assert set(service["secrets"]) <= compose["secrets"].keys()
         assert service["depends_on"].keys() <= compose["services"].keys()

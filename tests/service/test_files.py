@@ -17,7 +17,7 @@ from dpcheckin.service.client.config import ClientConfig, Limits
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.settings import SettingsFile, check_address
 from dpcheckin.service.shuffler.server import open_store
-from dpcheckin.service.shuffler.settings import ShufflerSettings
+from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.storage import files
 from dpcheckin.service.storage.identity import analyzer_token, load_identity
 from dpcheckin.service.storage.journal import Journal
@@ -178,7 +178,7 @@ def test_passwords_are_never_echoed(cli: Cli, tmp_path: Path, address: str) -> N
         for said in (ended.err, ended.out):
             assert "hunter2" not in said
             assert "ter2" not in said
-    assert "hunter2" not in repr(ShufflerSettings(tmp_path, store=address, dev=True))
+    assert "hunter2" not in repr(Settings(tmp_path, store=address, dev=True))
 
 
 def test_a_token_or_an_address_with_a_password_is_not_shown(tmp_path: Path) -> None:

@@ -35,11 +35,12 @@ from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.pricing import Price, protocol_of
 from dpcheckin.service.shuffler.chance import Ids, SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
-from dpcheckin.service.shuffler.records import Entry, Taken
+from dpcheckin.service.shuffler.records import Entry
 from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire import envelope, payloads, signing
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDocument
+from dpcheckin.service.wire.problems import Problem
 
 _MODEL = b"audited"
 _CHARGE = canonical({"charge": "00" * 32})
@@ -63,10 +64,10 @@ class ArrivalStore(MemoryStore):
         super().__init__()
         self._arrived: dict[int, list[int]] = {}
 
-    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
+    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Problem | None]:
         taken = super().accept(serial, entries)
         kept = zip(entries, taken, strict=True)
-        there = [e.id for e, t in kept if t is Taken.YES and e.id >= 0]
+        there = [e.id for e, t in kept if t is None and e.id >= 0]
         self._arrived.setdefault(serial, []).extend(there)
         return taken
 

@@ -1,8 +1,8 @@
 """From a client's value to an envelope, and what clients that lie can do to the result of a round.
 
-`make_envelope` is what a client sends: randomized with secure chance, encoded, sealed. `neutral_envelope` is the same
-about the neutral value: what a client sends when it has nothing else, and with which a shuffler fills an empty slot.
-How the analyzer opens them is in `analyzer.batches`.
+`make_envelope` is what a client sends: randomized with secure chance, encoded, sealed; about the `neutral_value` when
+it has nothing else, which is also how a shuffler fills an empty slot. How the analyzer opens them is in
+`analyzer.batches`.
 
 Privacy does not depend on clients that lie; whoever uses the result does. A pure or Gaussian report is checked by
 itself, so the influence of c clients is c times that of one. Of two shares nothing can be checked: each is uniformly
@@ -96,24 +96,6 @@ def neutral_value(plan: PlanDocument, randomizer: Randomizer) -> NDArray[Any]:
         return np.zeros(1, np.int64)
     # with encoding 4 the plan's dimension is the size of a report, not of a vector
     return np.zeros((1, randomizer.dimension if plan.encoding == OCTETS else plan.dimension))
-
-
-def neutral_envelope(
-    plan: PlanDocument,
-    randomizer: Randomizer,
-    round_number: int,
-    model_digest: bytes,
-    public_key: bytes,
-    source: SecureSource,
-    token: bytes = b"",
-) -> bytes:
-    """A report of the neutral value, made like any other: it has the law of a client that holds it.
-
-    `plan`, `randomizer`, `round_number`, `model_digest`, `public_key`, `source` and `token` are those of
-    `make_envelope`.
-    """
-    value = neutral_value(plan, randomizer)
-    return make_envelope(plan, randomizer, round_number, model_digest, public_key, value, source, token)
 
 
 UNIT_SQUARES = (0.998, 1.002)

@@ -11,7 +11,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SecureSource, SeededSource
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.pricing import randomizer_of
-from dpcheckin.service.reports import make_envelope, neutral_envelope
+from dpcheckin.service.reports import make_envelope, neutral_value
 from dpcheckin.service.wire import envelope, payloads
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import PlanDocument, RoundDocument
@@ -184,7 +184,9 @@ def test_a_dummy_looks_like_a_report(randomizer: Any) -> None:
     changes = {} if randomizer is None else {"randomizer": randomizer}
     batch = Batch(plan("random-check-in-fixed", epsilon_budget=50.0, **changes))
     made = randomizer_of(batch.plan)
-    one = neutral_envelope(batch.plan, made, 3, MODEL, batch.key.public_key, SecureSource())
+    one = make_envelope(
+        batch.plan, made, 3, MODEL, batch.key.public_key, neutral_value(batch.plan, made), SecureSource()
+    )
     assert len(one) == sizes(batch.plan).envelope
     assert batch.read([one])[0].reports == 1
 

@@ -1,27 +1,11 @@
-"""Steps and states: what follows from the shuffler's answer."""
+"""States of rounds, as the shuffler answers."""
 
 from typing import Any
 
 import pytest
 
-from dpcheckin.service.analyzer.core import Status, Step, next_step
+from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.wire.problems import Malformed
-
-
-@pytest.mark.parametrize(
-    ("status", "step"),
-    [
-        (None, Step.ANNOUNCE),
-        (Status("open"), Step.WAIT),
-        (Status("closed", 1, 1), Step.CHARGE_AND_COLLECT),
-        (Status("claimed", 1, 1), Step.CHARGE_AND_COLLECT),
-        (Status("void", 1, None, "population"), Step.SKIP),
-        (Status("void", 1, 1, "batch"), Step.CHARGE_AND_SKIP),
-        (Status("done"), Step.CHARGE_AS_LOST),
-    ],
-)
-def test_the_next_step_follows_from_the_shufflers_answer(status: Status | None, step: Step) -> None:
-    assert next_step(status) is step
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.core import PlanChanged, Status
 from dpcheckin.service.analyzer.daemon import LEDGER, Analyzer, Schedule
-from dpcheckin.service.analyzer.ledger import Budget, BudgetSpent, TotalLedger
+from dpcheckin.service.analyzer.ledger import BudgetSpent, FleetBudget, TotalLedger
 from dpcheckin.service.analyzer.parties import TruncatedBatch
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.storage.journal import Journal
@@ -109,7 +109,7 @@ def test_a_budget_that_pays_for_no_round_is_refused_before_anything_is_written(t
 def test_a_plan_that_others_have_left_nothing_for_is_refused_too(tmp_path: Path) -> None:
     world = World(tmp_path / "one", plan(rounds=1, epsilon_budget=4.0), {})
     one = Price(world.document).spent(1).epsilon
-    budget = Budget(tmp_path / "all", 1.5 * one, 1e-3)
+    budget = FleetBudget(tmp_path / "all", 1.5 * one, 1e-3)
 
     def made(folder: str, **changes: Any) -> Analyzer:
         document = plan(rounds=1, epsilon_budget=4.0, **changes)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.service.analyzer.ledger import Budget, BudgetSpent, ChargeReason, Ledger, TotalLedger
+from dpcheckin.service.analyzer.ledger import BudgetSpent, ChargeReason, FleetBudget, Ledger, TotalLedger
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.storage.files import InUse
 from dpcheckin.service.storage.journal import Journal, JournalDamaged
@@ -22,7 +22,7 @@ def prices() -> tuple[Price, Price]:
 def test_a_second_plan_is_paid_from_what_the_first_has_left(tmp_path: Path, prices: tuple[Price, Price]) -> None:
     one, two = prices
     limit = one.spent(3).epsilon + two.spent(2).epsilon + 1e-6
-    budget = Budget(tmp_path / "all", limit, 2.5e-5)
+    budget = FleetBudget(tmp_path / "all", limit, 2.5e-5)
     with Ledger(tmp_path / "one", one, TotalLedger(budget)) as ledger:
         for number in range(3):
             ledger.charge(number, ChargeReason.RELEASE)
@@ -46,7 +46,7 @@ def test_a_second_plan_is_paid_from_what_the_first_has_left(tmp_path: Path, pric
 
 def test_deltas_add_up_too(tmp_path: Path, prices: tuple[Price, Price]) -> None:
     one, two = prices
-    budget = Budget(tmp_path / "all", 100.0, 1.5e-5)
+    budget = FleetBudget(tmp_path / "all", 100.0, 1.5e-5)
     with Ledger(tmp_path / "one", one, TotalLedger(budget)) as ledger:
         ledger.charge(0, ChargeReason.RELEASE)
     with (
@@ -57,7 +57,7 @@ def test_deltas_add_up_too(tmp_path: Path, prices: tuple[Price, Price]) -> None:
 
 
 def test_a_crash_between_the_two_ledgers_charges_once(tmp_path: Path, prices: tuple[Price, Price]) -> None:
-    price, budget = prices[0], Budget(tmp_path / "all", 100.0, 1e-4)
+    price, budget = prices[0], FleetBudget(tmp_path / "all", 100.0, 1e-4)
     total = TotalLedger(budget)
     total.charge(price.document.id.hex(), 0, price.spent(1))  # and then kill -9
     total.close()
@@ -73,22 +73,22 @@ def test_a_crash_between_the_two_ledgers_charges_once(tmp_path: Path, prices: tu
 def test_another_budget_in_the_same_file_is_refused_and_the_file_given_back(
     tmp_path: Path, prices: tuple[Price, Price]
 ) -> None:
-    TotalLedger(Budget(tmp_path / "all", 3.0, 1e-4)).close()
+    TotalLedger(FleetBudget(tmp_path / "all", 3.0, 1e-4)).close()
     with pytest.raises(InvalidParameter, match=r"a ledger of epsilon 3.0 and delta 0.0001"):
-        TotalLedger(Budget(tmp_path / "all", 4.0, 1e-4))
-    TotalLedger(Budget(tmp_path / "all", 3.0, 1e-4)).close()
+        TotalLedger(FleetBudget(tmp_path / "all", 4.0, 1e-4))
+    TotalLedger(FleetBudget(tmp_path / "all", 3.0, 1e-4)).close()
     # a plan's ledger that does not open gives the common one back as well
     (tmp_path / "broken").write_text(json.dumps({"no": "entry"}) + "\n")
     with pytest.raises(JournalDamaged):
-        Ledger(tmp_path / "broken", prices[0], TotalLedger(Budget(tmp_path / "all", 3.0, 1e-4)))
+        Ledger(tmp_path / "broken", prices[0], TotalLedger(FleetBudget(tmp_path / "all", 3.0, 1e-4)))
     with pytest.raises(InvalidParameter):
-        Ledger(tmp_path / "all", prices[0], TotalLedger(Budget(tmp_path / "other", 3.0, 1e-4)))
-    TotalLedger(Budget(tmp_path / "all", 3.0, 1e-4)).close()
-    TotalLedger(Budget(tmp_path / "other", 3.0, 1e-4)).close()
+        Ledger(tmp_path / "all", prices[0], TotalLedger(FleetBudget(tmp_path / "other", 3.0, 1e-4)))
+    TotalLedger(FleetBudget(tmp_path / "all", 3.0, 1e-4)).close()
+    TotalLedger(FleetBudget(tmp_path / "other", 3.0, 1e-4)).close()
 
 
 def test_an_entry_that_is_no_charge_is_damage(tmp_path: Path) -> None:
-    budget = Budget(tmp_path / "all", 3.0, 1e-4)
+    budget = FleetBudget(tmp_path / "all", 3.0, 1e-4)
     TotalLedger(budget).close()
     with Journal(tmp_path / "all") as journal:
         journal.append({"kind": "charge", "plan": "00"})
@@ -99,4 +99,4 @@ def test_an_entry_that_is_no_charge_is_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (float("nan"), 0.1), (1.0, 1.0)])
 def test_a_budget_is_a_pair_of_sensible_numbers(tmp_path: Path, epsilon: float, delta: float) -> None:
     with pytest.raises(InvalidParameter, match="budget"):
-        Budget(tmp_path / "all", epsilon, delta)
+        FleetBudget(tmp_path / "all", epsilon, delta)

@@ -15,7 +15,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.analyzer.batches import BatchReader
 from dpcheckin.service.client.config import Limits
-from dpcheckin.service.client.connection import IssuerUnreachable, TokenFetcher, TokenKeeper
+from dpcheckin.service.client.connection import IssuerUnreachable, TokenKeeper
 from dpcheckin.service.client.core import Action, Refused
 from dpcheckin.service.client.daemon import Clock, Daemon
 from dpcheckin.service.client.timekeeping import Timekeeper
@@ -66,14 +66,16 @@ class Fetching:
 
     def run(
         self,
-        work: Callable[[TokenFetcher], Any],
+        work: Callable[[TokenKeeper], Any],
         wallet: TokenWallet | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
+        clock: Clock | None = None,
         **access: str,
     ) -> Any:
         async def inside() -> Any:
+            time = Timekeeper(clock or Clock(), SecureSource())
             async with httpx.AsyncClient(transport=transport or self.transport()) as http:
-                return await work(TokenFetcher(self.access(**access), wallet or self.wallet(), http))
+                return await work(TokenKeeper(self.access(**access), wallet or self.wallet(), http, time, 1.0))
 
         return asyncio.run(inside())
 
@@ -106,7 +108,7 @@ def test_tokens_of_all_rounds_ahead_are_fetched_at_once_and_hold(fetching: Fetch
 
 
 def test_a_filled_wallet_asks_again_when_half_is_gone(fetching: Fetching) -> None:
-    async def work(fetcher: TokenFetcher) -> list[int]:
+    async def work(fetcher: TokenKeeper) -> list[int]:
         asked = []
         for number in range(4):
             await fetcher.refill(fetching.plan, number)
@@ -137,13 +139,19 @@ def test_two_clients_and_two_rounds_have_nothing_in_common(fetching: Fetching, t
     assert len(set(seen)) == 4
 
 
+async def token_for(keeper: TokenKeeper, announced: RoundDocument) -> bytes | None:
+    await keeper.look_for(announced)
+    assert announced.token_key is not None
+    return keeper.wallet.token(announced.plan, announced.round, announced.token_key)
+
+
 def test_a_token_of_another_key_is_not_used(fetching: Fetching) -> None:
     """By a key of its own a client could be told from all others."""
     wallet = fetching.wallet()
     fetching.run(lambda fetcher: fetcher.fetch(fetching.plan.id.hex()), wallet)
     other = fetching.issuing.keys().key_of(1)
     found = fetching.round(0, key=other)
-    assert fetching.run(lambda fetcher: fetcher.token_for(found), wallet) is None
+    assert fetching.run(lambda fetcher: token_for(fetcher, found), wallet) is None
 
 
 def test_after_the_issuer_changed_its_keys_new_tokens_are_fetched(fetching: Fetching) -> None:
@@ -153,7 +161,7 @@ def test_after_the_issuer_changed_its_keys_new_tokens_are_fetched(fetching: Fetc
     fetching.issuing.store.forget_keys()
     found = fetching.round(0)
     assert found.token_key != old.key_of(0)
-    token = fetching.run(lambda fetcher: fetcher.token_for(found), wallet)
+    token = fetching.run(lambda fetcher: token_for(fetcher, found), wallet)
     assert token is not None
     Token.from_bytes(token).check(fetching.issuing.key(0), fetching.plan.id, 0)
     assert wallet.token(old.plan, 0, old.key_of(0)) is None
@@ -275,18 +283,16 @@ def test_an_issuer_that_has_no_tokens_for_us_is_asked_later_and_later(
 
     issuer, found = Issuer(), fetching.round(0)
 
-    async def work(fetcher: TokenFetcher) -> None:
-        time = Timekeeper(Clock(lambda: now[0]), SecureSource())
-        keeper = TokenKeeper(fetcher, time, 1.0)
+    async def work(keeper: TokenKeeper) -> None:
         for second in range(86_400):
             now[0] = float(second)
             await keeper.refill(fetching.plan, 0)
             await keeper.look_for(found)
         issuer.away, now[0] = False, now[0] + 2 * pauses[1]
         await keeper.refill(fetching.plan, 0)
-        assert fetcher.wallet.count_from(fetching.plan.id.hex(), 0) == 4
+        assert keeper.wallet.count_from(fetching.plan.id.hex(), 0) == 4
 
-    fetching.run(work, transport=issuer)
+    fetching.run(work, transport=issuer, clock=Clock(lambda: now[0]))
     between = np.diff(asked)
     assert said in caplog.text
     assert between[0] <= 1.5 * pauses[0] + 2

@@ -98,7 +98,8 @@ def test_a_claim_beyond_the_plan_is_refused_even_if_a_round_got_through(
         assert known is not None
         extra = RoundDocument.from_object(parse(known.document)["document"])
         made = signing.signed_bytes(RoundDocument(**{**extra.fields(), "round": 3}), IDENTITY)
-        transaction.add_round(type(known)(0, known.plan, 3, made, known.opens, known.closes + 1000))
+        record = type(known)(0, known.plan, 3, made, known.opens, known.closes + 1000)
+        transaction.create_round_tables(transaction.insert_round(record))
     core.refresh()
     attend(core, 4)
     send(core, analyzer, 3, 0, 1)

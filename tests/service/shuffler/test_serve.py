@@ -15,7 +15,7 @@ import pytest
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service import tls
 from dpcheckin.service.shuffler import server
-from dpcheckin.service.shuffler.settings import ShufflerSettings
+from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.identity import analyzer_token
 from dpcheckin.service.wire.problems import Problem, problem_in
@@ -33,7 +33,7 @@ def kept_logs() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def serve_while(settings: ShufflerSettings, work: Callable[[], None]) -> None:
+def serve_while(settings: Settings, work: Callable[[], None]) -> None:
     """Serve until the work is done; what goes wrong in it is raised here."""
     wrong: list[BaseException] = []
 
@@ -63,7 +63,7 @@ def serve_while(settings: ShufflerSettings, work: Callable[[], None]) -> None:
 def test_it_serves_until_it_is_told_to_stop(
     tmp_path: Path, kept_logs: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = ShufflerSettings(tmp_path, port=free_port(), admin_port=free_port(), dev=True)
+    settings = Settings(tmp_path, port=free_port(), admin_port=free_port(), dev=True)
     analyzer_token(tmp_path)
     token = (tmp_path / "analyzer.token").read_text().strip()
 
@@ -95,7 +95,7 @@ def test_with_certificates_it_speaks_tls_only(
 ) -> None:
     authority = tls.make_authority(tmp_path)
     pair = tls.issue(tmp_path, authority, "127.0.0.1")
-    settings = ShufflerSettings(
+    settings = Settings(
         tmp_path,
         port=free_port(),
         admin_port=free_port(),
@@ -125,7 +125,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, kept_logs: None) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(InvalidParameter, match=f"port = {port}.*free on 127.0.0.1"):
-            server.serve(ShufflerSettings(tmp_path / "new", port=port, dev=True))
+            server.serve(Settings(tmp_path / "new", port=port, dev=True))
     assert not (tmp_path / "new").exists(), "nothing is made for a shuffler that cannot serve"
 
 

@@ -11,7 +11,7 @@ import typer
 
 from dpcheckin.cli.arguments import check_exists, options_from
 from dpcheckin.cli.parties import preparing
-from dpcheckin.service.shuffler.settings import SETTINGS_FILE, ShufflerSettings, load
+from dpcheckin.service.shuffler.settings import SETTINGS_FILE, Settings, load
 
 if TYPE_CHECKING:
     from dpcheckin.service.shuffler.stores.base import Store
@@ -20,7 +20,7 @@ _FOLDER = typer.Option(Path("shuffler-data"), "--folder", "-f", help="Settings, 
 _STORE = typer.Option(None, "--store", help="memory:, sqlite:FILE or postgresql://… (default: in the folder).")
 
 
-@options_from(ShufflerSettings, only_given=True)
+@options_from(Settings, only_given=True)
 def serve(folder: Path = _FOLDER, *, options: dict[str, Any]) -> None:
     """Run a shuffler until it is stopped.
 

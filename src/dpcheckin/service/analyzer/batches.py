@@ -157,32 +157,22 @@ class BatchReader:
 
     def result(self) -> Decoded:
         """The sum, or the reports, once all envelopes are in."""
-        rows = self._rows_to_count()
+        rows, total, spoiled = None, None, None
+        if isinstance(self._sum, ReportRows):  # which the task counts; what no client could have made is dropped here
+            rows = self._sum.rows()
+            self.dropped += Counter({OUT_OF_RANGE: self._sum.dropped})
+            self.reports = len(rows)
         dropped, reasons = sum(self.dropped.values()), dict(self.dropped)
         if self.reports < self._plan.minimum_batch:
             return Decoded(self.reports, dropped, None, too_few=True, reasons=reasons)
-        if rows is not None:
-            return Decoded(self.reports, dropped, None, reasons=reasons, rows=rows)
         try:
-            return Decoded(self.reports, dropped, self._total(), reasons=reasons)
+            if isinstance(self._sum, SumOfShares) and dropped:
+                raise Malformed("of a dropped report the shuffler's share is in the sum")
+            if not isinstance(self._sum, ReportRows) and self.reports:
+                total = self._sum.total()
         except Malformed as problem:
-            return Decoded(self.reports, dropped, None, str(problem), reasons=reasons)
-
-    def _rows_to_count(self) -> NDArray[Any] | None:
-        """The reports that the task counts; what no client could have made is dropped here."""
-        if not isinstance(self._sum, ReportRows):
-            return None
-        rows = self._sum.rows()
-        if self._sum.dropped:
-            self.dropped[OUT_OF_RANGE] = self._sum.dropped
-        self.reports = len(rows)
-        return rows
-
-    def _total(self) -> NDArray[np.float64] | None:
-        assert not isinstance(self._sum, ReportRows)
-        if isinstance(self._sum, SumOfShares) and self.dropped:
-            raise Malformed("of a dropped report the shuffler's share is in the sum")
-        return self._sum.total() if self.reports else None
+            spoiled = str(problem)
+        return Decoded(self.reports, dropped, total, spoiled, rows, reasons=reasons)
 
 
 def _sum_of(plan: PlanDocument, shuffler_sum: bytes | None) -> ReportRows | SumOfShares | _VectorSum | _SymbolSum:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from dpcheckin.service.analyzer.batches import COPY, FORGED, SPENT
-from dpcheckin.service.analyzer.ledger import Ledger
+from dpcheckin.service.analyzer.ledger import Ledger, TotalLedger
 from dpcheckin.service.analyzer.parties import PatientClient
 from dpcheckin.service.analyzer.state import AnalyzerState
 from dpcheckin.service.pricing import Price
@@ -55,11 +55,8 @@ def expected(present: int, chance: float) -> dict[str, float]:
     }
 
 
-def _total(ledger: Ledger) -> dict[str, Any] | None:
-    """What all plans of the fleet have spent of their common budget, None without one."""
-    total = ledger.total
-    if total is None:
-        return None
+def _total(total: TotalLedger) -> dict[str, Any]:
+    """What all plans of the fleet have spent of their common budget."""
     spent = total.spent
     return {
         "epsilon": spent.epsilon,
@@ -104,9 +101,9 @@ class Board:
                 "epsilon": spent.epsilon,
                 "local_epsilon": spent.to_json()["local_epsilon"],
             },
-            "total": _total(ledger),
+            "total": None if ledger.total is None else _total(ledger.total),
             "metrics": dict(state.task.metrics),
-            "coalitions": [one.to_json() for one in (price.coalitions(ledger.charged) if ledger.charged else ())],
+            "coalitions": [held.to_json() for held in (price.coalitions(ledger.charged) if ledger.charged else ())],
             "survey": dict(state.task.shown) or None,
             "statement": str(price.statement(ledger.charged)) if ledger.charged else None,
             "influence": self._influence(rows),
@@ -134,7 +131,7 @@ class Board:
 
     def away(self) -> dict[str, str]:
         """Parties that do not answer, and why; nobody is missed when the run is over."""
-        missing = {} if self._finished else {one.party: one.away for one in self._parties}
+        missing = {} if self._finished else {other.party: other.away for other in self._parties}
         return {party: why for party, why in missing.items() if why is not None}
 
     def prometheus(self) -> str:
@@ -157,8 +154,8 @@ class Board:
         local = spent["local_epsilon"]
         metrics.add("epsilon_spent", spent["epsilon"], shuffler="honest")
         metrics.add("epsilon_spent", math.inf if local is None else local, shuffler="colluding")
-        for one in self._parties:
-            metrics.add("reached", int(one.party not in shot["away"]), party=one.party)
+        for other in self._parties:
+            metrics.add("reached", int(other.party not in shot["away"]), party=other.party)
         gauges = {
             "rounds_charged": spent["charged"],
             "rounds_allowed": spent["allowed"],

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -29,17 +28,6 @@ RELEASED, VOID_BY_CHECKS = "released", "void by checks"
 """Outcomes of a batch that was fetched: used, or too little of it held when it was checked."""
 CHARGED_OUTCOMES = (RELEASED, VOID_BY_CHECKS, "void by batch", "lost")
 STATES = ("open", "closed", "void", "claimed", "done")
-
-
-class Step(Enum):
-    """The next thing to do with the round under way."""
-
-    ANNOUNCE = "announce"  # the shuffler has not seen it
-    WAIT = "wait"  # it is open
-    SKIP = "skip"  # void by population: costs nothing
-    CHARGE_AND_SKIP = "charge and skip"  # void by batch: its number of reports was seen
-    CHARGE_AND_COLLECT = "charge and collect"  # closed or claimed: charge, claim, open, learn
-    CHARGE_AS_LOST = "charge as lost"  # taken and deleted, and not in our checkpoint
 
 
 @dataclass(frozen=True)
@@ -63,20 +51,6 @@ class Status:
         if value["state"] == "void" and value.get("reason") not in ("population", "batch"):
             raise Malformed("a void round without a reason")
         return Status(value["state"], value.get("present"), value.get("reports"), value.get("reason"))
-
-
-def next_step(status: Status | None) -> Step:
-    """What follows from the shuffler's answer (None: it does not know the round)."""
-    if status is None:
-        return Step.ANNOUNCE
-    if status.state == "void":
-        return Step.SKIP if status.reason == "population" else Step.CHARGE_AND_SKIP
-    return {
-        "open": Step.WAIT,
-        "closed": Step.CHARGE_AND_COLLECT,
-        "claimed": Step.CHARGE_AND_COLLECT,
-        "done": Step.CHARGE_AS_LOST,
-    }[status.state]
 
 
 class PlanChanged(ServiceError):

@@ -6,6 +6,7 @@ the next one begins or can be repeated.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -20,8 +21,8 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
-from dpcheckin.service.analyzer.core import VOID, Pacing, Status, Step, TooManyVoidRounds
-from dpcheckin.service.analyzer.ledger import Budget, BudgetSpent, ChargeReason, Ledger, TotalLedger, check_round
+from dpcheckin.service.analyzer.core import VOID, Pacing, Status, TooManyVoidRounds
+from dpcheckin.service.analyzer.ledger import BudgetSpent, ChargeReason, FleetBudget, Ledger, TotalLedger, check_round
 from dpcheckin.service.analyzer.parties import NO_TOKENS, IssuerClient, ShufflerClient, Stopped, TruncatedBatch
 from dpcheckin.service.analyzer.state import AnalyzerState, KeyRing
 from dpcheckin.service.pricing import Price
@@ -52,16 +53,6 @@ class Schedule:
     pacing: Pacing = field(default_factory=Pacing)
 
 
-def check_first_round(price: Price, budget: Budget | None) -> None:
-    """Raise `BudgetSpent` when a plan of this `price`, or the `budget` of its fleet, cannot pay for any round."""
-    total = None if budget is None else TotalLedger(budget)
-    try:
-        check_round(price, 0, total)
-    finally:
-        if total is not None:
-            total.close()
-
-
 class Analyzer:
     """One run of one plan in one folder, in which ledger, keys and checkpoint live; a run goes on where it stopped.
 
@@ -79,7 +70,7 @@ class Analyzer:
         schedule: Schedule | None = None,
         stop: threading.Event | None = None,
         issuer: IssuerClient | None = None,
-        budget: Budget | None = None,
+        budget: FleetBudget | None = None,
     ) -> None:
         if (plan.issuer is None) != (issuer is None):
             raise InvalidParameter("issuer", plan.issuer, "in plan and settings, or in neither")
@@ -93,26 +84,23 @@ class Analyzer:
         kept = state.load(folder)
         if kept is None and (folder / LEDGER).exists() and (folder / LEDGER).stat().st_size:
             raise InvalidParameter("state", str(folder), "a folder whose checkpoint is there, or an empty one")
-        found = core.begin(plan, task) if kept is None else kept
-        self.plan = core.check_same_plan(found, plan)
+        self._state = core.begin(plan, task) if kept is None else kept
+        self.plan = core.check_same_plan(self._state, plan)
         core.check_task(self.plan, task)
-        self._state = found
-        self._first = len(found.log)
+        self._first = len(self._state.log)
         self.price = Price(self.plan)
-        if kept is None:
-            # a run that could not play a single round is not begun: its folder takes another plan
-            check_first_round(self.price, budget)
-            state.save(folder, found)
-        self._ring = KeyRing(folder / KEYS, self.plan.suite)
         self.board = Board(self.price, [shuffler] if issuer is None else [shuffler, issuer])
-        total = None if budget is None else TotalLedger(budget)
-        self.ledger = Ledger(folder / LEDGER, self.price, total)
-        try:
-            core.check_ledger(found, lambda number: self.ledger.charge_of(number) is not None)
-        except core.LedgerBehind:
-            self.ledger.close()
-            raise
-        self._show()
+        with contextlib.ExitStack() as opened:  # given back at once if anything is wrong
+            total = None if budget is None else opened.enter_context(contextlib.closing(TotalLedger(budget)))
+            if kept is None:
+                # a run that could not play a single round is not begun: its folder takes another plan
+                check_round(self.price, 0, total)
+                state.save(folder, self._state)
+            self._ring = KeyRing(folder / KEYS, self.plan.suite)
+            self.ledger = opened.enter_context(Ledger(folder / LEDGER, self.price, total))
+            core.check_ledger(self._state, lambda number: self.ledger.charge_of(number) is not None)
+            self._show()
+            opened.pop_all()
 
     def close(self) -> None:
         """Give the ledger back."""
@@ -195,19 +183,18 @@ class Analyzer:
     def _advance(self) -> None:
         number = self._state.round
         status = self._shuffler.status(number)
-        step = core.next_step(status)
-        if step is Step.ANNOUNCE and self.ledger.charge_of(number) is not None:
+        if status is None and self.ledger.charge_of(number) is not None:
             # paid for, and the shuffler has forgotten it: it was put back in time, and would
             # release this round a second time for one charge
             log.error("round %d was charged before; the shuffler is an older copy", number)
             self._finish(self._state, Status("done"), "lost")
-        elif step is Step.ANNOUNCE:
+        elif status is None:
             self._announce()
-        elif step is Step.WAIT:
-            self._wait()
+        elif status.state == "open":
+            left = self._pending().closes - self._schedule.now()
+            self.stop.wait(max(_POLL, left + 0.01))
         else:
-            assert status is not None
-            self._settle(step, number, status)
+            self._settle(number, status)
 
     def _announce(self) -> None:
         assert self._state.pending is not None
@@ -221,17 +208,13 @@ class Analyzer:
                 raise
             self._keep(replace(self._state, pending=None))  # too old to open: announce it anew
 
-    def _wait(self) -> None:
-        left = self._pending().closes - self._schedule.now()
-        self.stop.wait(max(_POLL, left + 0.01))
-
-    def _settle(self, step: Step, number: int, status: Status) -> None:
-        if step is Step.SKIP:
-            self._finish(self._state, status, VOID)
-        elif step is Step.CHARGE_AND_SKIP:
+    def _settle(self, number: int, status: Status) -> None:
+        if status.state == "void" and status.reason == "population":
+            self._finish(self._state, status, VOID)  # costs nothing
+        elif status.state == "void":  # its number of reports was seen
             self.ledger.charge(number, ChargeReason.VOID)
             self._finish(self._state, status, "void by batch")
-        elif step is Step.CHARGE_AS_LOST:
+        elif status.state == "done":
             # released to somebody who knew this folder's future: the folder was put back in time
             log.warning("round %d was released before; this folder is an older copy", number)
             self.ledger.charge(number, ChargeReason.RELEASE)

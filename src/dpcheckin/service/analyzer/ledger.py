@@ -17,7 +17,7 @@ from typing import Any
 from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.service.pricing import Price, Spent
-from dpcheckin.service.storage.journal import Entry, Journal, JournalDamaged
+from dpcheckin.service.storage.journal import Journal, JournalDamaged, JournalEntry
 
 
 class BudgetSpent(ServiceError):
@@ -25,7 +25,7 @@ class BudgetSpent(ServiceError):
 
 
 @dataclass(frozen=True)
-class Budget:
+class FleetBudget:
     """The most that all plans together may cost, with an honest shuffler; `file` is the journal, made when it is not
     there."""
 
@@ -40,10 +40,17 @@ class Budget:
             raise InvalidParameter("budget.delta", self.delta, "strictly between 0 and 1")
 
 
+def _entries(journal: Journal, opened: dict[str, Any]) -> list[JournalEntry]:
+    """All entries of a journal, of which the first says whose it is; a new one begins with `opened`."""
+    if not len(journal):
+        journal.append(opened)
+    return list(journal)
+
+
 class TotalLedger:
     """The open ledger of a budget; one process at a time. `budget`: the file, and what may be spent."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: FleetBudget) -> None:
         self.budget = budget
         self._journal = Journal(budget.file)
         try:
@@ -91,25 +98,20 @@ class TotalLedger:
 
     def _read(self) -> tuple[dict[str, Spent], set[tuple[str, int]]]:
         opened = {"kind": "budget", "epsilon": self.budget.epsilon, "delta": self.budget.delta}
-        if not len(self._journal):
-            self._journal.append(opened)
-        first, *rest = self._journal
+        first, *charges = _entries(self._journal, opened)
         if first.body != opened:
-            said = f"epsilon {first.body.get('epsilon')} and delta {first.body.get('delta')}"
-            raise InvalidParameter("budget.file", str(self._journal.path), f"a ledger of {said}")
+            limits = f"epsilon {first.body.get('epsilon')} and delta {first.body.get('delta')}"
+            raise InvalidParameter("budget.file", str(self._journal.path), f"a ledger of {limits}")
         plans: dict[str, Spent] = {}
         rounds: set[tuple[str, int]] = set()
-        for entry in rest:
-            plan, number, spent = self._charge_in(entry.body)
-            plans[plan] = spent
+        for entry in charges:
+            try:
+                plan, number = str(entry.body["plan"]), int(entry.body["round"])
+                plans[plan] = Spent.from_json(entry.body)
+            except (KeyError, TypeError, ValueError):
+                raise JournalDamaged(f"{self._journal.path} holds an entry that is no charge") from None
             rounds.add((plan, number))
         return plans, rounds
-
-    def _charge_in(self, body: dict[str, Any]) -> tuple[str, int, Spent]:
-        try:
-            return str(body["plan"]), int(body["round"]), Spent.from_json(body)
-        except (KeyError, TypeError, ValueError):
-            raise JournalDamaged(f"{self._journal.path} holds an entry that is no charge") from None
 
 
 class ChargeReason(Enum):
@@ -183,7 +185,7 @@ class Ledger:
         """Rounds that can still be charged."""
         return max(0, self.price.allowed_rounds - self.charged)
 
-    def charge_of(self, round_number: int) -> Entry | None:
+    def charge_of(self, round_number: int) -> JournalEntry | None:
         """The entry of a round, None if it was not charged."""
         return self._charges.get(round_number)
 
@@ -191,7 +193,7 @@ class Ledger:
         """Raise `BudgetSpent` when one more round would pass the budget: then none is opened."""
         check_round(self.price, self.charged, self.total)
 
-    def charge(self, round_number: int, reason: ChargeReason) -> Entry:
+    def charge(self, round_number: int, reason: ChargeReason) -> JournalEntry:
         """Charge round `round_number`, for this `reason`, durably before anything of it is released; again: the same
         entry."""
         if round_number in self._charges:
@@ -209,19 +211,17 @@ class Ledger:
         """The charges in the order they were made."""
         return [entry.body for entry in self._charges.values()]
 
-    def _read(self) -> dict[int, Entry]:
+    def _read(self) -> dict[int, JournalEntry]:
         opened = {
             "kind": "opened",
             "plan": self.price.document.id.hex(),
             "epsilon_budget": self.price.document.epsilon_budget,
             "delta": self.price.delta,
         }
-        if not len(self._journal):
-            self._journal.append(opened)
-        first, *rest = self._journal
+        first, *rest = _entries(self._journal, opened)
         if first.body != opened:
             raise InvalidParameter("ledger", str(self._journal.path), "the ledger of this plan")
-        charges: dict[int, Entry] = {}
+        charges: dict[int, JournalEntry] = {}
         for entry in rest:
             number = entry.body.get("round")
             if entry.body.get("kind") != "charge" or not isinstance(number, int):

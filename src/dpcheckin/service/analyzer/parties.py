@@ -19,7 +19,6 @@ import httpx
 from dpcheckin.errors import ServiceError
 from dpcheckin.service import tls
 from dpcheckin.service.analyzer.core import Status
-from dpcheckin.service.settings import IssuerAccess
 from dpcheckin.service.wire.blind_signatures import PublicKey
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.credentials import bearer_header
@@ -103,28 +102,26 @@ class PatientClient:
                 with self._http.stream(method, path, content=content) as answer:
                     body = _body(answer)
                 if answer.is_success:
-                    self._answers()
+                    self._note(None)
                     return body
                 refusal = self._refusal(answer.status_code, body)
                 if refusal.problem not in TRANSIENT:
-                    self._answers()
+                    self._note(None)
                     raise refusal
-                self._fails(refusal.problem.slug)
+                self._note(refusal.problem.slug)
             except httpx.TransportError as failure:
-                self._fails(type(failure).__name__)
+                self._note(type(failure).__name__)
             if self._stop.wait(pause):
                 raise Stopped(f"told to stop while the {self.party} was away")
             pause = min(2 * pause, _LARGEST_PAUSE)
 
-    def _fails(self, why: str) -> None:
-        if self.away is None:
+    def _note(self, why: str | None) -> None:
+        """Why there is no answer, or that there is one: a change is logged."""
+        if self.away is None and why is not None:
             log.warning("%s not reached, trying again: %s", self.party, why)
-        self.away = why
-
-    def _answers(self) -> None:
-        if self.away is not None:
+        elif self.away is not None and why is None:
             log.info("%s reached again", self.party)
-        self.away = None
+        self.away = why
 
     def _refusal(self, status: int, body: bytes) -> RefusedBy:
         problem = problem_in(body)
@@ -176,10 +173,10 @@ class ShufflerClient(PatientClient):
             with self._http.stream("GET", f"/v1/rounds/{number}/batch") as answer:
                 if answer.status_code != 200:
                     raise self._refusal(answer.status_code, _body(answer))
-                self._answers()
+                self._note(None)
                 yield records(answer.iter_raw())
         except httpx.TransportError as problem:
-            self._fails(type(problem).__name__)
+            self._note(type(problem).__name__)
             raise TruncatedBatch(type(problem).__name__) from None
 
 
@@ -240,10 +237,3 @@ class IssuerClient(PatientClient):
         key: str = hex_bytes(MODULUS_BYTES)("issuer.key", answer.get("key"))
         PublicKey.from_bytes(bytes.fromhex(key))
         return key
-
-
-def issuer_client(access: IssuerAccess | None, stop: threading.Event | None = None) -> IssuerClient | None:
-    """The connection to the issuer that an analyzer's settings name (`access`), if any; `stop` ends waiting."""
-    if access is None:
-        return None
-    return IssuerClient(access.address, access.token, access.authority, stop)

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from dpcheckin.service import logs
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
-from dpcheckin.service.analyzer.parties import ShufflerClient, issuer_client
+from dpcheckin.service.analyzer.parties import IssuerClient, ShufflerClient
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.settings import Limits
 from dpcheckin.service.storage.identity import load_identity
@@ -48,13 +48,6 @@ _HEADERS = {
 }
 
 
-def _what_is_wrong(board: Board, alive: bool) -> str | None:
-    if not alive and board.snapshot()["finished"] is None:
-        return "the conductor has stopped"
-    away = " and ".join(board.away())
-    return f"{away} not reached" if away else None
-
-
 def page_app(board: Board, alive: Callable[[], bool], results: Path | None = None) -> Starlette:
     """The application that shows a `board`; `alive` says whether the conductor is at work, `results` is the folder with
     the files of an estimate, if there are any."""
@@ -67,8 +60,10 @@ def page_app(board: Board, alive: Callable[[], bool], results: Path | None = Non
         return JSONResponse(board.snapshot(), headers=_HEADERS)
 
     async def health(_: Request) -> Response:
-        wrong = _what_is_wrong(board, alive())
-        return PlainTextResponse(f"{wrong or 'ok'}\n", 503 if wrong else 200)
+        if not alive() and board.snapshot()["finished"] is None:
+            return PlainTextResponse("the conductor has stopped\n", 503)
+        away = " and ".join(board.away())
+        return PlainTextResponse(f"{away} not reached\n" if away else "ok\n", 503 if away else 200)
 
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(board.prometheus(), media_type="text/plain; version=0.0.4")
@@ -112,13 +107,6 @@ LIMITS = Limits(
 )
 
 
-def _page_server(
-    board: Board, alive: Callable[[], bool], names: Container[str], guard: Guard, results: Path
-) -> uvicorn.Server:
-    app = KnownHosts(page_app(board, alive, results), names)
-    return uvicorn.Server(configuration(app, guard, lifespan="off"))
-
-
 def serve(settings: AnalyzerSettings, task: Task, dimension: int, *, stay: bool = False) -> str:
     """Run the plan of the `settings` to its end, for a `task` with reports of this `dimension`, and serve the page,
     with `stay` after the end too; returns why the run ended."""
@@ -129,7 +117,7 @@ def serve(settings: AnalyzerSettings, task: Task, dimension: int, *, stay: bool 
         opened = listen(settings.host, settings.port)
         where = f"http://{settings.host}:{opened.getsockname()[1]}"
         log.info("listening", extra={"fields": {"page": where, "identity": public_identity(analyzer.identity).hex()}})
-        return _Run(analyzer, stay, {settings.host, *settings.names}).until_over(opened)
+        return _until_over(analyzer, opened, stay, {settings.host, *settings.names})
 
 
 @contextlib.contextmanager
@@ -138,49 +126,44 @@ def open_analyzer(
 ) -> Iterator[Analyzer]:
     """The analyzer that `settings` describe, for a `task` whose reports have this `dimension`. `stop` ends the run, and
     waiting; at the end ledger and connections, that to the `shuffler` too, are given back."""
-    issuer = issuer_client(settings.issuer, stop)
     plan, identity = settings.plan_document(dimension), load_identity(settings.folder)
     schedule = Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing)
-    analyzer = Analyzer(settings.folder, plan, identity, task, shuffler, schedule, stop, issuer, settings.budget)
-    try:
+    with contextlib.ExitStack() as opened:
+        opened.callback(shuffler.close)
+        issuer = None
+        if (access := settings.issuer) is not None:
+            issuer = IssuerClient(access.address, access.token, access.authority, stop)
+            opened.callback(issuer.close)
+        analyzer = Analyzer(settings.folder, plan, identity, task, shuffler, schedule, stop, issuer, settings.budget)
+        opened.callback(analyzer.close)
         yield analyzer
-    finally:
-        analyzer.close()
-        shuffler.close()
-        if issuer is not None:
-            issuer.close()
 
 
-class _Run:
-    """The two halves, and how they end together."""
+def _until_over(analyzer: Analyzer, opened: socket.socket, stay: bool, names: Container[str]) -> str:
+    """The two halves, and how they end together; the page is known by these names."""
+    results: list[str | BaseException] = []
 
-    def __init__(self, analyzer: Analyzer, stay: bool, names: Container[str]) -> None:
-        self._analyzer, self._stay = analyzer, stay
-        self._guard = Guard(LIMITS)
-        self._result: str | BaseException = "stopped"
-        self._thread = threading.Thread(target=self._conduct, name="conductor")
-        self._server = _page_server(analyzer.board, self._thread.is_alive, names, self._guard, analyzer.folder)
-
-    def _conduct(self) -> None:
+    def conduct() -> None:
         try:
-            self._result = self._analyzer.run()
+            results.append(analyzer.run())
         except BaseException as problem:
-            self._result = problem
-            self._analyzer.board.finish(f"failed: {problem}")
-        finally:
-            if not self._stay or isinstance(self._result, BaseException):
-                self._server.should_exit = True
+            results.append(problem)
+            analyzer.board.finish(f"failed: {problem}")
+        if not stay or isinstance(results[0], BaseException):
+            server.should_exit = True
 
-    def until_over(self, opened: socket.socket) -> str:
-        signal.signal(signal.SIGHUP, lambda *_: self._analyzer.rotate_now.set())
-        # the web server stops at this signal, and raises it again when it has: an end like others
-        signal.signal(signal.SIGTERM, lambda *_: self._analyzer.stop.set())
-        self._thread.start()
-        try:
-            asyncio.run(serve_guarded(self._server, self._guard, opened))
-        finally:
-            self._analyzer.stop.set()
-            self._thread.join()
-        if isinstance(self._result, BaseException):
-            raise self._result
-        return self._result
+    conductor, guard = threading.Thread(target=conduct, name="conductor"), Guard(LIMITS)
+    app = KnownHosts(page_app(analyzer.board, conductor.is_alive, analyzer.folder), names)
+    server = uvicorn.Server(configuration(app, guard, lifespan="off"))
+    signal.signal(signal.SIGHUP, lambda *_: analyzer.rotate_now.set())
+    # the web server stops at this signal, and raises it again when it has: an end like others
+    signal.signal(signal.SIGTERM, lambda *_: analyzer.stop.set())
+    conductor.start()
+    try:
+        asyncio.run(serve_guarded(server, guard, opened))
+    finally:
+        analyzer.stop.set()
+        conductor.join()
+    if isinstance(results[0], BaseException):
+        raise results[0]
+    return results[0]

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer.core import Pacing
-from dpcheckin.service.analyzer.ledger import Budget
+from dpcheckin.service.analyzer.ledger import FleetBudget
 from dpcheckin.service.pricing import encoding_of
 from dpcheckin.service.settings import IssuerAccess, SettingsFile, check_address, check_level, check_port
 from dpcheckin.service.wire.documents import PlanDocument
@@ -39,7 +39,7 @@ class AnalyzerSettings:
     pause_seconds: float = 0.0
     pacing: Pacing = field(default_factory=Pacing)
     log_level: str = "info"
-    budget: Budget | None = None
+    budget: FleetBudget | None = None
 
     def __post_init__(self) -> None:
         check_address(self.shuffler)
@@ -82,7 +82,7 @@ def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
     read = SettingsFile(file or folder / FILE, by_folder=file is None)
     plan, randomizer, task = read.table("plan"), read.table("randomizer"), read.table("task")
     budget = read.path("budget", "file", None)
-    found = AnalyzerSettings(
+    settings = AnalyzerSettings(
         folder=folder,
         shuffler=read.take("shuffler", "address", str),
         token=read.secret("shuffler"),
@@ -96,8 +96,8 @@ def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
             read.take("analyzer", "longest_rounds", float, 8.0),
             **read.given("analyzer", Pacing, ("most_void_rounds", "largest_pause")),
         ),
-        budget=None if budget is None else Budget(budget, **read.given("budget", Budget)),
+        budget=None if budget is None else FleetBudget(budget, **read.given("budget", FleetBudget)),
         **read.given("analyzer", AnalyzerSettings, ("host", "port", "rotate_every", "pause_seconds", "log_level")),
     )
     read.finish()
-    return found
+    return settings

@@ -10,7 +10,6 @@ of the identity in the owner's file; one that does not answer, or does not know 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -144,106 +143,38 @@ class UnknownToIssuer(IssuerUnreachable):
     """The issuer does not know this client's access token: revoked, or another issuer."""
 
 
-class TokenFetcher:
-    """Keeps a wallet filled."""
+class TokenKeeper:
+    """Keeps a `wallet` filled by the `issuer` on the connection `http`; says what goes wrong, and does not ask again
+    too soon by `time`: after `poll_seconds` at first."""
 
-    def __init__(self, issuer: IssuerAccess, wallet: TokenWallet, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self, issuer: IssuerAccess, wallet: TokenWallet, http: httpx.AsyncClient, time: Timekeeper, poll_seconds: float
+    ) -> None:
         self._issuer, self.wallet = issuer, wallet
         self._connection = Connection(issuer.address, issuer.token, http)
         self._window = 1
-
-    async def refill(self, plan: PlanDocument, from_round: int) -> None:
-        """Fetch tokens of a `plan` when for `from_round`, the round after the last that was seen, and later ones less
-        than half of a window is left."""
-        plan_id = plan.id.hex()
-        if 2 * self.wallet.count_from(plan_id, from_round) <= self._window:
-            await self.fetch(plan_id)
-
-    async def token_for(self, announced: RoundDocument) -> bytes | None:
-        """The token of a round that is open; fetched if it is missing or its key was replaced."""
-        assert announced.token_key is not None
-        held = self.wallet.token(announced.plan, announced.round, announced.token_key)
-        if held is None:
-            await self.fetch(announced.plan)
-            held = self.wallet.token(announced.plan, announced.round, announced.token_key)
-        return held
-
-    async def fetch(self, plan_id: str) -> int:
-        """Ask for every token of the issuer's window that is missing; how many came."""
-        keys = self._keys(plan_id, await self._ask("GET", f"/v1/plans/{plan_id}/keys"))
-        self._window = len(keys.keys)
-        missing = self.wallet.missing(keys)
-        if not missing:
-            return 0
-        try:
-            request = self.wallet.request(keys, missing)
-        except Malformed as problem:
-            raise IssuerUnreachable(str(problem)) from None
-        body = canonical(request.to_object())
-        answer = await self._ask("POST", f"/v1/plans/{plan_id}/tokens", body)
-        return self.wallet.take_in(keys, missing, _signatures(answer, len(missing)))
-
-    def _keys(self, plan_id: str, body: bytes) -> TokenKeysDocument:
-        try:
-            keys = read_signed_bytes(TokenKeysDocument, body, self._issuer.identity)
-        except Malformed as problem:
-            raise IssuerUnreachable(str(problem)) from None
-        if keys.plan != plan_id:
-            raise IssuerUnreachable("keys of another plan")
-        return keys
-
-    async def _ask(self, method: str, path: str, content: bytes | None = None) -> bytes:
-        try:
-            answer = await self._connection.ask(method, path, content)
-        except httpx.TransportError as failure:
-            raise IssuerUnreachable(type(failure).__name__) from None
-        except ShufflerUnreachable as problem:
-            raise IssuerUnreachable(str(problem)) from None
-        if answer.status == 200:
-            return answer.body
-        said = answer.problem
-        if said is Problem.UNAUTHORIZED:
-            raise UnknownToIssuer("the issuer does not know this client's access token")
-        raise IssuerUnreachable(said.slug if said else str(answer.status))
-
-
-def _signatures(body: bytes, count: int) -> list[bytes | None]:
-    check = hex_bytes(MODULUS_BYTES)
-    try:
-        value: Any = parse(body)
-        signatures = value.get("signatures") if isinstance(value, dict) else None
-        if not isinstance(signatures, list) or len(signatures) != count:
-            raise Malformed("one signature for each round that was asked for")
-        return [None if one is None else bytes.fromhex(check("signature", one)) for one in signatures]
-    except Malformed as problem:
-        raise IssuerUnreachable(str(problem)) from None
-
-
-class TokenKeeper:
-    """Sees to it that there are tokens, says what goes wrong, and does not ask again too soon."""
-
-    def __init__(self, fetcher: TokenFetcher, time: Timekeeper, poll_seconds: float) -> None:
-        self._fetcher, self._time = fetcher, time
         self._away = Backoff(time, poll_seconds, LARGEST_PAUSE)
         self._unknown = Backoff(time, *UNKNOWN_PAUSES)
 
     async def refill(self, plan: PlanDocument, from_round: int) -> None:
-        """Before a round of the `plan` is looked at, `from_round` on, and whatever coins will say: who asks when says
+        """Fetch tokens of a `plan` when for `from_round`, the round after the last that was seen, and later ones less
+        than half of a window is left: before a round is looked at, whatever coins will say, so who asks when says
         nothing."""
-        if self._may_ask():
-            await self._try(self._fetcher.refill(plan, from_round))
+        plan_id = plan.id.hex()
+        await self._try(plan_id, 2 * self.wallet.count_from(plan_id, from_round) <= self._window)
 
     async def look_for(self, announced: RoundDocument) -> None:
-        """Fetch the token of a round that is open, if it is missing."""
-        if self._may_ask():
-            await self._try(self._fetcher.token_for(announced))
+        """Fetch the token of a round that is open, if it is missing or its key was replaced."""
+        assert announced.token_key is not None
+        held = self.wallet.token(announced.plan, announced.round, announced.token_key)
+        await self._try(announced.plan, held is None)
 
-    def _may_ask(self) -> bool:
-        return self._away.over and self._unknown.over
-
-    async def _try(self, asking: Awaitable[Any]) -> None:
+    async def _try(self, plan_id: str, needed: bool) -> None:
+        if not (self._away.over and self._unknown.over):
+            return
         try:
-            await asking
+            if needed:
+                await self.fetch(plan_id)
         except UnknownToIssuer as problem:
             log.error("%s; asking again in about %d seconds", problem, self._unknown.failed())
         except IssuerUnreachable as problem:
@@ -252,3 +183,38 @@ class TokenKeeper:
         else:
             self._away.reset()
             self._unknown.reset()
+
+    async def fetch(self, plan_id: str) -> int:
+        """Ask for every token of the issuer's window that is missing; how many came."""
+        try:
+            body = await self._ask("GET", f"/v1/plans/{plan_id}/keys")
+            keys = read_signed_bytes(TokenKeysDocument, body, self._issuer.identity)
+            if keys.plan != plan_id:
+                raise IssuerUnreachable("keys of another plan")
+            self._window = len(keys.keys)
+            missing = self.wallet.missing(keys)
+            if not missing:
+                return 0
+            request = canonical(self.wallet.request(keys, missing).to_object())
+            answer = await self._ask("POST", f"/v1/plans/{plan_id}/tokens", request)
+            return self.wallet.take_in(keys, missing, _signatures(answer, len(missing)))
+        except httpx.TransportError as failure:
+            raise IssuerUnreachable(type(failure).__name__) from None
+        except (Malformed, ShufflerUnreachable) as problem:
+            raise IssuerUnreachable(str(problem)) from None
+
+    async def _ask(self, method: str, path: str, content: bytes | None = None) -> bytes:
+        answer = await self._connection.ask(method, path, content)
+        if answer.status == 200:
+            return answer.body
+        if answer.problem is Problem.UNAUTHORIZED:
+            raise UnknownToIssuer("the issuer does not know this client's access token")
+        raise IssuerUnreachable(answer.problem.slug if answer.problem else str(answer.status))
+
+
+def _signatures(body: bytes, count: int) -> list[bytes | None]:
+    check, value = hex_bytes(MODULUS_BYTES), parse(body)
+    signatures = value.get("signatures") if isinstance(value, dict) else None
+    if not isinstance(signatures, list) or len(signatures) != count:
+        raise Malformed("one signature for each round that was asked for")
+    return [None if part is None else bytes.fromhex(check("signature", part)) for part in signatures]

@@ -19,7 +19,7 @@ import httpx
 from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.client.config import ClientConfig, NotBelieved, Refused
-from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, TokenFetcher, TokenKeeper, Unauthorized
+from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, TokenKeeper, Unauthorized
 from dpcheckin.service.client.core import Action, Agent, Entered, Part, PlanReplaced
 from dpcheckin.service.client.ledger import ClientLedger, Outbox, Parcel
 from dpcheckin.service.client.timekeeping import LARGEST_PAUSE, UNKNOWN_PAUSES, Clock, Timekeeper
@@ -86,8 +86,7 @@ class Daemon:
         self._tokens: TokenKeeper | None = None
         if config.issuer is not None:
             wallet = TokenWallet(config.state)
-            fetcher = TokenFetcher(config.issuer, wallet, issuer_http or http)
-            self._tokens = TokenKeeper(fetcher, self._time, config.poll_seconds)
+            self._tokens = TokenKeeper(config.issuer, wallet, issuer_http or http, self._time, config.poll_seconds)
             agent["wallet"] = wallet
         self.agent = Agent(config, self.ledger, self._source, **agent)
 

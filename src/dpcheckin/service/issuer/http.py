@@ -30,7 +30,8 @@ _COUNTED = {
 
 
 class IssuerFront(Front):
-    """What all requests to an issuer share; `core` decides, `analyzer` is the digest of the analyzer's access token."""
+    """What all requests to an issuer share, and a method for each line of its table in docs/wire.md; `core` decides,
+    `analyzer` is the digest of the analyzer's access token."""
 
     ENROLLED, ERRORS = "clients", "errors_total"
 
@@ -48,45 +49,37 @@ class IssuerFront(Front):
     def count_refusal(self, problem: Problem) -> None:
         self.metrics.add("refused_total")
 
-
-class Routes:
-    """One method for each line of the issuer's table in docs/wire.md."""
-
-    def __init__(self, front: IssuerFront) -> None:
-        self._front, self._core = front, front.core
-
     async def put_plan(self, request: Request) -> Response:
-        self._front.analyzer(request.scope)
-        await asyncio.to_thread(self._core.register, await body_of(request))
+        self.analyzer(request.scope)
+        await asyncio.to_thread(self.core.register, await body_of(request))
         return empty(201)
 
     async def open_round(self, request: Request) -> Response:
-        self._front.analyzer(request.scope)
+        self.analyzer(request.scope)
         plan, number = hex_in(request, "plan", 32), number_in(request)
-        key = await asyncio.to_thread(self._core.open_round, plan, number)
+        key = await asyncio.to_thread(self.core.open_round, plan, number)
         return json_reply({"key": key.hex()})
 
     async def get_keys(self, request: Request) -> Response:
-        self._front.client(request.scope)
+        self.client(request.scope)
         plan = hex_in(request, "plan", 32)
-        return reply(await asyncio.to_thread(self._core.keys_page, plan))
+        return reply(await asyncio.to_thread(self.core.keys_page, plan))
 
     async def post_tokens(self, request: Request) -> Response:
-        client, plan = self._front.client(request.scope), hex_in(request, "plan", 32)
+        client, plan = self.client(request.scope), hex_in(request, "plan", 32)
         body = await body_of(request)
-        answer = await asyncio.to_thread(self._core.issue, client, plan, body)
-        self._front.stored()
-        self._front.metrics.add("issued_total")
+        answer = await asyncio.to_thread(self.core.issue, client, plan, body)
+        self.stored()
+        self.metrics.add("issued_total")
         return reply(answer)
 
 
 def issuer_app(front: IssuerFront, tick_seconds: float = TICK_SECONDS) -> Starlette:
     """The application of the public port, which looks for new clients of the `front` every `tick_seconds`."""
-    to = Routes(front)
     table = [
-        ("PUT", "/v1/plan", to.put_plan),
-        ("POST", "/v1/plans/{plan}/rounds/{round}", to.open_round),
-        ("GET", "/v1/plans/{plan}/keys", to.get_keys),
-        ("POST", "/v1/plans/{plan}/tokens", to.post_tokens),
+        ("PUT", "/v1/plan", front.put_plan),
+        ("POST", "/v1/plans/{plan}/rounds/{round}", front.open_round),
+        ("GET", "/v1/plans/{plan}/keys", front.get_keys),
+        ("POST", "/v1/plans/{plan}/tokens", front.post_tokens),
     ]
     return front.routes(table, tick_seconds)

@@ -21,6 +21,8 @@ from dpcheckin.service.shuffler.stores.transaction import Transaction, round_fro
 from dpcheckin.service.storage.backup_file import BackupDamaged, read_backup, write_backup
 
 KIND = "shuffler"
+_PLAIN = ("opens", "closes", "present", "reports", "reason")
+"""Fields of a round that stand in a backup as they are."""
 
 
 def backup(store: Store, file: Path, token: str | None = None, identity: str | None = None) -> int:
@@ -51,19 +53,11 @@ def _records(transaction: Transaction, token: str | None, identity: str | None) 
         named = {"key": bytes(key).hex(), "of": bytes(plan).hex()}
         yield {**named, "from": from_round, "document": bytes(document).decode()}
     for row in transaction.all_rounds():
-        one = round_from(row[:-1])
-        yield {
-            "round": one.number,
-            "of": one.plan.hex(),
-            "document": one.document.decode(),
-            "opens": one.opens,
-            "closes": one.closes,
-            "state": one.state.value,
-            "present": one.present,
-            "reports": one.reports,
-            "reason": one.reason,
-            "charge": None if one.charge is None else one.charge.hex(),
-        }
+        record = round_from(row[:-1])
+        charge = None if record.charge is None else record.charge.hex()
+        named = {"of": record.plan.hex(), "document": record.document.decode(), "state": record.state.value}
+        plain = {name: getattr(record, name) for name in _PLAIN}
+        yield {"round": record.number, **named, **plain, "charge": charge}
     for client, digest in transaction.run("SELECT id, token FROM clients"):
         yield {"client": bytes(client).hex(), "token": bytes(digest).hex()}
 
@@ -132,17 +126,13 @@ def _put_round(transaction: Transaction, record: dict[str, Any]) -> None:
         state = State.DONE  # what had not ended may have been released since
     transaction.insert_round(
         RoundRecord(
-            0,
-            bytes.fromhex(record["of"]),
-            record["round"],
-            record["document"].encode(),
-            record["opens"],
-            record["closes"],
-            state,
-            record["present"],
-            record["reports"],
-            record["reason"],
-            None if record["charge"] is None else bytes.fromhex(record["charge"]),
+            serial=0,
+            plan=bytes.fromhex(record["of"]),
+            number=record["round"],
+            document=record["document"].encode(),
+            state=state,
+            charge=None if record["charge"] is None else bytes.fromhex(record["charge"]),
             purged=True,
+            **{name: record[name] for name in _PLAIN},
         )
     )

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -35,7 +36,7 @@ class SecureChance:
         return sorted_by_keys(lambda: np.frombuffer(os.urandom(8 * count), dtype=np.uint64))
 
 
-def sorted_by_keys(draw: _Draw) -> Ids:
+def sorted_by_keys(draw: Callable[[], NDArray[np.uint64]]) -> Ids:
     """The order that sorts fresh random keys; when no two keys are equal it is exactly uniform.
 
     What `draw` gives with a tie is thrown away as a whole: keeping the order of the others would favour the order in
@@ -47,7 +48,3 @@ def sorted_by_keys(draw: _Draw) -> Ids:
         ranked = keys[order]
         if not bool(np.any(ranked[1:] == ranked[:-1])):
             return order.astype(np.int64, copy=False)
-
-
-class _Draw(Protocol):
-    def __call__(self) -> NDArray[np.uint64]: ...

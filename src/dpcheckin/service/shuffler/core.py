@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import BY_POPULATION, Entry, IdCollision, RoundRecord, State, Submission, Taken
+from dpcheckin.service.shuffler.records import BY_POPULATION, Entry, IdCollision, RoundRecord, State, Submission
 from dpcheckin.service.shuffler.rounds import CHUNK_BYTES, Release, Rounds
 from dpcheckin.service.storage.database import StorageFailure
 from dpcheckin.service.wire import envelope
@@ -34,7 +33,6 @@ from dpcheckin.service.wire.problems import Malformed, Problem, refuse
 from dpcheckin.service.wire.signing import D, read_signed, signed_bytes
 
 _TRIES = 5
-_TAKEN = {Taken.YES: None, Taken.DUPLICATE: Problem.DUPLICATE, Taken.CLOSED: Problem.ROUND_CLOSED}
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -82,8 +80,7 @@ class Shuffler(Rounds):
                 for record in transaction.rounds(State.VOID)
                 if record.plan == plan and record.reason == BY_POPULATION
             ]
-        latest = tuple(sorted(void)[-MOST_VOID_ROUNDS:])
-        return signed_bytes(VoidDocument(plan.hex(), latest), self.signer)
+        return signed_bytes(VoidDocument(plan.hex(), tuple(sorted(void)[-MOST_VOID_ROUNDS:])), self.signer)
 
     # --- reports ----------------------------------------------------------------------------
 
@@ -116,11 +113,11 @@ class Shuffler(Rounds):
                 by_round.setdefault(submission.serial, []).append(place)
         for serial, places in by_round.items():
             taken = self._accept(serial, [submissions[place] for place in places])
-            for place, outcome in zip(places, taken, strict=True):
-                answers[place] = _TAKEN[outcome]
+            for place, problem in zip(places, taken, strict=True):
+                answers[place] = problem
         return answers
 
-    def _accept(self, serial: int, submissions: Sequence[Submission]) -> list[Taken]:
+    def _accept(self, serial: int, submissions: Sequence[Submission]) -> list[Problem | None]:
         for _ in range(_TRIES):
             ids = self.chance.ids(len(submissions))
             if len(set(ids)) < len(ids):
@@ -207,7 +204,7 @@ class Shuffler(Rounds):
             if self.used(transaction, plan) >= plan.rounds:
                 refuse(Problem.PLAN_EXHAUSTED)
             record = RoundRecord(0, plan.id, number, document, opened.opens, opened.closes)
-            transaction.add_round(record)
+            transaction.create_round_tables(transaction.insert_round(record))
             transaction.forget_models(keep=opened.model_digest)
             self.view = self.read_view(transaction)
 
@@ -241,7 +238,8 @@ class Shuffler(Rounds):
         order, share_sum = np.empty(0, dtype=np.int64), None
         if record.state is State.CLOSED:  # its reports change no more: no need to hold up others
             plan = self.planned().plan
-            order = self._order(record, plan)
+            ids = self.store.report_ids(record.serial)
+            order = ids[self.chance.permutation(len(ids))][: 1 if plan.keeps_one else None]
             share_sum = self._share_sum(record) if plan.encoding == SHARES else None
             if plan.keeps_one and not len(order):
                 share_sum = self._dummy(record, plan)
@@ -262,11 +260,6 @@ class Shuffler(Rounds):
         if plan.keeps_one:
             self.clean_if_possible()
 
-    def _order(self, record: RoundRecord, plan: PlanDocument) -> Ids:
-        ids = self.store.report_ids(record.serial)
-        order: Ids = ids[self.chance.permutation(len(ids))]
-        return order[:1] if plan.keeps_one else order
-
     def _dummy(self, record: RoundRecord, plan: PlanDocument) -> bytes:
         """What fills an empty slot: a report about nothing, sealed to the round's key.
 
@@ -275,15 +268,15 @@ class Shuffler(Rounds):
         # imported here: randomizers bring all of accounting along, and few shufflers need any
         from dpcheckin.randomizers import SecureSource
         from dpcheckin.service.pricing import randomizer_of
-        from dpcheckin.service.reports import neutral_envelope
+        from dpcheckin.service.reports import make_envelope, neutral_value
 
         opened = read_signed(RoundDocument, parse(record.document), None)
         with self.store.transaction() as transaction:
-            held = [parse(key) for key in transaction.keys(record.plan)]
-        keys = [read_signed(KeyDocument, key, None) for key in held]
+            keys = [read_signed(KeyDocument, parse(key), None) for key in transaction.keys(record.plan)]
         public = next(key.public_key for key in keys if key.key_id == opened.key_id)
-        made, source = randomizer_of(plan), SecureSource()
-        return neutral_envelope(plan, made, record.number, opened.model_digest, public, source)
+        randomizer, source = randomizer_of(plan), SecureSource()
+        value = neutral_value(plan, randomizer)
+        return make_envelope(plan, randomizer, record.number, opened.model_digest, public, value, source)
 
     def _share_sum(self, record: RoundRecord) -> bytes:
         sizes = self.planned().sizes

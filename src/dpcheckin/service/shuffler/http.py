@@ -62,7 +62,8 @@ _COUNTED = {
 
 
 class ShufflerFront(Front):
-    """What all requests to a shuffler share; `core` decides, `analyzer` is the digest of the analyzer's token."""
+    """What all requests to a shuffler share, and the answers to all but reports: a method for each line of the table in
+    docs/wire.md. `core` decides, `analyzer` is the digest of the analyzer's token."""
 
     ENROLLED, ERRORS = "enrolled_clients", "internal_errors_total"
 
@@ -122,6 +123,81 @@ class ShufflerFront(Front):
         logs.event(
             LOGGER, "round closed", round=round_.round, outcome=outcome, present=round_.present, reports=round_.reports
         )
+
+    # --- clients ----------------------------------------------------------------------------
+
+    async def get_plan(self, request: Request) -> Response:
+        self.client(request.scope)
+        if self.core.view is None:
+            await self.refresh_view()
+        return reply(self.core.plan_page())
+
+    async def get_round(self, request: Request) -> Response:
+        client = self.client(request.scope)
+        record = self.core.current()
+        joined = request.query_params.get("plan", record.plan.hex())
+        # it has yet to join this plan, and is not counted; or who is there is told by the envelopes
+        if joined != record.plan.hex() or self.core.planned().plan.cover:
+            return reply(record.document)
+        if self.present_clients[0] != record.serial:
+            self.present_clients = (record.serial, set())
+        present = self.present_clients[1]
+        if client not in present:
+            if not await self.committer.present(record.serial, client):
+                refuse(Problem.NO_ROUND)
+            present.add(client)
+        return reply(record.document)
+
+    async def get_void(self, request: Request) -> Response:
+        self.client(request.scope)
+        return reply(await asyncio.to_thread(self.core.void_statement))
+
+    async def get_model(self, request: Request) -> Response:
+        self.client(request.scope)
+        model = hex_in(request, "digest", 32)
+        return PartedResponse(await self.models.get(model))
+
+    # --- analyzer ---------------------------------------------------------------------------
+
+    def take(
+        self,
+        call: Callable[..., None],
+        *places: Callable[[Request], Any],
+        status: int = 201,
+        largest: int = LARGEST_DOCUMENT,
+    ) -> Endpoint:
+        """An endpoint for what the analyzer hands over: the core's `call` takes what stands at the `places` of the
+        path, and a body of at most `largest` bytes; then the answer has this `status`.
+        """
+
+        async def endpoint(request: Request) -> Response:
+            self.analyzer(request.scope)
+            named = [place(request) for place in places]
+            request.scope[RESERVED] = largest  # only the analyzer comes this far: it is not held up
+            await asyncio.to_thread(call, *named, await body_of(request, largest))
+            return empty(status)
+
+        return endpoint
+
+    async def get_status(self, request: Request) -> Response:
+        self.analyzer(request.scope)
+        return json_reply(await asyncio.to_thread(self.core.status, number_in(request)))
+
+    async def get_batch(self, request: Request) -> Response:
+        self.analyzer(request.scope)
+        release = await asyncio.to_thread(self.core.batch, number_in(request))
+        headers = {"content-length": str(release.length), "cache-control": "no-store"}
+        return StreamingResponse(self._streamed(release.chunks), headers=headers, media_type=_OCTETS)
+
+    async def _streamed(self, chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+        while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+            yield chunk
+        self.metrics.add("releases_total")
+
+    async def delete_batch(self, request: Request) -> Response:
+        self.analyzer(request.scope)
+        await asyncio.to_thread(self.core.finish, number_in(request))
+        return empty(200)
 
 
 class ModelCache:
@@ -197,107 +273,22 @@ class ShufflerApp:
         return refuse(Problem.NO_ROUND) if view is None else view.sizes.envelope
 
 
-class Routes:
-    """What answers each line of the table in docs/wire.md."""
-
-    def __init__(self, front: ShufflerFront) -> None:
-        self.front = front
-        self.core = front.core
-
-    # --- clients ----------------------------------------------------------------------------
-
-    async def get_plan(self, request: Request) -> Response:
-        self.front.client(request.scope)
-        if self.core.view is None:
-            await self.front.refresh_view()
-        return reply(self.core.plan_page())
-
-    async def get_round(self, request: Request) -> Response:
-        client = self.front.client(request.scope)
-        record = self.core.current()
-        asked = request.query_params.get("plan")
-        if asked is not None and asked != record.plan.hex():
-            return reply(record.document)  # it has yet to join this plan, and is not counted
-        if self.core.planned().plan.cover:  # who is there is told by the envelopes
-            return reply(record.document)
-        serial, present = self.front.present_clients
-        if serial != record.serial:
-            present = set()
-            self.front.present_clients = (record.serial, present)
-        if client not in present:
-            if not await self.front.committer.present(record.serial, client):
-                refuse(Problem.NO_ROUND)
-            present.add(client)
-        return reply(record.document)
-
-    async def get_void(self, request: Request) -> Response:
-        self.front.client(request.scope)
-        return reply(await asyncio.to_thread(self.core.void_statement))
-
-    async def get_model(self, request: Request) -> Response:
-        self.front.client(request.scope)
-        model = hex_in(request, "digest", 32)
-        return PartedResponse(await self.front.models.get(model))
-
-    # --- analyzer ---------------------------------------------------------------------------
-
-    def take(
-        self,
-        call: Callable[..., None],
-        *places: Callable[[Request], Any],
-        status: int = 201,
-        largest: int = LARGEST_DOCUMENT,
-    ) -> Endpoint:
-        """An endpoint for what the analyzer hands over: the core's `call` takes what stands at the `places` of the
-        path, and a body of at most `largest` bytes; then the answer has this `status`.
-        """
-
-        async def endpoint(request: Request) -> Response:
-            self.front.analyzer(request.scope)
-            named = [place(request) for place in places]
-            request.scope[RESERVED] = largest  # only the analyzer comes this far: it is not held up
-            await asyncio.to_thread(call, *named, await body_of(request, largest))
-            return empty(status)
-
-        return endpoint
-
-    async def get_status(self, request: Request) -> Response:
-        self.front.analyzer(request.scope)
-        return json_reply(await asyncio.to_thread(self.core.status, number_in(request)))
-
-    async def get_batch(self, request: Request) -> Response:
-        self.front.analyzer(request.scope)
-        release = await asyncio.to_thread(self.core.batch, number_in(request))
-        headers = {"content-length": str(release.length), "cache-control": "no-store"}
-        return StreamingResponse(self._streamed(release.chunks), headers=headers, media_type=_OCTETS)
-
-    async def _streamed(self, chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-        while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
-            yield chunk
-        self.front.metrics.add("releases_total")
-
-    async def delete_batch(self, request: Request) -> Response:
-        self.front.analyzer(request.scope)
-        await asyncio.to_thread(self.core.finish, number_in(request))
-        return empty(200)
-
-
 def shuffler_app(front: ShufflerFront, tick_seconds: float = TICK_SECONDS) -> ShufflerApp:
     """The application of the public port, which looks after the `front` every `tick_seconds`."""
-    to, core = Routes(front), front.core
+    core = front.core
     digest, key = partial(hex_in, name="digest", length=32), partial(hex_in, name="key", length=8)
     table = [
-        ("GET", "/v1/plan", to.get_plan),
-        ("PUT", "/v1/plan", to.take(core.publish_plan)),
-        ("GET", "/v1/round", to.get_round),
-        ("GET", "/v1/void", to.get_void),
-        ("GET", "/v1/model/{digest}", to.get_model),
-        ("PUT", "/v1/model/{digest}", to.take(core.publish_model, digest, largest=front.limits.model_bytes)),
-        ("PUT", "/v1/keys/{key}", to.take(core.publish_key, key)),
-        ("PUT", "/v1/rounds/{round}", to.take(core.open_round, number_in)),
-        ("GET", "/v1/rounds/{round}", to.get_status),
-        ("POST", "/v1/rounds/{round}/claim", to.take(core.claim, number_in, status=200)),
-        ("GET", "/v1/rounds/{round}/batch", to.get_batch),
-        ("DELETE", "/v1/rounds/{round}/batch", to.delete_batch),
+        ("GET", "/v1/plan", front.get_plan),
+        ("PUT", "/v1/plan", front.take(core.publish_plan)),
+        ("GET", "/v1/round", front.get_round),
+        ("GET", "/v1/void", front.get_void),
+        ("GET", "/v1/model/{digest}", front.get_model),
+        ("PUT", "/v1/model/{digest}", front.take(core.publish_model, digest, largest=front.limits.model_bytes)),
+        ("PUT", "/v1/keys/{key}", front.take(core.publish_key, key)),
+        ("PUT", "/v1/rounds/{round}", front.take(core.open_round, number_in)),
+        ("GET", "/v1/rounds/{round}", front.get_status),
+        ("POST", "/v1/rounds/{round}/claim", front.take(core.claim, number_in, status=200)),
+        ("GET", "/v1/rounds/{round}/batch", front.get_batch),
+        ("DELETE", "/v1/rounds/{round}/batch", front.delete_batch),
     ]
     return ShufflerApp(front, front.routes(table, tick_seconds))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import NamedTuple
 
 from dpcheckin.errors import ServiceError
@@ -50,7 +50,7 @@ class RoundRecord:
     purged: bool = False
 
 
-class Counts(NamedTuple):
+class RoundCounts(NamedTuple):
     """What a round came to; how many, never who."""
 
     fetched: int
@@ -80,14 +80,6 @@ class Entry(NamedTuple):
     client: bytes
     id: int
     body: bytes
-
-
-class Taken(Enum):
-    """What became of one entry."""
-
-    YES = "yes"
-    DUPLICATE = "duplicate"
-    CLOSED = "closed"
 
 
 class IdCollision(ServiceError):

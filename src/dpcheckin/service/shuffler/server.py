@@ -12,7 +12,7 @@ from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import LOGGER, ShufflerApp, ShufflerFront, shuffler_app
 from dpcheckin.service.shuffler.rounds import Settled
-from dpcheckin.service.shuffler.settings import ShufflerSettings
+from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.files import without_password
@@ -33,7 +33,7 @@ def open_store(address: str) -> Store:
     raise InvalidParameter("store", without_password(address), "memory:, sqlite:FILE or postgresql://…")
 
 
-def build(settings: ShufflerSettings, store: Store, clock: Callable[[], float] = time.time) -> ShufflerFront:
+def build(settings: Settings, store: Store, clock: Callable[[], float] = time.time) -> ShufflerFront:
     """The front of a shuffler with an operator's `settings` over a `store`; its `clock` gives seconds since 1970."""
 
     def settled(round_: Settled) -> None:
@@ -53,7 +53,7 @@ def build(settings: ShufflerSettings, store: Store, clock: Callable[[], float] =
     return front
 
 
-def serve(settings: ShufflerSettings) -> None:
+def serve(settings: Settings) -> None:
     """Run until told to stop."""
 
     def opened(stack: contextlib.ExitStack) -> tuple[ShufflerFront, ShufflerApp]:

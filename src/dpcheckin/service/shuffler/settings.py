@@ -20,7 +20,7 @@ ENVIRONMENT = "DPCHECKIN_SHUFFLER_"
 
 
 @dataclass(frozen=True)
-class ShufflerSettings(ServedSettings):
+class Settings(ServedSettings):
     """What a shuffler has besides."""
 
     store: str = option("", "memory:, sqlite:FILE or postgresql://… (default: in the folder).", shown=False)
@@ -38,17 +38,17 @@ class ShufflerSettings(ServedSettings):
         return self.dev or self.any_analyzer
 
 
-def load(folder: Path, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> ShufflerSettings:
+def load(folder: Path, options: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings of a shuffler's folder; `options` of the command line that are None were not given; the `environment`
     has variables `DPCHECKIN_SHUFFLER_…`.
     """
     file = SettingsFile(folder / SETTINGS_FILE, by_folder=True, required=False)
     values: dict[str, Any] = {}
-    for kind in (ShufflerSettings, Limits):
+    for kind in (Settings, Limits):
         for table in ("", "limits"):  # what stands below a heading in TOML belongs to it, wanted or not
             values |= file.given(table, kind)
         values |= from_environment(kind, ENVIRONMENT, environment)
     file.finish()
     values |= {name: value for name, value in options.items() if value is not None}
     limits = {limit.name: values.pop(limit.name) for limit in fields(Limits) if limit.name in values}
-    return ShufflerSettings(folder, limits=Limits(**limits), **values)
+    return Settings(folder, limits=Limits(**limits), **values)

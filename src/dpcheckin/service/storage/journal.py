@@ -36,7 +36,7 @@ class JournalUnavailable(ServiceError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """One entry, and the digest that stands for it and everything before it."""
 
     index: int
@@ -48,13 +48,13 @@ def _digest(index: int, previous: str, body: dict[str, Any]) -> str:
     return digest(canonical({"body": body, "index": index, "previous": previous})).hex()
 
 
-def _line(entry: Entry, previous: str) -> bytes:
+def _line(entry: JournalEntry, previous: str) -> bytes:
     return canonical({"body": entry.body, "digest": entry.digest, "previous": previous}) + b"\n"
 
 
-def _entries_in(content: bytes, path: Path) -> list[Entry]:
+def _entries_in(content: bytes, path: Path) -> list[JournalEntry]:
     """The entries of whole lines, each checked against the one before."""
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     for index, line in enumerate(content.splitlines()):
         previous = entries[-1].digest if entries else START
         try:
@@ -65,7 +65,7 @@ def _entries_in(content: bytes, path: Path) -> list[Entry]:
             raise JournalDamaged(f"{path}: entry {index} cannot be read") from None
         if named != previous or recorded != _digest(index, previous, body):
             raise JournalDamaged(f"{path}: entry {index} is not the one that was written")
-        entries.append(Entry(index, body, recorded))
+        entries.append(JournalEntry(index, body, recorded))
     return entries
 
 
@@ -119,7 +119,7 @@ class Journal:
         self.path = path
         self._head_path = _head_of(path)
         self._failed = False
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
         make_folder(path.parent)
         try:
             self._open_files = [take_lock(path.with_name(path.name + ".lock"))]
@@ -144,7 +144,7 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[JournalEntry]:
         return iter(self.entries)
 
     def __len__(self) -> int:
@@ -155,12 +155,12 @@ class Journal:
         """What the next entry will name as its predecessor."""
         return self.entries[-1].digest if self.entries else START
 
-    def append(self, body: dict[str, Any]) -> Entry:
+    def append(self, body: dict[str, Any]) -> JournalEntry:
         """Write an entry durably; raises `JournalUnavailable` when that is not certain. `body`: any JSON object."""
         if self._failed:
             raise JournalUnavailable(f"{self.path} failed before; open it again")
         previous = self.last_digest
-        entry = Entry(len(self.entries), body, _digest(len(self.entries), previous, body))
+        entry = JournalEntry(len(self.entries), body, _digest(len(self.entries), previous, body))
         before = os.fstat(self._handle).st_size
         try:
             write_all(self._handle, _line(entry, previous))
@@ -203,7 +203,7 @@ class Journal:
         os.fsync(self._head)
 
     def _recover(self) -> None:
-        content = self._read()
+        content = self.path.read_bytes()
         end = content.rfind(b"\n") + 1
         self.entries = _entries_in(content[:end], self.path)
         count, last = _head_in(os.pread(self._head, 2 * _HEAD_SLOT, 0), self._head_path)
@@ -219,7 +219,3 @@ class Journal:
         if len(self.entries) > count:
             self._write_head()
         sync_folder(self.path.parent)
-
-    def _read(self) -> bytes:
-        with open(self.path, "rb") as file:
-            return file.read()

@@ -13,13 +13,11 @@ from starlette.types import Receive, Scope, Send
 from dpcheckin.service.wire.problems import MEDIA_TYPE, Problem
 
 RETRY_AFTER = 2
-_COMMON = (("cache-control", "no-store"),)
-_EMPTY = b"{}"
 _PART = 256 << 10
 
 
 def _headers(media_type: str, length: int, more: Iterable[tuple[str, str]] = ()) -> dict[str, str]:
-    return {"content-type": media_type, "content-length": str(length), **dict(_COMMON), **dict(more)}
+    return {"content-type": media_type, "content-length": str(length), "cache-control": "no-store", **dict(more)}
 
 
 def reply(body: bytes, media_type: str = "application/json", status: int = 200) -> Response:
@@ -44,7 +42,7 @@ class PartedResponse(Response):
 
 def empty(status: int) -> Response:
     """`{}`."""
-    return reply(_EMPTY, status=status)
+    return reply(b"{}", status=status)
 
 
 def json_reply(value: dict[str, Any]) -> Response:

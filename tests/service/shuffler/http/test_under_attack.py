@@ -14,7 +14,7 @@ import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.server import build
-from dpcheckin.service.shuffler.settings import ShufflerSettings
+from dpcheckin.service.shuffler.settings import Settings
 from dpcheckin.service.shuffler.stores.sqlite import MemoryStore
 from dpcheckin.service.wire import signing
 from dpcheckin.service.wire.canonical import digest
@@ -128,7 +128,7 @@ def test_without_an_identity_plans_are_refused_unless_told_otherwise(tmp_path: P
     one = Analyzer.of(population=2)
 
     def core(**settings: Any) -> Shuffler:
-        made = ShufflerSettings(tmp_path, tls_certificate="x", tls_key="x", **settings)
+        made = Settings(tmp_path, tls_certificate="x", tls_key="x", **settings)
         return build(made, store, clock).core
 
     with pytest.raises(Refusal) as refused:

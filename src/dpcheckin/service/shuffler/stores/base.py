@@ -17,10 +17,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Entry, Taken
+from dpcheckin.service.shuffler.records import Entry
 from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.transaction import Transaction
 from dpcheckin.service.storage.database import Row
+from dpcheckin.service.wire.problems import Problem
 
 
 class Store(ABC):
@@ -41,8 +42,9 @@ class Store(ABC):
         """All rows of a statement that changes nothing, with `values`, outside of any transaction."""
 
     @abstractmethod
-    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
-        """Take at most one of the entries per client, durably; CLOSED for all if the round `serial` is not open."""
+    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Problem | None]:
+        """Take at most one of the entries per client, durably; None for each that was taken, else why it was not:
+        `ROUND_CLOSED` for all if the round `serial` is not open."""
 
     @abstractmethod
     def mark_present(self, serial: int, clients: Sequence[bytes]) -> bool:

@@ -24,12 +24,13 @@ from psycopg import errors as pg
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Entry, IdCollision, State, Taken
+from dpcheckin.service.shuffler.records import Entry, IdCollision, State
 from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.transaction import Transaction
 from dpcheckin.service.storage.database import Row, StorageBusy, StorageFailure
 from dpcheckin.service.storage.files import without_password
+from dpcheckin.service.wire.problems import Problem
 
 _LOG = logging.getLogger("dpcheckin.shuffler")
 _CONTROL_LOCK = 0x64706369  # "dpci"
@@ -177,10 +178,10 @@ class PostgresStore(Store):
         row = connection.execute("SELECT state FROM rounds WHERE serial = %s FOR SHARE", (serial,)).fetchone()
         return row is not None and row[0] == State.OPEN.value
 
-    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
+    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Problem | None]:
         with self._reports.use() as connection, connection.transaction():
             if not self._is_open(connection, serial):
-                return [Taken.CLOSED] * len(entries)
+                return [Problem.ROUND_CLOSED] * len(entries)
             first: dict[bytes, Entry] = {}
             for entry in entries:
                 first.setdefault(entry.client, entry)
@@ -194,7 +195,7 @@ class PostgresStore(Store):
             ).fetchall()
             new = {bytes(row[0]) for row in served}
             self._keep(connection, serial, [first[client] for client in new])
-            return [Taken.YES if e.client in new and first[e.client] is e else Taken.DUPLICATE for e in entries]
+            return [None if e.client in new and first[e.client] is e else Problem.DUPLICATE for e in entries]
 
     @staticmethod
     def _keep(connection: Connection, serial: int, entries: list[Entry]) -> None:

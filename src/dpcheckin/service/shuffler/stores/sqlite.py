@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Entry, IdCollision, State, Taken
+from dpcheckin.service.shuffler.records import Entry, IdCollision, State
 from dpcheckin.service.shuffler.stores import schema
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.transaction import Transaction
 from dpcheckin.service.storage.database import Database, Row, StorageFailure
 from dpcheckin.service.storage.files import InUse, make_folder, take_lock
+from dpcheckin.service.wire.problems import Problem
 
 _TYPES = {"blob": "BLOB", "int": "INTEGER", "real": "REAL", "serial": "INTEGER PRIMARY KEY AUTOINCREMENT"}
 DEFAULT_RESERVE = 64 << 20
@@ -97,21 +98,21 @@ class SqliteStore(Store):
         if self._reserve and self._free_bytes() < self._reserve:
             raise StorageFailure(f"less than {self._reserve:,} bytes of disk are free")
 
-    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Taken]:
+    def accept(self, serial: int, entries: Sequence[Entry]) -> list[Problem | None]:
         self.check_room()
         with self.writing() as transaction:
             if not transaction.is_open(serial):
-                return [Taken.CLOSED] * len(entries)
-            execute, outcome = self.database.writer.execute, []
+                return [Problem.ROUND_CLOSED] * len(entries)
+            execute, outcome = self.database.writer.execute, list[Problem | None]()
             serve = f"INSERT OR IGNORE INTO seen_{serial} VALUES (?)"
             keep = f"INSERT INTO reports_{serial} VALUES (?, ?)"
             try:
                 for entry in entries:
                     if not execute(serve, (entry.client,)).rowcount:
-                        outcome.append(Taken.DUPLICATE)
+                        outcome.append(Problem.DUPLICATE)
                         continue
                     execute(keep, (entry.id, entry.body))
-                    outcome.append(Taken.YES)
+                    outcome.append(None)
             except sqlite3.IntegrityError:
                 raise IdCollision("an id of this group is in use") from None
             return outcome

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from dpcheckin.service.shuffler.chance import Ids
-from dpcheckin.service.shuffler.records import Counts, PlanRecord, RoundRecord, State
+from dpcheckin.service.shuffler.records import PlanRecord, RoundCounts, RoundRecord, State
 from dpcheckin.service.storage.database import Row
 
-_NAMES = [one.name for one in dataclasses.fields(RoundRecord)]
+_NAMES = [field.name for field in dataclasses.fields(RoundRecord)]
 _COLUMNS = ", ".join(_NAMES)
 _BLOBS = ("plan", "document", "charge", "share_sum")
 _CHANGEABLE = {"state", "present", "reports", "reason", "charge", "share_sum", "purged"}
@@ -25,8 +25,7 @@ _CHANGEABLE = {"state", "present", "reports", "reason", "charge", "share_sum", "
 
 def round_checksum(record: RoundRecord) -> bytes:
     """Digest of everything that is remembered of a round: a changed bit does not go unnoticed."""
-    values = dataclasses.astuple(record)
-    plain = [one.value if isinstance(one, State) else one for one in values]
+    plain = [value.value if isinstance(value, State) else value for value in dataclasses.astuple(record)]
     return hashlib.sha256(repr(plain).encode()).digest()
 
 
@@ -158,9 +157,7 @@ class Transaction(ABC):
     def count_rounds(self, plan: bytes, state: State, reason: str | None = None) -> int:
         """How many rounds of a plan are in this state, for this reason."""
         same = "plan = ? AND state = ? AND coalesce(reason, '') = coalesce(?, '')"
-        row = self.one(f"SELECT count(*) FROM rounds WHERE {same}", plan, state.value, reason)
-        assert row is not None
-        return int(row[0])
+        return int(self.run(f"SELECT count(*) FROM rounds WHERE {same}", plan, state.value, reason)[0][0])
 
     def unpurged(self) -> list[RoundRecord]:
         """Void and done rounds of which something may be left."""
@@ -169,10 +166,6 @@ class Transaction(ABC):
     def _rounds(self, condition: str, *values: Any) -> list[RoundRecord]:
         rows = self.run(f"SELECT {_COLUMNS} FROM rounds WHERE {condition} ORDER BY serial", *values)
         return [round_from(row) for row in rows]
-
-    def add_round(self, record: RoundRecord) -> None:
-        """A new open round (its serial is the store's to choose)."""
-        self.create_round_tables(self.insert_round(record))
 
     def insert_round(self, record: RoundRecord) -> int:
         """A round as it is remembered, without tables of its own; its serial, which is the store's to choose."""
@@ -191,22 +184,21 @@ class Transaction(ABC):
         self.run(f"UPDATE rounds SET {setting} WHERE serial = ?", *map(_plain, changes.values()), serial)
         self.seal_round(serial)
 
-    def counts(self, serial: int) -> Counts:
+    def counts(self, serial: int) -> RoundCounts:
         """Clients who fetched the round, clients served, reports held."""
         tables = ("present_{}", "seen_{}", "reports_{} WHERE id >= 0")
-        found = [self.one("SELECT count(*) FROM " + name.format(serial)) for name in tables]
-        return Counts(*(int(row[0]) for row in found if row is not None))
+        rows = [self.run("SELECT count(*) FROM " + name.format(serial))[0] for name in tables]
+        return RoundCounts(*(int(row[0]) for row in rows))
 
     def forget_attendance(self, serial: int) -> None:
         """Destroy the lists of clients present and served."""
-        self._drop(serial, "present", "seen")
+        for name in ("present", "seen"):
+            self.run(f"DROP TABLE IF EXISTS {name}_{serial}")
 
     def drop_round_tables(self, serial: int) -> None:
         """Destroy what is left of a round: who was there, and every report."""
-        self._drop(serial, "present", "seen", "release", "reports")
-
-    def _drop(self, serial: int, *names: str) -> None:
-        for name in names:
+        self.forget_attendance(serial)
+        for name in ("release", "reports"):
             self.run(f"DROP TABLE IF EXISTS {name}_{serial}")
 
     def fix_release(self, serial: int, order: Ids) -> None:
