@@ -143,7 +143,7 @@ MODULES, LINES, LINES_OF_ACCOUNTING, LINES_IN_ALL = 16, 350, 320, 50_000
 CROWDED: dict[str, int] = {}
 LONG: dict[str, int] = {}
 SILENT = 0  # public functions whose docstring names not every parameter
-STILL = 52_846  # lines of the whole house; the goal is LINES_IN_ALL
+STILL = 52_722  # lines of the whole house; the goal is LINES_IN_ALL
 
 
 def modules() -> dict[str, int]:
@@ -180,7 +180,6 @@ def test_the_house_does_not_grow() -> None:
 # several of them elsewhere means something else, named here, or is on its way out.
 TABLES = {
     "protocols/questions.py": "the table of protocols",
-    "accounting/__init__.py": "exported functions, which happen to be called like randomizers",
     "accounting/proof/reports.py": "kinds of reports in the format of certificates",
     "accounting/proof/ways.py": "the same",
     "service/wire/documents.py": "what plan documents may name, which is the wire's own to say",

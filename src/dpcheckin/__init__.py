@@ -57,27 +57,5 @@ if TYPE_CHECKING:  # for type checkers, to whom "A as A" means that A may be imp
     # isort: on
     # fmt: on
 
-_MODULES = {
-    "accounting": (
-        "Adjacency Bracket Brackets CheckInRound Composition DistributedRound Guarantee Kind "
-        "LocalGuarantee LocalPair LocalRound LowerBound Round SampledGaussianRound ShuffleRound "
-        "SkellamRound SubsampleRound TradeOff WindowRound any_pure approximate averaged_window "
-        "binary_response clear_cache compose dary_response epsilon_by_rounds from_atoms "
-        "from_profile gaussian guarantee hadamard_response hemisphere laplace local_guarantee "
-        "lower_bound privunit subset_selection tradeoff unary_encoding"
-    ),
-    "papers.entry": "Setting",
-    "papers.catalogue": "published_bounds",
-    "errors": "DpCheckinError",
-    "notebook": "Comparison PlannedRun Sweep compare delta epsilon plan",
-    "protocols": (
-        "CentralDpSgd DistributedCheckIn FullShuffle LocalOnly RandomCheckIns ShuffledCheckIn SubsampledShuffle"
-    ),
-    "protocols.questions": "RunQuestion",
-    "randomizers": "register",
-    "survey": (
-        "Count Distribution HeavyHitters Histogram Mean Quantiles Sum Survey VectorMean Wish plan_survey simulate"
-    ),
-}
-_names, __getattr__, __dir__ = offered(__name__, _MODULES)
+_names, __getattr__, __dir__ = offered(__name__)
 __all__ = ["__version__", *_names]

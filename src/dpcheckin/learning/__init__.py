@@ -6,10 +6,10 @@ are loaded when they are first used: the command line lists the options of a run
 
 from typing import TYPE_CHECKING
 
-from dpcheckin.errors import DatasetMissing as DatasetMissing
 from dpcheckin.lazy import offered
 
 if TYPE_CHECKING:
+    from dpcheckin.errors import DatasetMissing as DatasetMissing
     from dpcheckin.learning.data.datasets import Dataset as Dataset
     from dpcheckin.learning.data.datasets import load_dataset as load_dataset
     from dpcheckin.learning.data.fleet import Bootstrapped as Bootstrapped
@@ -39,18 +39,4 @@ if TYPE_CHECKING:
     from dpcheckin.learning.simulation.training import Outcome as Outcome
     from dpcheckin.learning.simulation.training import Trainer as Trainer
 
-_MODULES = {
-    "data.datasets": "Dataset load_dataset",
-    "data.fleet": "Bootstrapped Fleet GroupedByOwner OneRecordEach",
-    "data.own": "client_data",
-    "gradients.engine": "VmapGradients",
-    "gradients.layerwise": "LayerwiseGradients client_gradients",
-    "models": "Score accuracy build_model count_parameters papers_cnn small_network",
-    "options": "RunOptions Settings",
-    "simulation.backends": "Backend InProcess Processes RayCluster make_backend",
-    "simulation.client_work": "ClientWork Reports",
-    "simulation.training": "Outcome Trainer",
-    "run": "train",
-}
-_names, __getattr__, __dir__ = offered(__name__, _MODULES)
-__all__ = ["DatasetMissing", *_names]
+__all__, __getattr__, __dir__ = offered(__name__)

@@ -24,10 +24,4 @@ if TYPE_CHECKING:
     from dpcheckin.protocols.random_check_ins import RandomCheckIns as RandomCheckIns
     from dpcheckin.protocols.random_check_ins import Window as Window
 
-_MODULES = {
-    "comparators": "CentralDpSgd LocalOnly",
-    "own_windows": "ClientWindows OwnWindows",
-    "plan": "Cohort DistributedCheckIn FullShuffle Plan Reveals ShuffledCheckIn SubsampledShuffle",
-    "random_check_ins": "RandomCheckIns Window",
-}
-__all__, __getattr__, __dir__ = offered(__name__, _MODULES)
+__all__, __getattr__, __dir__ = offered(__name__)

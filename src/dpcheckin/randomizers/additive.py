@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.randomizers.base import (
     Argument,
@@ -28,9 +29,6 @@ from dpcheckin.randomizers.base import (
 )
 from dpcheckin.randomizers.formats import FloatRows
 from dpcheckin.randomizers.source import Array, RandomSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 _GRID = 2.0**-20
 
@@ -67,10 +65,8 @@ class Gaussian(SummableRandomizer):
         return self.noise_multiplier * self.clip
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import gaussian
-
-        return gaussian(self.noise_multiplier)
+    def pair(self) -> accounting.LocalPair:
+        return accounting.gaussian(self.noise_multiplier)
 
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values)
@@ -119,10 +115,8 @@ class Laplace(PureVectorRandomizer):
         return 2 * self.clip / self.local_epsilon
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import any_pure, laplace
-
-        return (laplace if self.dimension == 1 else any_pure)(self.local_epsilon)
+    def pair(self) -> accounting.LocalPair:
+        return (accounting.laplace if self.dimension == 1 else accounting.any_pure)(self.local_epsilon)
 
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values, self.dimension)
@@ -166,7 +160,7 @@ class ClipOnly(SummableRandomizer):
         positive("clip", self.clip)
 
     @property
-    def pair(self) -> LocalPair:
+    def pair(self) -> accounting.LocalPair:
         raise OutsideTheorem("clipping without noise has no local guarantee; use it in a central plan only")
 
     @property

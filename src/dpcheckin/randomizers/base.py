@@ -1,7 +1,7 @@
 """What every local randomizer offers, whatever it randomizes.
 
 `CategoryRandomizer` takes symbols 0, …, symbols - 1, `VectorRandomizer` vectors inside a ball; both work on a whole
-batch of clients at once, one client a row. Accounting is imported only when a pair is asked for, here as in the modules
+batch of clients at once, one client a row. Accounting is loaded only when a pair is asked for, here as in the modules
 beside this one: a client that makes reports need not wait for the accountant's libraries.
 """
 
@@ -10,17 +10,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.formats import ReportFormat
 from dpcheckin.randomizers.source import Array, RandomSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 
 def positive(name: str, value: object) -> None:
@@ -70,7 +68,7 @@ class Randomizer(ABC):
 
     @property
     @abstractmethod
-    def pair(self) -> LocalPair:
+    def pair(self) -> accounting.LocalPair:
         """The local pair of the randomizer, for accounting."""
 
     @abstractmethod

@@ -17,11 +17,12 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import (
     PureVectorRandomizer,
@@ -38,9 +39,6 @@ from dpcheckin.randomizers.source import Array, RandomSource
 from dpcheckin.special import sphere
 from dpcheckin.special.gamma import log_beta
 from dpcheckin.special.roots import minimum
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 _LARGEST_EPSILON = 500.0  # e^ε₀ must stay a finite float with room for products
 
@@ -245,10 +243,8 @@ class LdpSgd(CapRandomizer):
         return 0.5
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import hemisphere
-
-        return hemisphere(self.local_epsilon)
+    def pair(self) -> accounting.LocalPair:
+        return accounting.hemisphere(self.local_epsilon)
 
 
 @dataclass(frozen=True)
@@ -266,7 +262,7 @@ class PrivUnit(CapRandomizer):
         return best_cap(self.local_epsilon, self.dimension)
 
     @property
-    def pair(self) -> LocalPair:
+    def pair(self) -> accounting.LocalPair:
         from dpcheckin.accounting.pairs.cap import cap_pair
 
         # from the very cap that is sampled, so that the two cannot drift apart

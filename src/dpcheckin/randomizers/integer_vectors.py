@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.randomizers.base import (
     Argument,
@@ -36,9 +36,6 @@ from dpcheckin.randomizers.integers import (
     stochastic_round,
 )
 from dpcheckin.randomizers.source import Array, RandomSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 MODULUS = 2**32
 _TRIES = 1000
@@ -80,7 +77,7 @@ class IntegerVector(SummableRandomizer):
             raise InvalidParameter("steps", self.steps, f"noise_multiplier · steps ≤ {most:g}")
 
     @property
-    def pair(self) -> LocalPair:
+    def pair(self) -> accounting.LocalPair:
         raise OutsideTheorem(
             f"{self.label} vectors are accounted by their Rényi divergences, not by a local pair; "
             "use them with distributed check-in"

@@ -25,19 +25,16 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
 from dpcheckin.randomizers.base import Randomizer, at_least, positive
 from dpcheckin.randomizers.source import RandomSource
 from dpcheckin.special.gamma import ive
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 _TAIL = 1e-18  # mass left out of the tables on each side; it is given to the outermost entry
 
@@ -88,14 +85,12 @@ class SkellamInteger(Randomizer):
         return f"Skellam, variance {written(self.variance)} for integers within ±{self.bound:,}"
 
     @property
-    def pair(self) -> LocalPair:
+    def pair(self) -> accounting.LocalPair:
         """Noise round -bound against noise round +bound: the farthest two inputs.
 
         The noise is log-concave, so a larger shift is easier to tell and this pair dominates all others; taking the
         modulus only merges outcomes. Where the table ends, the rest of the mass is taken to reveal everything.
         """
-        from dpcheckin.accounting import from_atoms
-
         shift = 2 * self.bound
         reach = _reach(self.variance) + shift
         masses = _masses(self.variance, reach)
@@ -103,7 +98,7 @@ class SkellamInteger(Randomizer):
         ratios = np.exp(np.log(there) - np.log(here))
         ratios = np.append(ratios, 0.0)
         weights = np.append(here, max(0.0, 1.0 - float(here.sum())))
-        return from_atoms(ratios, weights)
+        return accounting.from_atoms(ratios, weights)
 
     def noise(self, size: int, source: RandomSource) -> NDArray[np.int64]:
         """Skellam noise of this `size` by inversion of its table, with chance from `source`."""

@@ -12,28 +12,24 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import PureVectorRandomizer, Value, check_finite, check_rows, squared_rows
 from dpcheckin.randomizers.caps import PrivUnit
 from dpcheckin.randomizers.source import Array, RandomSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 
 class _OneBit(PureVectorRandomizer):
     """Reports are rows (place, ±1)."""
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import binary_response
-
-        return binary_response(self.local_epsilon)
+    def pair(self) -> accounting.LocalPair:
+        return accounting.binary_response(self.local_epsilon)
 
     @property
     def amplification(self) -> float:

@@ -16,8 +16,9 @@ from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from inspect import cleandoc
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
+from dpcheckin import accounting
 from dpcheckin.errors import DpCheckinError, InvalidParameter, Superfluous
 from dpcheckin.numerals import number, typed, whole
 from dpcheckin.options import listed
@@ -30,9 +31,6 @@ from dpcheckin.randomizers.response import BinaryResponse, DaryResponse, Hadamar
 from dpcheckin.randomizers.source import Array, RandomSource
 from dpcheckin.randomizers.subsets import SubsetSelection, UnaryEncoding
 from dpcheckin.randomizers.two_parts import DitheredLevels, LocalHashing, TreeResponse
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 
 @dataclass(frozen=True)
@@ -50,12 +48,10 @@ class AnyRandomizer(Randomizer):
     name, label = "any", "any pure randomizer"
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import any_pure, approximate
-
+    def pair(self) -> accounting.LocalPair:
         if not self.local_delta:
-            return any_pure(self.local_epsilon)
-        return approximate(self.local_epsilon, self.local_delta)
+            return accounting.any_pure(self.local_epsilon)
+        return accounting.approximate(self.local_epsilon, self.local_delta)
 
     def describe(self) -> str:
         return f"any randomizer of local epsilon {self.local_epsilon:g}"

@@ -12,18 +12,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import Argument, CategoryRandomizer, Value, at_least, positive
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.source import RandomSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 Reports = NDArray[np.int64]
 Counts = NDArray[np.float64]
@@ -110,12 +108,10 @@ class DaryResponse(FrequencyRandomizer):
         return self.own_support * math.exp(-self.local_epsilon)
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import binary_response, dary_response
-
+    def pair(self) -> accounting.LocalPair:
         if self.symbols == 2:
-            return binary_response(self.local_epsilon)
-        return dary_response(self.local_epsilon, self.symbols)
+            return accounting.binary_response(self.local_epsilon)
+        return accounting.dary_response(self.local_epsilon, self.symbols)
 
     @property
     def report_format(self) -> IntegerRows:
@@ -182,10 +178,8 @@ class HadamardResponse(FrequencyRandomizer):
         return 0.5
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import hadamard_response
-
-        return hadamard_response(self.local_epsilon, self.symbols)
+    def pair(self) -> accounting.LocalPair:
+        return accounting.hadamard_response(self.local_epsilon, self.symbols)
 
     @property
     def report_format(self) -> IntegerRows:

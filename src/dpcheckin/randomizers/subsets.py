@@ -10,19 +10,16 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import Argument, at_least
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.response import Counts, FrequencyRandomizer, Reports
 from dpcheckin.randomizers.source import RandomSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 CHUNK = 1 << 22
 """Entries of a matrix with one client a row that are worked on at a time."""
@@ -115,10 +112,8 @@ class SubsetSelection(_BitRandomizer):
         return (self.chosen - self.own_support) / (self.symbols - 1)
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import subset_selection
-
-        return subset_selection(self.local_epsilon, self.symbols, self.chosen)
+    def pair(self) -> accounting.LocalPair:
+        return accounting.subset_selection(self.local_epsilon, self.symbols, self.chosen)
 
     @property
     def packed(self) -> bool:
@@ -200,10 +195,8 @@ class UnaryEncoding(_BitRandomizer):
         return p / (p + math.exp(self.local_epsilon) * (1 - p))
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import unary_encoding
-
-        return unary_encoding(self.local_epsilon, self.symbols, self.truth)
+    def pair(self) -> accounting.LocalPair:
+        return accounting.unary_encoding(self.local_epsilon, self.symbols, self.truth)
 
     def _randomized(self, values: NDArray[np.int64], source: RandomSource) -> Reports:
         draws = source.uniform((len(values), self.symbols))

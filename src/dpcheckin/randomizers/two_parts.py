@@ -9,19 +9,16 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.base import Argument, Randomizer, at_least, positive
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.response import Counts, DaryResponse, FrequencyRandomizer, HadamardResponse, Reports
 from dpcheckin.randomizers.source import RandomSource
-
-if TYPE_CHECKING:
-    from dpcheckin.accounting import LocalPair
 
 DITHERS = 256
 Figures = NDArray[np.float64]
@@ -59,7 +56,7 @@ class DitheredLevels(Randomizer):
         return DaryResponse(self.local_epsilon, self.steps + 1)
 
     @property
-    def pair(self) -> LocalPair:
+    def pair(self) -> accounting.LocalPair:
         return self.response.pair
 
     @property
@@ -181,12 +178,10 @@ class TreeResponse(Randomizer):
         return tuple(_steadier(self.local_epsilon, size) for size in self.sizes)
 
     @property
-    def pair(self) -> LocalPair:
-        from dpcheckin.accounting import ThreeAtoms, mixed
-
+    def pair(self) -> accounting.LocalPair:
         pairs = [level.pair for level in self.levels]
         name = f"tree of {self.leaves:,} leaves"
-        return mixed([pair for pair in pairs if isinstance(pair, ThreeAtoms)], name)
+        return accounting.mixed([pair for pair in pairs if isinstance(pair, accounting.ThreeAtoms)], name)
 
     @cached_property
     def kinds(self) -> tuple[int, ...]:
@@ -278,7 +273,7 @@ class LocalHashing(Randomizer):
         return DaryResponse(self.local_epsilon, self.buckets)
 
     @property
-    def pair(self) -> LocalPair:
+    def pair(self) -> accounting.LocalPair:
         return self.response.pair
 
     @property

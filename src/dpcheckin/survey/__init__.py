@@ -29,16 +29,4 @@ if TYPE_CHECKING:
     from dpcheckin.survey.simulation import simulate as simulate
     from dpcheckin.survey.surveys import Survey as Survey
 
-_MODULES = {
-    "estimates": "Estimate",
-    "options": "SurveyOptions",
-    "planning": "SurveyPlan Wish plan_survey",
-    "questions.distribution": "Distribution Quantiles",
-    "questions.heavy_hitters": "HeavyHitters",
-    "questions.histogram": "Count Histogram",
-    "questions.means": "Mean Sum VectorMean",
-    "questions.query": "Query",
-    "simulation": "Outcome one_round simulate",
-    "surveys": "Survey",
-}
-__all__, __getattr__, __dir__ = offered(__name__, _MODULES)
+__all__, __getattr__, __dir__ = offered(__name__)
