@@ -143,7 +143,7 @@ MODULES, LINES, LINES_OF_ACCOUNTING, LINES_IN_ALL = 16, 350, 320, 50_000
 CROWDED: dict[str, int] = {}
 LONG: dict[str, int] = {}
 SILENT = 0  # public functions whose docstring names not every parameter
-STILL = 52252  # lines of the whole house; the goal is LINES_IN_ALL
+STILL = 55500  # lines of the whole house; the goal is LINES_IN_ALL
 
 
 def modules() -> dict[str, int]:
