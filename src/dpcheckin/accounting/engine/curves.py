@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.engine.arrays import Array, FloatArray
 from dpcheckin.accounting.engine.compose import Parts, WindowTooLong, compose
 from dpcheckin.accounting.engine.loss import Tail, dominated, dominating
-from dpcheckin.accounting.engine.seats import Profile, RealPair
+from dpcheckin.accounting.engine.seats import Mixture, Profile, RealPair, Seats
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special.roots import root
 
@@ -185,6 +185,27 @@ def crossing(curve: Callable[[float], float], delta: float, most: float, *, up: 
         place = min(place + step, high) if up else max(place - step, 0.0)
         step *= 2
     return place
+
+
+def fewer(parts: Mixture, most: int = 6) -> Mixture:
+    """Neighbouring parts of a mixture counted as the one with the most reports, so that at most `most` are left.
+
+    The curve grows with the number of reports: one more replaces an empty seat by a report of the same mean.
+    """
+    if len(parts) <= most:
+        return parts
+    ordered = sorted(parts, key=lambda part: part[1].count)
+    merged: list[tuple[float, Seats]] = []
+    total, weight, seen = sum(w for w, _ in ordered), 0.0, 0.0
+    for here, seats in ordered:
+        weight += here
+        seen += here
+        if seen >= total * (len(merged) + 1) / most:
+            merged.append((weight, seats))
+            weight = 0.0
+    if weight > 0.0:
+        merged.append((weight, ordered[-1][1]))
+    return merged
 
 
 Curves = Sequence[tuple[Curve, int]]

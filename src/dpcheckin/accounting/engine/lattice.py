@@ -17,13 +17,13 @@ stands, and the law on the lattice is the mixture over shares.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.lattice_sums import LatticeSums, ReportLaw, Tilt, useful_reach
-from dpcheckin.accounting.engine.seats import Profile, Seats
+from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Profile, Seats
 
 # nodes for the largest report (times four), and for twenty deviations of the sum
 LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 12, 1 << 14)
@@ -190,3 +190,24 @@ def _tail_mass(h: Profile, ratio: float) -> float:
     below = 0.98 * ratio
     values = h(np.array([below, ratio]))
     return max(float((values[0] - values[1]) / (ratio - below)), 0.0)
+
+
+def contracted(seats: Seats, share: float) -> Seats:
+    """The same seats with this share for every report: that contracts them all, as 1/share times the clients would."""
+    population = seats.population / share
+    return replace(seats, population=population, empty=population - seats.count, shares=WHOLE)
+
+
+def spread_of(parts: Mixture, law: Law) -> float:
+    """Standard deviation of the loss of a round of these `parts` among many reports of this `law` (a guide)."""
+    variance, moment = 0.0, law.second_moment
+    for weight, s in parts:
+        shared = moment * sum(p * w * w for w, p in s.shares)
+        part = weight * s.count * s.participation * 2 * min(shared, s.population**2)
+        variance += part / s.population**2
+    return math.sqrt(variance)
+
+
+def likely_loss(parts: Mixture, law: Law) -> float:
+    """The same of `parts` and `law`, but no more than one report can lose; 1 where that has no end."""
+    return min(spread_of(parts, law), law.local_epsilon if math.isfinite(law.local_epsilon) else 1.0)

@@ -7,9 +7,8 @@ pair knows which engine fits it, `three_atoms` or `lattice_curve`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from dpcheckin.accounting.engine.arrays import Array
@@ -106,45 +105,3 @@ class Seats:
 
 # a round as a mixture: (probability, its seats)
 Mixture = Sequence[tuple[float, Seats]]
-
-
-def fewer(parts: Mixture, most: int = 6) -> Mixture:
-    """Neighbouring parts of a mixture counted as the one with the most reports, so that at most `most` are left.
-
-    The curve grows with the number of reports: one more replaces an empty seat by a report of the same mean.
-    """
-    if len(parts) <= most:
-        return parts
-    ordered = sorted(parts, key=lambda part: part[1].count)
-    merged: list[tuple[float, Seats]] = []
-    total, weight, seen = sum(w for w, _ in ordered), 0.0, 0.0
-    for here, seats in ordered:
-        weight += here
-        seen += here
-        if seen >= total * (len(merged) + 1) / most:
-            merged.append((weight, seats))
-            weight = 0.0
-    if weight > 0.0:
-        merged.append((weight, ordered[-1][1]))
-    return merged
-
-
-def contracted(seats: Seats, share: float) -> Seats:
-    """The same seats with this share for every report: that contracts them all, as 1/share times the clients would."""
-    population = seats.population / share
-    return replace(seats, population=population, empty=population - seats.count, shares=WHOLE)
-
-
-def spread_of(parts: Mixture, law: Law) -> float:
-    """Standard deviation of the loss of a round of these `parts` among many reports of this `law` (a guide)."""
-    variance, moment = 0.0, law.second_moment
-    for weight, s in parts:
-        shared = moment * sum(p * w * w for w, p in s.shares)
-        part = weight * s.count * s.participation * 2 * min(shared, s.population**2)
-        variance += part / s.population**2
-    return math.sqrt(variance)
-
-
-def likely_loss(parts: Mixture, law: Law) -> float:
-    """The same of `parts` and `law`, but no more than one report can lose; 1 where that has no end."""
-    return min(spread_of(parts, law), law.local_epsilon if math.isfinite(law.local_epsilon) else 1.0)

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import LOWER_SLACK, UPPER_SLACK, Curve, Unshuffled
+from dpcheckin.accounting.engine.curves import LOWER_SLACK, UPPER_SLACK, Curve, Unshuffled, fewer
 from dpcheckin.accounting.engine.loss import NO_ATOMS, Atoms
-from dpcheckin.accounting.engine.seats import Hits, Mixture, Seats, fewer
+from dpcheckin.accounting.engine.seats import Hits, Mixture, Seats
 from dpcheckin.accounting.engine.three_atoms_fourier import Densities, Inverted, Resolution, inverted
 from dpcheckin.special.binomial import CORNER, pmf, window
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import LOWER_SLACK
+from dpcheckin.accounting.engine.lattice import contracted, likely_loss
 from dpcheckin.accounting.engine.lattice_sums import TOGETHER, LatticeSums, ReportLaw, Tilt, useful_reach
 from dpcheckin.accounting.engine.loss import NO_ATOMS, Atoms
 from dpcheckin.accounting.engine.lower.merged_law import MergedLaw, Tails, merged_law
-from dpcheckin.accounting.engine.seats import WHOLE, RealPair, Seats, contracted, likely_loss
+from dpcheckin.accounting.engine.seats import WHOLE, RealPair, Seats
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import UNIT
 from dpcheckin.special.fourier import Integers

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import FURTHEST, LOWER_SLACK, UPPER_SLACK, Curve, Unshuffled, place
+from dpcheckin.accounting.engine.curves import FURTHEST, LOWER_SLACK, UPPER_SLACK, Curve, Unshuffled, fewer, place
 from dpcheckin.accounting.engine.loss import Atoms
-from dpcheckin.accounting.engine.seats import Hits, Mixture, Seats, fewer
+from dpcheckin.accounting.engine.seats import Hits, Mixture, Seats
 from dpcheckin.accounting.engine.three_atoms import atoms
 from dpcheckin.accounting.engine.typed.laws import Types
 from dpcheckin.accounting.engine.typed.sums import typed_upper
