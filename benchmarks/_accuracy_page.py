@@ -8,7 +8,7 @@ from typing import Any
 
 from _accuracy_goals import GOALS, TASKS
 
-from dpcheckin.accounting.figures import rounded_up
+from dpcheckin.numerals import rounded_up
 
 PAGE_HEAD = (
     "| data | ε, certified | test accuracy | goal | central DP-SGD | loss in points | without privacy |",

@@ -27,8 +27,8 @@ from typing import Any
 from _accuracy_goals import GOALS, Changes, Goal, command, options_for
 from _accuracy_page import write_page
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.learning import RunOptions
+from dpcheckin.numerals import rounded_up
 
 
 class Player:

@@ -27,10 +27,10 @@ from types import ModuleType
 import numpy as np
 
 import dpcheckin as dp
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.proof.certificate import certificate, write
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.errors import DpCheckinError, NumericalFailure, OutsideTheorem
+from dpcheckin.numerals import rounded_up
 
 CHECKER = Path(__file__).parents[1] / "verify" / "check.py"
 Run = list[tuple[Round, int]]

@@ -21,7 +21,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_up
+from dpcheckin.numerals import rounded_up
 from dpcheckin.papers.figures import TRAINING
 from dpcheckin.papers.training import LOG, REPORT, is_finished, run_folder
 from dpcheckin.papers.training_figure import QUICK

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.accounting import CheckInRound, any_pure, binary_response, compose, guarantee
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.rounds.sharded import sharded
+from dpcheckin.numerals import rounded_up
 
 CLIENTS, RATE, LOCAL, SHARDS, CORRUPTED = 2000, 0.05, 2.0, 20, 2
 EPSILONS = (0.02, 0.05, 0.1, 0.3)

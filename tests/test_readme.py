@@ -15,7 +15,7 @@ import pytest
 
 import dpcheckin
 from cli_in_process import A_SIGN_OF_LIFE
-from dpcheckin.accounting.figures import rounded_up
+from dpcheckin.numerals import rounded_up
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -3,7 +3,8 @@
 A number is a decimal, a power of ten, a fraction or a per cent (0.02, 1e-5, 1/30, 2%); a whole one may also be grouped
 (60_000, 60,000). Elsewhere a comma is refused: some write 1,500 for one and a half. What cannot be read is a
 `ValueError` that shows what can. Whatever is written for people has its thousands in groups; JSON, CSV and commands to
-copy hold plain digits. Below: the ranges that parameters have to lie in, one clear line for each that does not.
+copy hold plain digits. What a figure is worth (`Kind`) says how it is rounded. Below: the ranges that parameters have
+to lie in, one clear line for each that does not.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from enum import StrEnum
 from typing import SupportsFloat, SupportsIndex
 
 from dpcheckin.errors import InvalidParameter
@@ -86,6 +89,50 @@ def written(value: float, digits: int | None = None) -> str:
     if 10.0**digits <= abs(rounded) < _LARGEST_IN_FULL:
         return f"{int(rounded):,}"  # where a power of ten would stand
     return f"{rounded:,.{digits}g}"
+
+
+class Kind(StrEnum):
+    """What a number is worth."""
+
+    GUARANTEE = "guarantee"
+    LOWER_BOUND = "lower bound"
+    CONJECTURE = "conjecture"
+    REFUTED = "refuted claim"
+
+    def figure(self, value: float | None, digits: int = 4) -> str:
+        """The `value` in so many `digits`, as it may be printed: rounding never turns it into a stronger claim."""
+        if value is None:
+            return "–"
+        if self is Kind.GUARANTEE:
+            return rounded_up(value, digits)
+        return rounded_down(value, digits) if self is Kind.LOWER_BOUND else written(value, digits)
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """The `value` in so many `digits`, rounded up: a printed guarantee is never below the certified one.
+
+    >>> rounded_up(0.07353001), rounded_up(0.1), rounded_up(12345.6), rounded_up(0.0)
+    ('0.07354', '0.1', '12,350', '0')
+    """
+    return _rounded(value, digits, ROUND_CEILING)
+
+
+def rounded_down(value: float, digits: int = 4) -> str:
+    """The `value` in so many `digits`, rounded down, for lower bounds.
+
+    >>> rounded_down(0.07353999), rounded_down(0.3)
+    ('0.07353', '0.3')
+    """
+    return _rounded(value, digits, ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, direction: str) -> str:
+    if not math.isfinite(value):
+        return f"{value:g}"
+    # The shortest decimal that names this very float: 0.1 stays 0.1 and does not become 0.1001.
+    exact = Decimal(repr(float(value)))
+    shown = Context(prec=digits, rounding=direction).plus(exact)
+    return written(float(shown), digits)
 
 
 LARGEST_COUNT = 10**12

@@ -32,9 +32,8 @@ from dpcheckin.accounting.composition.gate import _bit, counted, loud_arithmetic
 from dpcheckin.accounting.composition.lower_bounds import lower_by_rounds
 from dpcheckin.accounting.composition.preview import coarse_epsilon
 from dpcheckin.accounting.engine.loss import Tail
-from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.rounds.base import Round
-from dpcheckin.accounting.statements import LocalGuarantee
+from dpcheckin.accounting.statements import Bracket, LocalGuarantee
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special.normal import ndtr, ndtri
 

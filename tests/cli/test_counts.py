@@ -12,13 +12,12 @@ import pytest
 
 from cli_in_process import run_cli
 from dpcheckin.accounting import CheckInRound, Kind, any_pure, guarantee
-from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.dashboard.form import Form, shell
 from dpcheckin.dashboard.runs import RunFolder
 from dpcheckin.display import Tabular, told
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.sweeps.report import shown
-from dpcheckin.numerals import written
+from dpcheckin.numerals import rounded_down, rounded_up, written
 from dpcheckin.papers.panel import Column, Panel, Row
 from dpcheckin.report.reproduce import write_csv
 

@@ -8,9 +8,9 @@ import pytest
 
 import dpcheckin as dp
 from cli_in_process import run_cli
-from dpcheckin.accounting.figures import rounded_down
 from dpcheckin.dashboard.answers import least
 from dpcheckin.dashboard.form import Form
+from dpcheckin.numerals import rounded_down
 
 RUN = {"population": "10000", "rate": "0.01", "local_epsilon": "2", "rounds": "100"}
 TYPED = [word for name, value in RUN.items() for word in (f"--{name.replace('_', '-')}", value)]

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from dashboard.conftest import PATIENCE, Desk
 from dpcheckin.accounting import CheckInRound, Kind, any_pure, compose, lower_bound
 from dpcheckin.accounting.composition.solve import solve
-from dpcheckin.accounting.figures import rounded_down, rounded_up
+from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.protocols.questions import PLANNED, PROTOCOLS, randomizers_of
 
 SMALL = "?population=2000&rate=0.05&local_epsilon=1&rounds=50"

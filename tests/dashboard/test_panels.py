@@ -14,10 +14,10 @@ from dashboard.conftest import Desk
 from dashboard.test_look import MEASURE
 from dashboard.test_page import SMALL, certified, drawn, only_ours
 from dpcheckin.accounting import CheckInRound, any_pure, binary_response, compose, guarantee, tradeoff
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.cli import application
 from dpcheckin.dashboard import answers
 from dpcheckin.dashboard.form import Form
+from dpcheckin.numerals import rounded_up
 
 SMALL_FORM = Form(population=2_000, rate=0.05, local_epsilon=1.0, rounds=50)
 SVG = "{http://www.w3.org/2000/svg}"

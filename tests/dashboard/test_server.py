@@ -13,12 +13,12 @@ import httpx
 import pytest
 
 from dpcheckin.accounting import CheckInRound, WindowRound, any_pure, compose, lower_bound
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.dashboard import answers
 from dpcheckin.dashboard.form import Form
 from dpcheckin.dashboard.server import application
 from dpcheckin.dashboard.workers import Workers
 from dpcheckin.document import PALETTE
+from dpcheckin.numerals import rounded_up
 from dpcheckin.protocols.questions import PLANNED, PROTOCOLS, randomizers_of
 
 STATIC = files("dpcheckin.dashboard") / "static"

@@ -11,9 +11,9 @@ from playwright.sync_api import expect
 from cli_in_process import run_cli
 from dashboard.conftest import Desk
 from dashboard.test_look import tidy_soon
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.dashboard import survey
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import rounded_up
 from dpcheckin.survey import Count, Wish, plan_survey
 from dpcheckin.survey.questions import KINDS
 

@@ -3,8 +3,8 @@ import json
 import re
 from pathlib import Path
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.cli.train import train
+from dpcheckin.numerals import rounded_up
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "training.md").read_text()

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import nn
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, count_parameters
 from dpcheckin.learning.models import FrozenFeatures, build_model, cross_entropy
 from dpcheckin.learning.run import write_report
 from dpcheckin.learning.simulation.runs import build
+from dpcheckin.numerals import rounded_up
 from dpcheckin.randomizers import PrivUnit
 
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from dpcheckin.accounting.figures import Kind
 from dpcheckin.errors import InvalidParameter, NotAGuarantee
+from dpcheckin.numerals import Kind
 from dpcheckin.papers.catalogue import catalogue, evaluate, published_bounds
 from dpcheckin.papers.entry import PAPERS, BoundValue, Setting
 from dpcheckin.report.compare import compare

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpcheckin.accounting.figures import Kind
 from dpcheckin.errors import OutsideTheorem
+from dpcheckin.numerals import Kind
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import PublishedBound, Setting
 from dpcheckin.papers.others import clones

@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpcheckin.accounting.figures import Kind
 from dpcheckin.cli.reproduce import reproduce as reproduce_command
+from dpcheckin.numerals import Kind
 from dpcheckin.papers.figures import panels
 
 app = typer.Typer()

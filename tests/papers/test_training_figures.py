@@ -6,9 +6,9 @@ from math import log
 
 import pytest
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import DatasetMissing, InvalidParameter
 from dpcheckin.learning import load_dataset
+from dpcheckin.numerals import rounded_up
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.figures import TRAINING

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dpcheckin.accounting.figures import Kind
+from dpcheckin.numerals import Kind
 from dpcheckin.papers.entry import Setting
 from dpcheckin.report.compare import EMPTY_SEAT, compare
 

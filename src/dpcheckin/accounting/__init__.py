@@ -17,7 +17,9 @@ if TYPE_CHECKING:  # for type checkers, to whom "A as A" means that A may be imp
     from dpcheckin.accounting.composition.guarantees import guarantee as guarantee, local_guarantee as local_guarantee
     from dpcheckin.accounting.composition.lower_bounds import lower_bound as lower_bound
     from dpcheckin.accounting.composition.tradeoff import TradeOff as TradeOff, tradeoff as tradeoff
-    from dpcheckin.accounting.figures import Bracket as Bracket, Brackets as Brackets, Kind as Kind
+    from dpcheckin.accounting.statements import Bracket as Bracket
+    from dpcheckin.accounting.figures import Brackets as Brackets
+    from dpcheckin.numerals import Kind as Kind
     from dpcheckin.accounting.pairs.cap import privunit as privunit
     from dpcheckin.accounting.pairs.gaussian import GaussianPair as GaussianPair, gaussian as gaussian
     from dpcheckin.accounting.pairs.laplace import LaplacePair as LaplacePair, laplace as laplace

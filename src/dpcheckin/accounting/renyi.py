@@ -17,8 +17,7 @@ import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.sampling import visible_counts
-from dpcheckin.accounting.figures import Bracket
-from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, LocalGuarantee
+from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Bracket, LocalGuarantee
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.numerals import open_probability, positive
 from dpcheckin.special.gamma import log_gamma

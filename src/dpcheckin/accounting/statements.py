@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dpcheckin.accounting.figures import Bracket, Kind, rounded_down, rounded_up
 from dpcheckin.display import frame, html_facts
 from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure, OutsideTheorem
+from dpcheckin.numerals import Kind, rounded_down, rounded_up
 
 # when nothing but the noise of each report protects a client
 SHUFFLER_COLLUDES = "the shuffler colludes"
@@ -30,6 +30,42 @@ class Adjacency(StrEnum):
     REPLACE_ONE = "replace one client"
     REMOVE_ONE = "remove one client"
     ADD_OR_REMOVE_RECORD = "add or remove one record"
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """The closed interval [lower, upper]; `upper` is the end a guarantee may quote.
+
+    >>> Bracket(0.646, 0.647).relative_width < 0.002
+    True
+    """
+
+    lower: float
+    upper: float
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.lower) or math.isnan(self.upper):
+            raise NumericalFailure("a bound came out as NaN; no figure can be stated")
+        if not self.lower <= self.upper:
+            raise NumericalFailure(f"bounds crossed: lower {self.lower!r} > upper {self.upper!r}")
+        if not self.upper >= 0.0 or self.lower == math.inf:
+            raise NumericalFailure(f"no figure lies between {self.lower!r} and {self.upper!r}")
+
+    @staticmethod
+    def of(lower: float, upper: float) -> Bracket:
+        """The interval from `lower` to `upper`; ends that differ by rounding alone are one."""
+        if upper < lower <= upper + 1e-12 + 1e-9 * upper:
+            lower = upper
+        return Bracket(lower, upper)
+
+    @property
+    def relative_width(self) -> float:
+        """(upper - lower) / upper; 0 when both ends are 0, 1 when only the upper is known."""
+        if self.upper == self.lower:
+            return 0.0
+        if math.isinf(self.upper):
+            return 1.0
+        return (self.upper - self.lower) / self.upper
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,13 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit import evidence
 from dpcheckin.audit.choice import Choice, Event
 from dpcheckin.audit.evidence import Capital, Counts, Stakes
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import replacing
+from dpcheckin.numerals import rounded_down, rounded_up
 
 ENOUGH = 0.5
 """An audit that shows less than this share of what it should see says nothing either way."""

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit.finding import Verdict
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import FloatRows, IntegerRows
 from dpcheckin.survey import (

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit.budget import Budget
 from dpcheckin.audit.examination import Progress, examine
 from dpcheckin.audit.mutants import Mutant, all_mutants
 from dpcheckin.audit.plans import check_plan, plan_named, rounds_text
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import replacing
+from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.randomizers import registry
 from dpcheckin.special import binomial
 

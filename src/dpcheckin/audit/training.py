@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.audit.evidence import LARGEST_EPSILON, needed_capital
 from dpcheckin.audit.examination import Check
 from dpcheckin.audit.finding import Verdict
@@ -30,6 +29,7 @@ from dpcheckin.audit.systems import FloatArray, IntArray, Neighbours, Released, 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning import ClientWork, OneRecordEach, Settings, Trainer
 from dpcheckin.learning.simulation.client_work import get_parameters, set_parameters
+from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.protocols import DistributedCheckIn
 from dpcheckin.randomizers import Gaussian
 from dpcheckin.special import binomial

@@ -99,7 +99,7 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     if json:
         typer.echo(json_format.dumps(data))
         return
-    from dpcheckin.accounting.figures import rounded_down, rounded_up
+    from dpcheckin.numerals import rounded_down, rounded_up
 
     rows = []
     if "solved" in data:

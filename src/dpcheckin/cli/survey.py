@@ -120,7 +120,7 @@ def _check_values(query: Query, values: Any, column: str) -> None:
 
 
 def _print_plan(planned: SurveyPlan) -> None:
-    from dpcheckin.accounting.figures import rounded_up
+    from dpcheckin.numerals import rounded_up
     from dpcheckin.survey.planning import WORTH
 
     facts = planned.as_document()
@@ -148,7 +148,7 @@ def _print_plan(planned: SurveyPlan) -> None:
 
 
 def _print_estimate(outcome: Outcome, facts: dict[str, Any], out: Path) -> None:
-    from dpcheckin.accounting.figures import rounded_up
+    from dpcheckin.numerals import rounded_up
 
     e = outcome.estimate
     order = (-e.values).argsort(kind="stable")[:12] if len(e.names) > 12 else range(len(e.names))

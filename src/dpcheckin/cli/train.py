@@ -44,8 +44,8 @@ def train(
 
 
 def _print(facts: dict[str, Any], out: Path | None) -> None:
-    from dpcheckin.accounting.figures import rounded_up
     from dpcheckin.accounting.statements import rounds_in_words
+    from dpcheckin.numerals import rounded_up
 
     print(f"{facts['protocol']}; {facts['randomizer']}; {rounds_in_words(facts['rounds'])}")
     if facts["stopped_by_budget"]:

@@ -74,7 +74,7 @@ def utility(
 
 
 def _print(found: UtilityCheck, price: str | float, delta: float) -> None:
-    from dpcheckin.accounting.figures import rounded_up
+    from dpcheckin.numerals import rounded_up
 
     print(f"{found.theorem}: {found.plan.describe()}; {found.plan.randomizer.describe()}")
     print(f"expected excess risk at most {rounded_up(found.bound)}")

@@ -17,11 +17,10 @@ from dpcheckin.accounting import Bracket, Kind, Round, compose, tradeoff
 from dpcheckin.accounting import guarantee as stated_guarantee
 from dpcheckin.accounting.composition import solve as inverse
 from dpcheckin.accounting.composition.preview import CoarseRounds, coarse_epsilon, rough_epsilon
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.proof.certificate import as_text
 from dpcheckin.dashboard.form import MOST_ROUNDS, Form, shell, texts
 from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, Unreachable
-from dpcheckin.numerals import open_probability
+from dpcheckin.numerals import open_probability, rounded_up
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import PublishedBound
 from dpcheckin.papers.others.clones import closed_form

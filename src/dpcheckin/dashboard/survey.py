@@ -19,14 +19,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from dpcheckin.accounting import Kind
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.dashboard.answers import Answer, answering
 from dpcheckin.dashboard.form import read_number
 from dpcheckin.dashboard.lines import coarse_first
 from dpcheckin.dashboard.readers import Lines, as_answered, for_reader
 from dpcheckin.dashboard.workers import Workers
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import written
+from dpcheckin.numerals import rounded_up, written
 from dpcheckin.options import DEFAULT_DELTA, options_of
 from dpcheckin.survey.options import SurveyOptions
 from dpcheckin.survey.questions import KINDS, QUERIES

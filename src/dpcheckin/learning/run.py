@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.proof.certificate import beside
 from dpcheckin.console import waiting
 from dpcheckin.display import told
@@ -37,6 +36,7 @@ from dpcheckin.learning.models import (
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.simulation.runs import build
 from dpcheckin.learning.simulation.training import Outcome, Trainer
+from dpcheckin.numerals import rounded_up
 from dpcheckin.options import changed, options_of
 
 

@@ -22,7 +22,6 @@ from dpcheckin.accounting import (
     compose,
     epsilon_by_rounds,
 )
-from dpcheckin.accounting.figures import is_array
 from dpcheckin.display import Tabular, axes_for, legend_beside
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import written
@@ -149,7 +148,7 @@ def epsilon(
     0.0695
     """
     given = {name: value for name, value in locals().items() if name != "delta"}
-    many = [name for name, value in (*given.items(), ("delta", delta)) if is_array(value)]
+    many = [name for name, value in (*given.items(), ("delta", delta)) if np.ndim(value)]
     if not many:
         return RunQuestion(**given).guarantee(delta)  # type: ignore[arg-type]
     if len(many) > 1:

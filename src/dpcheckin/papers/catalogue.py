@@ -5,7 +5,7 @@ Refuted entries compute what the paper printed; `BoundValue.guaranteed_epsilon` 
 
 from __future__ import annotations
 
-from dpcheckin.accounting.figures import Kind
+from dpcheckin.numerals import Kind
 from dpcheckin.papers.entry import CHECK_IN, BoundValue, PublishedBound, Setting
 from dpcheckin.papers.others import bounds as others
 from dpcheckin.papers.p0 import bounds as p0

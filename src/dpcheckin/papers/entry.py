@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from typing import Any
 
-from dpcheckin.accounting.figures import Bracket, Kind
 from dpcheckin.accounting.renyi import RenyiCurve
+from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure, OutsideTheorem
+from dpcheckin.numerals import Kind
 
 PAPERS = {
     "P0": "Liew, Hasegawa and Takahashi, Shuffled Check-in, appendix (arXiv 2206.03151v1)",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
-from dpcheckin.accounting.figures import Kind
+from dpcheckin.numerals import Kind
 from dpcheckin.papers.entry import Computed, epsilon_of
 
 Cell = float | None

@@ -19,11 +19,11 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.run import run_watched, write_report
 from dpcheckin.learning.simulation.runs import build
+from dpcheckin.numerals import rounded_up
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.figures import TRAINING

@@ -17,9 +17,9 @@ from typing import Any
 
 from dpcheckin.accounting import CheckInRound, any_pure, compose, guarantee
 from dpcheckin.accounting.composition.guarantees import local_guarantee
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.rounds.shuffled import ShuffleRound
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import rounded_up
 from dpcheckin.special import binomial
 
 RUN = "the run's guarantee"

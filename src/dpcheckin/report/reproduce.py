@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpcheckin import __version__
-from dpcheckin.accounting.figures import Kind
 from dpcheckin.display import COLOURS, legend_beside, needed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import replacing
+from dpcheckin.numerals import Kind
 from dpcheckin.papers.figures import panels
 from dpcheckin.papers.panel import Cell, Cells, Column, Panel, Row
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import rounded_up
 from dpcheckin.randomizers import (
     CategoryRandomizer,
     Gaussian,

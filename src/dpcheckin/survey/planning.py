@@ -13,10 +13,9 @@ from typing import Any
 
 from dpcheckin.accounting import Guarantee, Round, local_guarantee
 from dpcheckin.accounting.composition.solve import solve
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.display import Tabular
 from dpcheckin.errors import DpCheckinError, InvalidParameter, Unreachable
-from dpcheckin.numerals import LARGEST_LOCAL_EPSILON
+from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, rounded_up
 from dpcheckin.options import check_values
 from dpcheckin.special.roots import switch, whole_switch
 from dpcheckin.survey.estimates import COLLUDING_CLIENTS, FAILURE, check_clients, critical_value, gaussian_mu

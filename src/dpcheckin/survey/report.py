@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.proof.certificate import beside
 from dpcheckin.display import legend_beside
 from dpcheckin.document import Document, Table, versions
-from dpcheckin.numerals import written
+from dpcheckin.numerals import rounded_up, written
 from dpcheckin.survey.estimates import COLLUDING_CLIENTS, Estimate, Figures
 from dpcheckin.survey.planning import SurveyPlan
 from dpcheckin.survey.simulation import Outcome

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import dpcheckin as dp
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.proof.certificate import as_text, write
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.accounting.statements import Guarantee
 from dpcheckin.errors import OutsideTheorem
+from dpcheckin.numerals import rounded_up
 
 ROOT = Path(__file__).parents[3]
 spec = importlib.util.spec_from_file_location("certificates", ROOT / "benchmarks/certificates.py")

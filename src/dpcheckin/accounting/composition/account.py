@@ -19,9 +19,9 @@ from dpcheckin.accounting.engine.compose import compose as composed
 from dpcheckin.accounting.engine.compose import repeated
 from dpcheckin.accounting.engine.curves import FINE, Accuracy, Curves, Grids, Sides, crossing
 from dpcheckin.accounting.engine.sampling import FunctionCurve, refined
-from dpcheckin.accounting.figures import Bracket, Brackets, Profile, is_array
+from dpcheckin.accounting.figures import Brackets, Profile
 from dpcheckin.accounting.rounds.base import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, LocalRound, Round, Rounds, as_run
-from dpcheckin.accounting.statements import Adjacency
+from dpcheckin.accounting.statements import Adjacency, Bracket
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import count, non_negative, open_probability
 
@@ -76,7 +76,7 @@ class Composition:
     @loud_arithmetic()
     def epsilon(self, delta: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
         """Smallest epsilon for this delta, or for many of them, between certified bounds (upper may be infinite)."""
-        deltas = np.asarray(delta if is_array(delta) else [open_probability("delta", delta)])
+        deltas = np.asarray(delta if np.ndim(delta) else [open_probability("delta", delta)])
         asked = [open_probability("delta", value) for value in deltas.ravel().tolist()]
         new = [d for d in dict.fromkeys(asked) if d not in self._answers]
         possible = {d: d - self._reserved for d in new if d > self._reserved}
@@ -85,7 +85,7 @@ class Composition:
         for d in asked:
             passed(self._answers[d].upper, self.rounds, d)
         found = [self._answers[d] for d in asked]
-        return Brackets.of(found, deltas.shape) if is_array(delta) else found[0]
+        return Brackets.of(found, deltas.shape) if np.ndim(delta) else found[0]
 
     def _epsilons(self, deltas: Sequence[float]) -> list[Bracket]:
         """Brackets at these deltas, from which what rounds reserve was taken off."""
@@ -146,7 +146,7 @@ class Composition:
     @loud_arithmetic()
     def delta(self, epsilon: float | Sequence[float] | FloatArray) -> Bracket | Brackets:
         """delta for this epsilon, 0 or more, or for many of them, between certified bounds."""
-        if is_array(epsilon):
+        if np.ndim(epsilon):
             epsilons = np.asarray(epsilon)
             found = [self.delta(value) for value in epsilons.ravel().tolist()]
             return Brackets.of(found, epsilons.shape)

@@ -9,11 +9,10 @@ from functools import lru_cache
 from dpcheckin.accounting.composition import account
 from dpcheckin.accounting.composition.account import Composition, compose
 from dpcheckin.accounting.composition.gate import loud_arithmetic, passed
-from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.proof.certificate import Prover
 from dpcheckin.accounting.rounds.base import EVERY, LocalRound, Round, Rounds, as_run
-from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Guarantee, LocalGuarantee, rounds_in_words
+from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Bracket, Guarantee, LocalGuarantee, rounds_in_words
 from dpcheckin.errors import Unreachable
 from dpcheckin.numerals import open_probability
 

@@ -22,11 +22,11 @@ from dpcheckin.accounting.engine.loss import Atoms, LossDistribution, dominated
 from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
 from dpcheckin.accounting.engine.sampling import refined
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.figures import Bracket, Profile
+from dpcheckin.accounting.figures import Profile
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.pairs.pure_types import OthersData
 from dpcheckin.accounting.rounds.base import MOST_ROUNDS, Round, Rounds, Run, as_run
-from dpcheckin.accounting.statements import Adjacency, LowerBound
+from dpcheckin.accounting.statements import Adjacency, Bracket, LowerBound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import count, open_probability
 from dpcheckin.special import binomial

@@ -26,12 +26,12 @@ from dpcheckin.accounting.composition.gate import loud_arithmetic
 from dpcheckin.accounting.composition.lower_bounds import bad_case_profiles
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import FURTHEST
-from dpcheckin.accounting.figures import Bracket, Brackets, Kind, Profile, is_array
+from dpcheckin.accounting.figures import Brackets, Profile
 from dpcheckin.accounting.rounds.base import Rounds
-from dpcheckin.accounting.statements import Adjacency
+from dpcheckin.accounting.statements import Adjacency, Bracket
 from dpcheckin.display import Tabular, axes_for, legend_beside
 from dpcheckin.errors import InvalidParameter, NumericalFailure
-from dpcheckin.numerals import open_probability, probability
+from dpcheckin.numerals import Kind, open_probability, probability
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.special.normal import gaussian_profile_at, ndtr, ndtri
 from dpcheckin.special.roots import least, switch
@@ -74,7 +74,7 @@ class TradeOff(Tabular):
         asked = [probability("false_positives", a) for a in np.atleast_1d(false_positives).tolist()]
         lower = np.array([_least_missed(self.profile, a) for a in asked])
         upper = np.array([min((_missed(*pair, a) for pair in self.attacks), default=1.0 - a) for a in asked])
-        shape = np.shape(false_positives) if is_array(false_positives) else (1,)
+        shape = np.shape(false_positives) or (1,)
         return Brackets(lower.reshape(shape), np.maximum(lower, upper).reshape(shape))
 
     def true_positives(self, false_positives: float = FALSE_POSITIVES) -> Bracket:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.proof.composition import Law, Rounds, hull, place
 from dpcheckin.accounting.proof.points import Points
 from dpcheckin.accounting.proof.stated import in_words, number, round_entry
@@ -22,6 +21,7 @@ from dpcheckin.accounting.proof.ways import Kind
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.accounting.statements import Adjacency, Guarantee
 from dpcheckin.errors import NumericalFailure, OutsideTheorem
+from dpcheckin.numerals import rounded_up
 
 FORMAT = "dpcheckin-certificate/1"
 NAME = "certificate.json"  # of the file beside a report

@@ -15,9 +15,8 @@ from dpcheckin import numerals
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.sampling import FunctionCurve
 from dpcheckin.accounting.engine.seats import Seats
-from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Adjacency, LocalGuarantee
+from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Adjacency, Bracket, LocalGuarantee
 from dpcheckin.errors import InvalidParameter
 
 MOST_ROUNDS = 10**9

@@ -90,7 +90,7 @@ def _say(line: str) -> None:
 
 def _tokens_line(facts: dict[str, Any]) -> str:
     """Whether the shuffler had to be trusted, and what is left against it alone."""
-    from dpcheckin.accounting.figures import rounded_up
+    from dpcheckin.numerals import rounded_up
 
     alone = [one["epsilon"] for one in facts["coalitions"] if one["parties"] == "shuffler"]
     left = f"; against the shuffler alone ε ≤ {rounded_up(alone[0])}" if alone and alone[0] else ""
@@ -146,9 +146,9 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from dpcheckin.accounting.figures import rounded_up
     from dpcheckin.deployment.demo import Deployment
     from dpcheckin.deployment.progress import Told, follow, summary
+    from dpcheckin.numerals import rounded_up
 
     columns = (
         TextColumn("round {task.completed}/{task.total}"),

@@ -22,7 +22,6 @@ import torch
 from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.accounting.statements import rounds_in_words
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
@@ -32,7 +31,7 @@ from dpcheckin.learning.models import ACCURACY, FrozenFeatures, Score, named_los
 from dpcheckin.learning.options import Settings
 from dpcheckin.learning.simulation.backends import Backend, InProcess
 from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, pieces, set_parameters
-from dpcheckin.numerals import positive
+from dpcheckin.numerals import positive, rounded_up
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import SeededSource

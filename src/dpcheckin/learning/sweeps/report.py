@@ -14,9 +14,9 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.display import legend_beside, told
 from dpcheckin.learning.sweeps.grid import VARIED, Result, Sweep
+from dpcheckin.numerals import rounded_up
 
 _RUN_COLUMNS = ("accuracy", "best_accuracy", "epsilon", "colluding_epsilon", "delta", "rounds_run")
 _MOST_LABELS = 12

@@ -16,8 +16,8 @@ from dpcheckin.accounting.composition.clones import numerical
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction
 from dpcheckin.accounting.engine.sampling import FunctionCurve, refined, sampled, visible_counts
-from dpcheckin.accounting.figures import Bracket, Kind
-from dpcheckin.numerals import positive
+from dpcheckin.accounting.statements import Bracket
+from dpcheckin.numerals import Kind, positive
 from dpcheckin.papers.entry import CHECK_IN, DISTRIBUTED, SHUFFLE, SUBSAMPLE, PublishedBound
 from dpcheckin.papers.others import clones
 from dpcheckin.special.normal import gaussian_profile

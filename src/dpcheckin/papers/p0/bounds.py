@@ -13,10 +13,9 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.renyi import RenyiCurve
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.numerals import count, open_probability, positive, probability
+from dpcheckin.numerals import Kind, count, open_probability, positive, probability
 from dpcheckin.papers.entry import CHECK_IN, CONVERTED, REMOVAL, PublishedBound
 from dpcheckin.papers.others import strong_composition
 from dpcheckin.papers.p0 import removal, removal_sum

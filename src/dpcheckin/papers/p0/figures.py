@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_down, rounded_up
 from dpcheckin.learning.options import RunOptions
+from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.papers import ours
 from dpcheckin.papers.entry import CHECK_IN
 from dpcheckin.papers.p0.bounds import ENTRIES

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction
 from dpcheckin.accounting.engine.sampling import FunctionCurve, refined, visible_counts
-from dpcheckin.accounting.figures import Bracket
 from dpcheckin.accounting.renyi import RenyiCurve
+from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.numerals import count, open_probability, positive
 from dpcheckin.special import binomial

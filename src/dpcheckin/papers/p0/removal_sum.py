@@ -30,7 +30,7 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import CurveFunction
 from dpcheckin.accounting.engine.sampling import FunctionCurve, reach, refined
-from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.numerals import count, open_probability, positive
 from dpcheckin.special import binomial

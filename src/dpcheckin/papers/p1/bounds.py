@@ -20,9 +20,9 @@ from dpcheckin.accounting import DistributedRound, lower_bound
 from dpcheckin.accounting.composition.clones import approximate_delta, numerical
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.sampling import visible_counts
-from dpcheckin.accounting.figures import Bracket, Kind
 from dpcheckin.accounting.renyi import MAX_ORDER, RenyiCurve, summed_rdp, wang_subsampled
-from dpcheckin.numerals import positive
+from dpcheckin.accounting.statements import Bracket
+from dpcheckin.numerals import Kind, positive
 from dpcheckin.papers.entry import CHECK_IN, DISTRIBUTED, SUBSAMPLE, PublishedBound
 from dpcheckin.papers.others import clones
 from dpcheckin.papers.p1 import coupling, homogeneous_pair

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from dpcheckin.accounting import DistributedRound, Kind, gaussian
-from dpcheckin.accounting.figures import rounded_down
+from dpcheckin.numerals import rounded_down
 from dpcheckin.papers import ours
 from dpcheckin.papers.p1 import bounds
 from dpcheckin.papers.p4.bounds import full_shuffle_rdp

@@ -21,7 +21,7 @@ import numpy as np
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.loss import convex_minorant
 from dpcheckin.accounting.engine.sampling import FunctionCurve, refined
-from dpcheckin.accounting.figures import Bracket
+from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.numerals import count, positive
 from dpcheckin.special import UNIT, fourier

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from dpcheckin.accounting.composition.account import compose
 from dpcheckin.accounting.composition.clones import numerical
-from dpcheckin.accounting.figures import Bracket, Kind
 from dpcheckin.accounting.pairs.local import any_pure
 from dpcheckin.accounting.rounds.windows import PosteriorRound, typical_averaged_posteriors
+from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.numerals import count, open_probability, positive, probability, written
+from dpcheckin.numerals import Kind, count, open_probability, positive, probability, written
 from dpcheckin.papers.entry import AVERAGED, FIXED, SHUFFLE, SLIDING, PublishedBound, Statement
 from dpcheckin.special.roots import switch
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpcheckin.accounting.composition.clones import numerical
-from dpcheckin.accounting.figures import Bracket, Kind
+from dpcheckin.accounting.statements import Bracket
+from dpcheckin.numerals import Kind
 from dpcheckin.papers import ours
 from dpcheckin.papers.p2 import bounds
 from dpcheckin.papers.panel import Cells, Column, Panel, column, rows_over

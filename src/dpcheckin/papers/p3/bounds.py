@@ -15,9 +15,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.renyi import RenyiCurve, wang_subsampled
-from dpcheckin.numerals import count, positive
+from dpcheckin.numerals import Kind, count, positive
 from dpcheckin.papers.entry import CONVERTED, SUBSAMPLE, PublishedBound
 from dpcheckin.special import binomial
 from dpcheckin.special.gamma import log_gamma

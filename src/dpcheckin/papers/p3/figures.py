@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from dpcheckin.accounting.figures import Kind, rounded_up
+from dpcheckin.numerals import Kind, rounded_up
 from dpcheckin.papers import ours
 from dpcheckin.papers.entry import SUBSAMPLE
 from dpcheckin.papers.others import clones, strong_composition

@@ -24,9 +24,8 @@ import math
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.figures import Kind
 from dpcheckin.accounting.renyi import RenyiCurve, wang_subsampled
-from dpcheckin.numerals import count, positive, probability
+from dpcheckin.numerals import Kind, count, positive, probability
 from dpcheckin.papers.entry import CHECK_IN, SHUFFLE, PublishedBound
 from dpcheckin.special import binomial
 from dpcheckin.special.gamma import log_gamma

@@ -14,8 +14,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import InvalidParameter, ServiceError
+from dpcheckin.numerals import rounded_up
 from dpcheckin.service.pricing import Price, Spent
 from dpcheckin.service.storage.journal import Journal, JournalDamaged, JournalEntry
 

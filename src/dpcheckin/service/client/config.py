@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import DpCheckinError, InvalidParameter, ServiceError
+from dpcheckin.numerals import rounded_up
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.settings import IssuerAccess, SettingsFile, check_address

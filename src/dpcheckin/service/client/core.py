@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin.accounting.figures import rounded_up
 from dpcheckin.errors import ServiceError
+from dpcheckin.numerals import rounded_up
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service.client.config import AcceptedPlan, ClientConfig, NotBelieved, Refused, accepted, keys_of
 from dpcheckin.service.client.ledger import ClientLedger
