@@ -12,6 +12,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -171,7 +172,8 @@ def _called(compute: Any) -> Iterator[str]:
 
 
 def _unwrapped(member: Any) -> Any:
-    """What a cache or another decorator is wrapped round."""
+    """What a cache, another decorator or fixed arguments are wrapped round."""
+    member = member.func if isinstance(member, partial) else member
     return inspect.unwrap(member) if callable(member) else member
 
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
+from dpcheckin.accounting import gaussian
 from dpcheckin.errors import InvalidParameter, NotAGuarantee
 from dpcheckin.numerals import Kind
+from dpcheckin.papers import catalogue as papers_catalogue
+from dpcheckin.papers import figures as papers_figures
 from dpcheckin.papers.catalogue import catalogue, evaluate, published_bounds
 from dpcheckin.papers.entry import PAPERS, BoundValue, Setting
+from dpcheckin.papers.figures import panels
+from dpcheckin.papers.tables import tables
 from dpcheckin.report.compare import compare
+
+PACKAGE = Path(papers_figures.__file__).parent
 
 
 def test_every_entry_is_complete() -> None:
@@ -121,3 +129,28 @@ def test_local_deltas_need_to_be_tiny() -> None:
         }
         assert values[1e-18].epsilon is not None and values[1e-18].epsilon < 0.4
         assert values[1e-7].epsilon is None and "delta" in (values[1e-7].reason or "")
+
+
+def test_p1_figure_3_has_the_noise_that_its_note_says() -> None:
+    """A report is (2, δ²)-DP at distance 1, half of that of gaussian()'s values."""
+    run = panels()["p1-figure3"].rows[0].parameters
+    assert gaussian(2.0 * run["noise_multiplier"]).epsilon_within(run["delta"] ** 2) == pytest.approx(2.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["catalogue.toml", "figures.toml"])
+def test_what_the_papers_print_is_told_in_fields_that_are_known(name: str) -> None:
+    """A field that nobody reads, or a text that nobody uses, would be a slip of the pen."""
+    known = {
+        "catalogue.toml": {"papers", "texts", "bound"},
+        "figures.toml": {"texts", "columns", "panel", "runs", "training"},
+    }[name]
+    said = ""
+    for folder, table in tables(name).items():
+        assert table.keys() <= known, folder
+        said += (PACKAGE / folder / name).read_text(encoding="utf-8")
+    texts = {text for table in tables(name).values() for text in table.get("texts", {})}
+    assert all(f"${text}" in said for text in texts)
+    with pytest.raises(TypeError):
+        papers_figures._panel(run={}, columns=[], colour="red")
+    with pytest.raises(TypeError):
+        papers_catalogue._entry(kind="guarantee", protocols=["shuffle"], year=2022)

@@ -1,23 +1,31 @@
-"""The catalogue of published bounds, each labelled as what it is; a paper's entries stand in its `bounds`.
+"""The catalogue of published bounds, each labelled as what it is; a paper's entries stand in its `catalogue.toml`.
 
 Refuted entries compute what the paper printed; `BoundValue.guaranteed_epsilon` refuses them.
 """
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from dpcheckin.numerals import Kind
 from dpcheckin.papers.entry import CHECK_IN, BoundValue, PublishedBound, Setting
-from dpcheckin.papers.others import bounds as others
-from dpcheckin.papers.p0 import bounds as p0
-from dpcheckin.papers.p1 import bounds as p1
-from dpcheckin.papers.p2 import bounds as p2
-from dpcheckin.papers.p3 import bounds as p3
-from dpcheckin.papers.p4 import bounds as p4
+from dpcheckin.papers.tables import function, tables
 
 
+@cache
 def catalogue() -> tuple[PublishedBound, ...]:
     """Every entry, paper by paper: what they build on first, then those about one protocol."""
-    return others.ENTRIES + p1.ENTRIES + p3.ENTRIES + p4.ENTRIES + p0.ENTRIES + p2.ENTRIES
+    known = tables("catalogue.toml")
+    return tuple(
+        _entry(**bound) for paper in ("others", "p1", "p3", "p4", "p0", "p2") for bound in known[paper]["bound"]
+    )
+
+
+def _entry(kind: str, protocols: list[str], compute: str | None = None, **said: Any) -> PublishedBound:
+    fixed = said.pop("with", None)
+    computed = None if compute is None else function(compute, fixed)
+    return PublishedBound(kind=Kind(kind), protocols=tuple(protocols), compute=computed, **said)
 
 
 def evaluate(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[BoundValue]:

@@ -21,15 +21,15 @@ from dpcheckin.audit.requests import Request
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import CHECK_IN, SHUFFLE, PublishedBound, Setting
-from dpcheckin.papers.p1.figures import TABLE_2
+from dpcheckin.papers.figures import panels
 from dpcheckin.protocols import FullShuffle, Plan, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, Gaussian, registry
 
-# column of P1's Table 2 -> its place, and the cell that lies furthest below the truth
+# column of P1's Table 2 -> its key in the rows, and the cell that lies furthest below the truth
 _COLUMNS = {
-    "p1-table2-baseline": (0, (2.0, 1e-3)),
-    "p1-table2-approach1": (1, (2.0, 1e-3)),
-    "p1-table2-approach2": (2, (2.0, 1e-2)),
+    "p1-table2-baseline": ("baseline", (2.0, 1e-3)),
+    "p1-table2-approach1": ("one", (2.0, 1e-3)),
+    "p1-table2-approach2": ("two", (2.0, 1e-2)),
 }
 
 
@@ -64,16 +64,17 @@ def claim_named(
     Gaussian ones; delta is the claim's.
     """
     if name in _COLUMNS:
-        place, cell = _COLUMNS[name]
+        column, cell = _COLUMNS[name]
         cell = (local_epsilon or cell[0], rate or cell[1])
-        fixed = {"population": (population, 10_000), "rounds": (rounds, 100), "delta": (delta, 1e-4)}
-        for key, (given, printed) in fixed.items():
+        table = {(p["local_epsilon"], p["rate"]): p for p in (row.parameters for row in panels()["p1-table2"].rows)}
+        for key, given in {"population": population, "rounds": rounds, "delta": delta}.items():
+            printed = table[2.0, 1e-3][key]
             if given not in (None, printed):
                 raise InvalidParameter(key, given, f"{printed:g}: the table is about that")
-        if cell not in TABLE_2:
+        if cell not in table:
             raise InvalidParameter("rate", cell, "a cell of the table: local epsilon 2 or 8, rate 0.01 or 0.001")
         plan = ShuffledCheckIn(10_000, cell[1], 100, DaryResponse(cell[0], 3))
-        return Claimed(name, plan, TABLE_2[cell][place], 1e-4)
+        return Claimed(name, plan, table[cell][column], 1e-4)
     entries = {_slug(entry): entry for entry in _refuted()}
     if name not in entries:
         raise InvalidParameter("claim", name, ", ".join(claim_names()))

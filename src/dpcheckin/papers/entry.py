@@ -15,20 +15,12 @@ from dpcheckin.accounting.renyi import RenyiCurve
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, NotAGuarantee, NumericalFailure, OutsideTheorem
 from dpcheckin.numerals import Kind
+from dpcheckin.papers.tables import tables
 
-PAPERS = {
-    "P0": "Liew, Hasegawa and Takahashi, Shuffled Check-in, appendix (arXiv 2206.03151v1)",
-    "P1": "Liew, Hasegawa and Takahashi, Privacy Amplification via Shuffled Check-Ins (arXiv 2206.03151v2)",
-    "P2": "Balle, Kairouz, McMahan, Thakkar and Thakurta, Privacy Amplification via Random "
-    "Check-Ins (arXiv 2007.06605v2)",
-    "P3": "Girgis, Data and Diggavi, Rényi Differential Privacy of the Subsampled Shuffle Model, "
-    "supplement (arXiv 2107.08763v1)",
-    "P4": "Liew and Takahashi, Shuffle Gaussian Mechanism for Differential Privacy (arXiv 2206.09569v1)",
-    "FMT": "Feldman, McMillan and Talwar, Hiding Among the Clones (arXiv 2012.12803v3)",
-    "KOV": "Kairouz, Oh and Viswanath, The Composition Theorem for DP (arXiv 1311.0776v4)",
-    "BBG": "Balle, Barthe and Gaboardi, Privacy Amplification by Subsampling (arXiv 1807.01647v2)",
-    "EFMRTT": "Erlingsson et al., Amplification by Shuffling (SODA 2019, arXiv 1811.12469v2)",
+PAPERS: dict[str, str] = {
+    tag: cited for table in tables("catalogue.toml").values() for tag, cited in table["papers"].items()
 }
+"""Every paper by its tag, with the version that is cited."""
 
 CHECK_IN = "shuffled-check-in"
 SUBSAMPLE = "subsampled-shuffle"
@@ -39,10 +31,6 @@ FIXED = "random-check-in-fixed"
 AVERAGED = "random-check-in-averaged"
 SLIDING = "random-check-in-sliding"
 
-CONVERTED = (
-    "a lower bound on Rényi divergences put through the usual conversion, which gives upper bounds on epsilon: neither "
-    "a guarantee nor a lower bound on epsilon, but what the Rényi route cannot undercut"
-)
 _NEEDED = {
     "local_epsilon": "a local epsilon",
     "rate": "a check-in rate",

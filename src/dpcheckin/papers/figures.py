@@ -1,21 +1,81 @@
-"""All of the papers' tables and figures by name: panels with ours beside them, and training figures."""
+"""All of the papers' tables and figures by name, from the `figures.toml` of each: panels, and training figures.
+
+The rows of a panel are listed, or lie along the values of one parameter (`over`), labelled as `shown`; what all of them
+have is the `run`. A column is printed (a key of the rows), computed by a function, `with` fixed arguments, or an entry
+of the catalogue; names stand for our own columns (`papers.ours`) or for some that several panels have. `remarks` is the
+function that has something to say about the cells.
+"""
 
 from __future__ import annotations
 
-from dpcheckin.papers.p0 import figures as p0
-from dpcheckin.papers.p1 import figures as p1
-from dpcheckin.papers.p2 import figures as p2
-from dpcheckin.papers.p3 import figures as p3
-from dpcheckin.papers.p4 import figures as p4
-from dpcheckin.papers.panel import Panel
-from dpcheckin.papers.training_figure import TrainingFigure
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
 
-TRAINING: dict[str, TrainingFigure] = {**p0.TRAINING, **p1.TRAINING, **p3.TRAINING, **p4.TRAINING}
+from dpcheckin.numerals import Kind, number
+from dpcheckin.papers import ours
+from dpcheckin.papers.panel import Column, Panel, Row, column, rows_over
+from dpcheckin.papers.tables import function, tables
+from dpcheckin.papers.training_figure import TrainingFigure, training_figure
+
+_READ = tables("figures.toml").values()
+_SHARED = {name: given for table in _READ for name, given in table.get("columns", {}).items()}
+_RUNS = {name: run for table in _READ for name, run in table.get("runs", {}).items()}
+_FIRST = ("p1-table2", "p4-table1", "p4-figure1a")
+
+TRAINING: dict[str, TrainingFigure] = {
+    name: training_figure(_RUNS, **figure) for table in _READ for name, figure in table.get("training", {}).items()
+}
 """Training figures by name; `papers.training` plays them."""
 
 
 def panels() -> dict[str, Panel]:
     """Every panel by name, in report order; parameters the papers leave out are named in its `about`."""
-    first = [p1.table_2(), p4.table_1(), p4.figure_1a(), p1.figure_3(), p1.figure_5()]
-    every = [*first, *p2.figure_2(), p2.windows(), *p3.figures(), p0.claim(), p3.claims()]
-    return {panel.name: panel for panel in every}
+    every = [_panel(**panel) for table in _READ for panel in table.get("panel", ())]
+    return {panel.name: panel for panel in sorted(every, key=_place)}
+
+
+def _place(panel: Panel) -> tuple[bool, bool]:
+    return panel.name.startswith("claims"), panel.name not in _FIRST
+
+
+def _panel(
+    run: dict[str, Any], columns: list[Any], remarks: str | None = None, over: dict[str, Any] | None = None,
+    shown: str = "{}", rows: list[dict[str, Any]] | None = None, **said: Any,
+) -> Panel:  # fmt: skip
+    fixed = _numbers(run)
+    if over is not None:
+        ((along, values),) = over.items()
+        made = rows_over(along, values, shown, **fixed)
+    else:
+        made = tuple(_row(fixed, **row) for row in rows or ())
+    if remarks is not None:
+        said["remarks"] = partial(function(remarks), made)
+    return Panel(rows=made, columns=tuple(_columns(columns)), **said)
+
+
+def _row(run: dict[str, float], label: str, x: float | None = None, **own: Any) -> Row:
+    return Row(label, None if x is None else float(x), {**run, **_numbers(own)})
+
+
+def _numbers(given: dict[str, Any]) -> dict[str, float]:
+    """Parameters, of which some are written as fractions."""
+    return {name: number(value) if isinstance(value, str) else value for name, value in given.items()}
+
+
+def _columns(given: list[Any]) -> Iterator[Column]:
+    for one in given:
+        if not isinstance(one, str):
+            yield _column(**one)
+        elif one in _SHARED:
+            yield from _columns(_SHARED[one])
+        else:
+            yield from ours.COLUMNS[one]
+
+
+def _column(label: str, kind: str = "", printed: str = "", compute: str = "", **more: Any) -> Column:
+    if "entry" in more:
+        return ours.entry(label, more["entry"], more["protocol"])
+    if printed:
+        return Column(label, Kind(kind), lambda p: p.get(printed), printed=True)
+    return column(label, Kind(kind), function(compute, more.get("with")))

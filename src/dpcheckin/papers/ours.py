@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields
 
 from dpcheckin.accounting import (
     Bracket,
     CheckInRound,
+    DistributedRound,
     Kind,
     Round,
     ShuffleRound,
@@ -19,7 +20,8 @@ from dpcheckin.accounting import (
     gaussian,
     lower_bound,
 )
-from dpcheckin.papers.entry import PublishedBound, Setting
+from dpcheckin.papers.catalogue import catalogue
+from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.p1.homogeneous_pair import check_in_epsilon
 from dpcheckin.papers.panel import Column, Parameters, called, column
 
@@ -45,9 +47,9 @@ def lower(round_of: Callable[..., Round], label: str = "3-ary lower bound") -> C
     return Column(label, Kind.LOWER_BOUND, compute)
 
 
-def entry(label: str, entries: Sequence[PublishedBound], name: str, protocol: str) -> Column:
-    """A column with this label: the bound of this name about a protocol, among the entries of the catalogue."""
-    (bound,) = (b for b in entries if b.name == name and b.protocols == (protocol,))
+def entry(label: str, name: str, protocol: str) -> Column:
+    """A column with this label: the bound of this name about a protocol, an entry of the catalogue."""
+    (bound,) = (b for b in catalogue() if b.name == name and b.protocols == (protocol,))
     known = [field.name for field in fields(Setting)]
 
     def compute(p: Parameters) -> float | None:
@@ -93,3 +95,16 @@ def _homogeneous(population: int, noise_multiplier: float, rounds: int, delta: f
 
 GAUSSIAN_SHUFFLE = (guarantee(_nearly_full), column("homogeneous pair, lower", Kind.LOWER_BOUND, _homogeneous))
 """Gaussian reports of all but about fifty clients, values 1 apart as in P4."""
+
+COLUMNS = {
+    "check-in": CHECK_IN,
+    "subsample": SUBSAMPLE,
+    "full-shuffle": FULL_SHUFFLE,
+    "window": (WINDOW,),
+    "gaussian-shuffle": GAUSSIAN_SHUFFLE,
+    "distributed": (
+        guarantee(DistributedRound, "our guarantee, by loss distribution"),
+        lower(DistributedRound, "everybody else on one value"),
+    ),
+}
+"""All of them by the names that figures have for them."""

@@ -6,7 +6,7 @@ A panel knows how to compute each of its cells but not when, where or how often:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -26,6 +26,9 @@ class Row:
     label: str
     x: float | None = None
     parameters: Parameters = field(default_factory=dict)
+
+
+Rows = Sequence[Row]
 
 
 def rows_over(name: str, values: Iterable[float], shown: str = "{}", /, **fixed: float) -> tuple[Row, ...]:
@@ -61,11 +64,6 @@ def column(label: str, kind: Kind, function: Callable[..., Computed]) -> Column:
         return epsilon_of(called(function, p), kind, int(p.get("rounds", 1)), p["delta"])
 
     return Column(label, kind, compute)
-
-
-def printed(label: str, key: str, kind: Kind) -> Column:
-    """A column with this label and kind that is copied from the paper; the rows' parameters have its figures by key."""
-    return Column(label, kind, lambda p: p.get(key), printed=True)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Playing and drawing the papers' training figures: accuracy against certified and printed epsilon.
 
-The runs are described in `papers.pN.figures`. `run_figure` plays those that are not finished yet, each in a folder of
-its own that resumes after an interruption, and draws the mean over seeds against the certified epsilon and, dashed,
-against the epsilon of the paper's own accountants. Everything that differs from what is printed stands under the
-picture. `quick` plays the same protocols on the embedded digits in a minute, to see that everything works.
+`run_figure` plays the runs that are not finished yet, each in a folder of its own that resumes after an interruption,
+and draws the mean over seeds against the certified epsilon and, dashed, against the epsilon of the paper's own
+accountants. Everything that differs from what is printed stands under the picture. `quick` plays the same protocols on
+the embedded digits in a minute, to see that everything works.
 """
 
 from __future__ import annotations

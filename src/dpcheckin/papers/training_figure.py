@@ -1,6 +1,6 @@
 """A training figure of a paper: its runs, what is printed, and where we had to depart.
 
-The figures stand with their papers, in `papers.pN.figures`; `papers.training` plays and draws them. Learning rates are
+The figures stand with their papers, in `figures.toml`; `papers.training` plays and draws them. Learning rates are
 in units of the clip, as everywhere here, so a paper's rate is multiplied by its clip. What a paper prints is used as
 printed, seeds and delta included; what it leaves open, and where something else had to be used, is listed in
 `departures` and written under the picture.
@@ -8,24 +8,15 @@ printed, seeds and delta included; what it leaves open, and where something else
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from dpcheckin.learning.options import RunOptions, Settings
+from dpcheckin.numerals import number
 
-HEAD = {"data": "cifar10", "features": "efficientnet-lite0"}
-"""Training of the last layer on CIFAR-10."""
 CLIENTS = {"mnist": 60_000, "cifar10": 50_000}
 """One record each."""
-
-NETWORK = "the CNN of P1 Table 3 with padding, pooling stride and tanh of ours: left open there"
-OTHER_NETWORK = "its network is not in the text at hand: P1's CNN with our padding, stride and tanh"
-CIFAR = (
-    "CIFAR-10: a linear head on ImageNet features (EfficientNet-Lite0) instead of a network "
-    "pre-trained on CIFAR-100, which is not to be had here"
-)
-OPEN_DELTA = "δ is not printed: 1/n here"
-OPEN_RATE = "learning rate and schedule are not printed: 0.1 clips, falling linearly, here"
 
 
 @dataclass(frozen=True)
@@ -74,23 +65,40 @@ class TrainingFigure:
         ]
 
 
-def paper_run(
-    *, rounds: int, data: str = "mnist", settings: dict[str, Any] | None = None, **changes: Any
-) -> RunOptions:
-    """A run of so many rounds on these data, with delta 1/n unless it is among the changes of the options.
+def training_figure(
+    known: dict[str, Any], title: str, runs: dict[str, Any], departures: list[str], accountants: Sequence[str] = (),
+    seeds: int = 1, published: Sequence[Any] = (),
+) -> TrainingFigure:  # fmt: skip
+    """A figure as it stands in a file: title, runs, departures, accountants, seeds and published as above.
 
-    The settings of the simulation are given where they are not the usual ones.
+    A run may be `like` one of those that are known by name; a published point may have no epsilon.
+    """
+    made = {}
+    for label, run in runs.items():
+        chosen = {**known.get(run.get("like", ""), {}), **run}
+        chosen.pop("like", None)
+        made[label] = paper_run(**chosen)
+    points = tuple((e if isinstance(e, float) else None, reached, by) for e, reached, by in published)
+    return TrainingFigure(title, made, tuple(departures), tuple(accountants), seeds, points)
+
+
+def paper_run(*, rounds: int, data: str = "mnist", printed_rate: float | None = None, **changes: Any) -> RunOptions:
+    """A run of so many rounds on these data, with other changes of the options and settings; delta is 1/n if left out.
+
+    The paper's learning rate is the `printed_rate`. Reports are Gaussian where there is a noise multiplier.
     """
     # an epsilon takes seconds to certify where noise is Gaussian: forty points are enough
     usual: dict[str, Any] = {"learning_rate": 0.1, "averaging": 0.0, "evaluate_every": max(20, rounds // 40)}
-    usual |= settings or {}
+    if printed_rate is not None:
+        usual["learning_rate"] = printed_rate * changes["clip"]
+    usual |= {name: changes.pop(name) for name in ("schedule", "steps") if name in changes}
+    usual["steps"] = tuple((start, number(str(factor))) for start, factor in usual.get("steps", ()))
+    if "noise_multiplier" in changes:
+        changes["randomizer"] = "gaussian"
+    if isinstance(rate := changes.get("rate"), str):
+        changes["rate"] = number(rate)
     delta = 1 / (changes.get("population") or CLIENTS[data])
     return RunOptions(**{"data": data, "delta": delta, "rounds": rounds, "settings": Settings(**usual), **changes})
-
-
-def gaussian_run(noise_multiplier: float, **changes: Any) -> RunOptions:
-    """A run of Gaussian reports with this noise_multiplier and other changes of the options."""
-    return paper_run(randomizer="gaussian", noise_multiplier=noise_multiplier, **changes)
 
 
 QUICK = "A quick look, not the figure itself: 20 rounds on the embedded digits, one seed"

@@ -22,10 +22,9 @@ from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.sampling import visible_counts
 from dpcheckin.accounting.renyi import MAX_ORDER, RenyiCurve, summed_rdp, wang_subsampled
 from dpcheckin.accounting.statements import Bracket
-from dpcheckin.numerals import Kind, positive
-from dpcheckin.papers.entry import CHECK_IN, DISTRIBUTED, SUBSAMPLE, PublishedBound
+from dpcheckin.numerals import positive
 from dpcheckin.papers.others import clones
-from dpcheckin.papers.p1 import coupling, homogeneous_pair
+from dpcheckin.papers.p1 import coupling
 from dpcheckin.papers.p3 import bounds as p3
 from dpcheckin.papers.p4.bounds import subsampled_rdp
 from dpcheckin.special import binomial
@@ -239,65 +238,3 @@ def _theorem_5(population: int, cohort: int, noise_multiplier: float) -> RenyiCu
 
 def _sampled_sum(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> Bracket:
     return lower_bound([(DistributedRound(population, rate, noise_multiplier), rounds)], delta).epsilon
-
-
-_LEMMA_1 = (
-    "Lemma 1 turns (epsilon, delta) into Rényi; no such bound exists for delta > 0. The formula is the smallest Rényi "
-    "divergence compatible with delta, so the result can lie below the truth"
-)
-_ONE_VALUE = "everybody else on one value, the target moves across the ball"
-
-ENTRIES = (
-    PublishedBound(
-        "P1 baseline", "P1", "Thm 1 + Lemma 1", "clones at a high-probability number of check-ins, converted to Rényi",
-        Kind.REFUTED, (CHECK_IN,), baseline, _LEMMA_1,
-    ),
-    PublishedBound(
-        "P1 approach 1", "P1", "Thm 2 + Lemma 1 (shuffling conversion)",
-        "shuffle (epsilon, delta) to Rényi, then sampling, then the sum over check-ins",
-        Kind.REFUTED, (CHECK_IN,), approach_1, _LEMMA_1,
-    ),
-    PublishedBound(
-        "P1 approach 2", "P1", "Thm 2 + Lemma 1 (subsampled shuffling conversion)",
-        "subsampled shuffle (epsilon, delta) to Rényi, then the sum over check-ins",
-        Kind.REFUTED, (CHECK_IN,), approach_2, _LEMMA_1,
-    ),
-    PublishedBound(
-        "Rényi over the number of check-ins", "P1", "Thm 2 with P3 Thm 1",
-        "exact sum over visible k of the subsampled-shuffle Rényi bound, k = 0 included",
-        Kind.GUARANTEE, (CHECK_IN,), mixed_theorem_1,
-    ),
-    PublishedBound(
-        "check-in by coupling", "P1", "App. D.1, first term mended",
-        "one round from the profiles of full shuffles (exact clones pair)",
-        Kind.GUARANTEE, (CHECK_IN,), _coupling,
-        "the printed first term is the profile of a shuffle of nobody, which is 0; it must be the sum over k of the "
-        "profiles at the same parameter",
-    ),
-    PublishedBound(
-        "homogeneous Gaussian pair", "P1", "Thm 3, for check-in, as a loss distribution",
-        _ONE_VALUE, Kind.LOWER_BOUND, (CHECK_IN,), homogeneous_pair.check_in_epsilon,
-    ),
-    PublishedBound(
-        "subsampled shuffle Gaussian", "P1", "Thm 5 (P4 Thm 2)",
-        "Rényi amplification by sampling on top of the homogeneous pair at distance 1",
-        Kind.CONJECTURE, (SUBSAMPLE,), _theorem_5,
-        "unproved: the theorem on sampling needs an upper bound and is given the homogeneous pair, which is a lower "
-        "bound. Wrong for data of norm at most 1, where two values can be 2 apart; for data of diameter 1 no "
-        "counterexample is known",
-    ),
-    PublishedBound(
-        "homogeneous Gaussian pair", "P1", "Thm 3, fixed cohort, as a loss distribution",
-        _ONE_VALUE, Kind.LOWER_BOUND, (SUBSAMPLE,), homogeneous_pair.subsample_epsilon,
-    ),
-    PublishedBound(
-        "distributed check-in, Rényi", "P1", "Thm 4",
-        "sampling without replacement given k, summed over k (k = 0 added)",
-        Kind.GUARANTEE, (DISTRIBUTED,), theorem_4,
-        "the k = 0 term is missing inside the logarithm, and a parenthesis is misplaced",
-    ),
-    PublishedBound(
-        "sampled Gaussian sum", "P1", "section 5, everybody else on one value, as a loss distribution",
-        "the exact pair of datasets, both directions, composed", Kind.LOWER_BOUND, (DISTRIBUTED,), _sampled_sum,
-    ),
-)  # fmt: skip

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.accounting.composition.account import compose
-from dpcheckin.accounting.composition.clones import numerical
 from dpcheckin.accounting.pairs.local import any_pure
 from dpcheckin.accounting.rounds.windows import PosteriorRound, typical_averaged_posteriors
 from dpcheckin.accounting.statements import Bracket
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.numerals import Kind, count, open_probability, positive, probability, written
-from dpcheckin.papers.entry import AVERAGED, FIXED, SHUFFLE, SLIDING, PublishedBound, Statement
+from dpcheckin.numerals import count, open_probability, positive, probability, written
+from dpcheckin.papers.entry import AVERAGED, SHUFFLE, Statement
 from dpcheckin.special.roots import switch
 
 
@@ -224,10 +223,6 @@ def composed_epsilon(posteriors: tuple[float, ...], local_epsilon: float, delta:
     return compose([(steps, repeats)]).epsilon(delta)
 
 
-def _fixed(slots: int, local_epsilon: float, delta: float, check_in_probability: float = 1.0) -> Statement:
-    return fixed_window(slots, check_in_probability, local_epsilon, delta)
-
-
 def _fixed_composed(
     slots: int, local_epsilon: float, rounds: int, delta: float, check_in_probability: float = 1.0
 ) -> Bracket:
@@ -283,50 +278,3 @@ def _with_local_delta(
             f"its delta is {total.delta:.3g}, above the {delta:g} asked for; local_delta must be far smaller"
         )
     return total
-
-
-_G = Kind.GUARANTEE
-_POSTERIORS = "posterior bounds of the proof, composed as loss distributions"
-
-ENTRIES = (
-    PublishedBound("fixed window", "P2", "Thm 3.2", "closed form, one window", _G, (FIXED,), _fixed),
-    PublishedBound(
-        "fixed window, composed", "P2", "Thm A.4 with whole curves", _POSTERIORS, _G, (FIXED,), _fixed_composed
-    ),
-    PublishedBound(
-        "repeated fixed window", "P2", "Cor. 3.3", "n/m windows of m slots with check-in probability m/n",
-        _G, (FIXED + "-repeated",), _repeated,
-    ),
-    PublishedBound("sliding window", "P2", "Thm 4.3", "closed form", _G, (SLIDING,), sliding_window),
-    PublishedBound(
-        "sliding window, composed", "P2", "Thm A.4 with whole curves", _POSTERIORS, _G, (SLIDING,), _sliding_composed
-    ),
-    PublishedBound(
-        "averaged updates", "P2", "Thm 4.1", "closed form; clients must not collude", _G, (AVERAGED,), _averaged
-    ),
-    PublishedBound(
-        "averaged updates as a shuffle", "FMT", "Thm 3.2 (adaptive sequences), given the loads",
-        "n reports in random order, each slot averaged afterwards; clients must not collude",
-        _G, (AVERAGED,), numerical,
-    ),
-    PublishedBound(
-        "averaged updates, composed", "P2", "Thm A.5 with whole curves",
-        "typical loads, posterior bounds of the proof; clients must not collude", _G, (AVERAGED,), _averaged_composed,
-    ),
-    PublishedBound("shuffling by swapping", "P2", "Thm 5.1", "closed form", _G, (SHUFFLE,), shuffling),
-    PublishedBound(
-        "shuffling by swapping, composed", "P2", "Thm A.7 with whole curves", _POSTERIORS,
-        _G, (SHUFFLE,), _shuffling_composed,
-    ),
-    PublishedBound(
-        "amplification by shuffling, 2019", "EFMRTT", "Thm 7 (as quoted by P2)", "the bound Theorem 5.1 improves on",
-        _G, (SHUFFLE,), shuffling_before,
-    ),
-    PublishedBound(
-        "(eps0, delta0) random check-ins", "P2", "Thms 3.2, 4.1, 4.3, 5.1, second halves",
-        "the pure statements at 8 eps0, plus (e^eps + 1) delta1 for every report that counts",
-        _G, (FIXED, AVERAGED, SLIDING, SHUFFLE), _with_local_delta,
-        "typos: Lemma A.3 has e^{5 eps0}, Thm A.4 e^{-2 eps0} for e^{-5 eps0}; Thms 4.1, A.5 and A.7 print m delta1 "
-        "where n reports are replaced (n here; m is unproved)",
-    ),
-)  # fmt: skip

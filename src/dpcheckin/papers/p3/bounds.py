@@ -16,8 +16,7 @@ import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.renyi import RenyiCurve, wang_subsampled
-from dpcheckin.numerals import Kind, count, positive
-from dpcheckin.papers.entry import CONVERTED, SUBSAMPLE, PublishedBound
+from dpcheckin.numerals import count, positive
 from dpcheckin.special import binomial
 from dpcheckin.special.gamma import log_gamma
 
@@ -150,27 +149,3 @@ def _check(population: int, cohort: int, local_epsilon: float, max_order: int) -
     count("cohort", cohort, largest=population)
     positive("local_epsilon", local_epsilon)
     count("max_order", max_order, smallest=2)
-
-
-ENTRIES = (
-    PublishedBound(
-        "P3 upper bound", "P3", "Thm 1", "Rényi bound of the subsampled shuffle, any discrete pure randomizer",
-        Kind.GUARANTEE, (SUBSAMPLE,), upper_rdp,
-    ),
-    PublishedBound(
-        "shuffle Rényi, then sampling", "P3",
-        "Lemma 2's comparator (arXiv 2105.05180v2 Thm 1 + arXiv 1808.00087v2 Thm 9)",
-        "Rényi bound of the shuffle followed by Rényi amplification by sampling",
-        Kind.GUARANTEE, (SUBSAMPLE,), lemma_2_rdp,
-    ),
-    PublishedBound(
-        "P3 binary response", "P3", "Thm 2, converted to epsilon",
-        "exact Rényi curve of one pair, converted to epsilon (red in Figure 5)",
-        Kind.CONJECTURE, (SUBSAMPLE,), lower_rdp,
-        CONVERTED + ". Typo: Appendix D swaps the rate and its complement in one display",
-    ),
-    PublishedBound(
-        "ternary |chi|^alpha-DP of the shuffle", "P3", "Thms 4-6", "the moment bounds behind Theorem 1",
-        Kind.GUARANTEE, (SUBSAMPLE,), None,
-    ),
-)  # fmt: skip
