@@ -85,9 +85,7 @@ class Choice:
 
 
 def choose(scores: Scores, pairs: int, delta: float, confidence: float) -> Choice:
-    """The best event for `pairs` runs of both neighbours still to come, by the pilot's scores, at this `delta` and
-    `confidence`.
-    """
+    """The best event for `pairs` runs still to come, by the pilot's scores, at this `delta` and `confidence`."""
     sharp: list[Event] = []
     for name, (first, second) in scores.items():
         if first.size == 0 or first.shape != second.shape:
@@ -161,10 +159,7 @@ _TURN_TAILS = np.geomspace(0.5, 1e-4, 14)
 
 
 def choose_turns(first: Turns, second: Turns, pairs: int, delta: float, confidence: float) -> Choice:
-    """The best event for `pairs` plays still to come, by the first and second neighbour's pilot; else as `choose`.
-
-    At the same `delta` and `confidence`.
-    """
+    """The best event for `pairs` plays to come, by the first and second pilot's; delta, confidence as in `choose`."""
     search = _Search(first, second, pairs, delta, confidence)
     first, second = search.ranking
     pooled = np.concatenate([first.values, second.values])

@@ -206,9 +206,7 @@ _WHOLE = 1e-12
 
 
 def epsilon_grid(claimed: float, promised: float) -> FloatArray:
-    """Candidates for the lower bound: up to twice what is `claimed`, which is one of them, or what the pilot
-    `promised`.
-    """
+    """Candidates for the lower bound: up to twice what is `claimed`, which is one of them, or was `promised`."""
     top = claimed if 0.0 < claimed < math.inf else max(2.0 * promised, 0.1)
     below, above = np.linspace(0.0, top, _BELOW + 1), np.linspace(top, 2 * top, _ABOVE + 1)
     return np.concatenate([below, above[1:]])
@@ -292,10 +290,7 @@ def gain_variance(power: FloatArray | float, moments: FloatArray) -> FloatArray:
 def log_growth_by_play(
     epsilons: FloatArray, delta: float, size: float, first: FloatArray, second: FloatArray
 ) -> FloatArray:
-    """Log capital of one stake for all of the `epsilons`; minus infinity where it could become negative.
-
-    `delta` and `size` of the stake lie between 0 and 1, as do the mean degrees of plays (`first`, `second`).
-    """
+    """Log capital of one stake of this size for all `epsilons`, at delta, by mean degrees of plays (first, second)."""
     grown = np.full(epsilons.size, -np.inf)
     alive = size * (np.exp(epsilons) + delta) <= 1.0 - _WHOLE
     powers = np.exp(epsilons[alive])

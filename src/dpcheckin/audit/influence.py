@@ -105,9 +105,7 @@ class InfluenceFinding:
 
 @dataclass(frozen=True)
 class InfluenceAttack:
-    """Clients that lie in a survey: the first so many, not everybody, of those whose values are given; a seed draws
-    all.
-    """
+    """Clients that lie in a survey: the first so many, not everybody, of those with values; a seed draws all."""
 
     survey: Survey
     values: Any

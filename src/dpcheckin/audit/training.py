@@ -128,9 +128,7 @@ class TrainingRuns(System):
 
 
 def check_training(plan: DistributedCheckIn, delta: float, confidence: float = 0.99) -> Check:
-    """Attack the certified epsilon of a plan's training run through its published models, at `delta` and with
-    `confidence`.
-    """
+    """Attack the certified epsilon of a plan's training run by its published models, at `delta`, with `confidence`."""
     clip = gaussian_of(plan).clip
     data = Neighbours((-clip,), (clip,), (-clip,))
     return Check(

@@ -88,9 +88,7 @@ def can_take_turns(system: object) -> bool:
 
 
 def play_in_turns(system: Simulated, data: Neighbours, seed: tuple[int, ...], plays: int) -> tuple[Turns, Turns]:
-    """So many plays of a system that `can_take_turns`, all chance from `seed`: scores on the first and second of
-    `data`.
-    """
+    """So many plays of a system that `can_take_turns`, chance from `seed`: scores on the first and second of `data`."""
     randomizer, n = system.randomizer, system.plan.population
     assert isinstance(randomizer, DaryResponse) and isinstance(data.others, int)
     scoring = _Scoring(randomizer, data, n)

@@ -132,9 +132,7 @@ def below(lower: float, upper: float) -> str:
 
 @answering
 def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
-    """The extreme value along the plot's axis (`over`) of the form that meets the target, and its figure; `rough`:
-    soon.
-    """
+    """The extreme value along an axis (`over`) of the form that meets the target, and its figure; `rough`: soon."""
     axis = form.axis(over)
     if axis not in form.about.solvable:
         raise OutsideTheorem(

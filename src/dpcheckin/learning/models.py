@@ -184,10 +184,7 @@ def _body(channels: int) -> nn.Module:
 
 
 def public_features(public: Dataset, epochs: int, seed: int) -> nn.Module:
-    """A network that turns an image into `FEATURES` numbers, trained for some epochs to tell the public classes.
-
-    Its start and the order of the records follow from the seed.
-    """
+    """A network from images to `FEATURES` numbers, trained from a seed for some epochs to tell the public classes."""
     at_least("public_epochs", epochs, 0)
     if len(public.shape) != 3 or min(public.shape[1:]) < 8:
         raise InvalidParameter("public", public.shape, "images of at least 8×8")
@@ -218,10 +215,7 @@ def private_head(public: Dataset, private: Dataset, epochs: int, seed: int) -> F
 
 
 def build_model(name: str, shape: tuple[int, ...], classes: int) -> nn.Module:
-    """A built-in model by name, one of `options.MODELS`, for records of this shape (channels, height, width).
-
-    It has an output for each of the classes.
-    """
+    """A model by name, one of `options.MODELS`, for records of this shape, with an output for each of the classes."""
     if name not in MODELS:
         raise InvalidParameter("model", name, listed(MODELS))
     large, inputs = len(shape) == 3 and min(shape[1:]) >= 28, math.prod(shape)

@@ -42,11 +42,7 @@ _FARTHEST = 100.0  # of the axis: what lies beyond promises nothing
 
 @dataclass(frozen=True)
 class Machine:
-    """Where and by whom runs are played; no result depends on it.
-
-    `workers` are processes that share the clients of a round; files of data sets are in `data_dir`, None for the usual
-    places.
-    """
+    """Where and by whom runs are played, which changes no result: so many `workers`, data sets in `data_dir`."""
 
     workers: int = 1
     data_dir: Path | None = None

@@ -116,10 +116,7 @@ class FoldedNetwork(nn.Module):
 
 
 def imagenet_features(network: nn.Module, images: Tensor) -> Tensor:
-    """One row of 1,280 numbers of a network for each of the images.
-
-    Each image is scaled by its own smallest and largest value, so any affine scale of the pixels will do.
-    """
+    """A row of 1,280 numbers of a network for each of the images, each scaled by its smallest and largest value."""
     if images.ndim != 4 or images.shape[1] not in (1, 3):
         raise InvalidParameter("images", tuple(images.shape), "images of one or three channels")
     flat = images.flatten(1)

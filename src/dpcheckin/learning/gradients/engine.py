@@ -122,10 +122,7 @@ class LocalSteps:
 
 
 class VmapGradients(GradientEngine):
-    """The general engine: `vmap(grad)` of a model and a loss over the clients of a chunk.
-
-    Where clients take `local` steps, their differences take the place of gradients.
-    """
+    """The general engine: `vmap(grad)` of a model and a loss over clients, or their differences after `local` steps."""
 
     def __init__(self, module: nn.Module, loss: Loss, local: LocalSteps | None = None) -> None:
         refuse_batch_coupling(module)

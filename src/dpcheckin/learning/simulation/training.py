@@ -52,10 +52,7 @@ class State:
 
 
 def save_checkpoint(folder: Path, state: State, fingerprint: str, chosen: Mapping[str, str]) -> None:
-    """Keep a run's state in a folder, under the fingerprint of what must be equal for it to be taken up.
-
-    The options in words, `chosen`, say later which of them another run has otherwise.
-    """
+    """Keep a run's state in a folder, under its fingerprint and the options in words, `chosen`."""
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / CHECKPOINT, "wb") as file:
         torch.save({"fingerprint": fingerprint, _CHOSEN: dict(chosen), **state.__dict__}, file)

@@ -124,10 +124,7 @@ class Sweep:
 
 
 def changed_options(base: RunOptions, changes: Mapping[str, Any]) -> RunOptions:
-    """The base options with changes by name, to be played in one process with one thread.
-
-    One thread and one process a cell give the same sums whoever plays it.
-    """
+    """The base options with changes by name; one process and one thread a cell give the same sums whoever plays it."""
     return changed(base, {**changes, "backend": "local", "threads": 1})
 
 

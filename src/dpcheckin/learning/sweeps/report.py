@@ -23,11 +23,7 @@ _MOST_LABELS = 12
 
 
 def table(results: list[Result]) -> list[dict[str, Any]]:
-    """One row per point: its values, runs that ended well, means over the seeds, certified epsilon.
-
-    Epsilon is the largest of the point's runs: they have the same plan, but a statement about all of them must hold for
-    each.
-    """
+    """One row per point of the results: values, good runs, means over seeds, and the largest certified epsilon."""
     return [_row(same) for same in _by_point(results)]
 
 

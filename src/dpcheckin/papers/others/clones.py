@@ -50,10 +50,7 @@ def closed_form(local_epsilon: float, reports: int, delta: float) -> float:
 
 
 def formula(local_epsilon: float, reports: float, delta: float) -> float:
-    """The closed form for reports, local_epsilon and delta without its condition: what P1 Table 2 evaluated.
-
-    Not a guarantee.
-    """
+    """The closed form for reports, local_epsilon, delta without its condition, for P1 Table 2: not a guarantee."""
     e0 = math.exp(local_epsilon)
     inside = 8.0 * math.sqrt(e0 * math.log(4.0 / delta) / reports) + 8.0 * e0 / reports
     return math.log1p(math.tanh(local_epsilon / 2.0) * inside)

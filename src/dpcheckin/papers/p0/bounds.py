@@ -88,10 +88,7 @@ def equation_18(population: int, rate: float, local_epsilon: float, kept: int, m
 
 
 def equation_18_epsilon(population: int, rate: float, local_epsilon: float, rounds: int, delta: float) -> float:
-    """Epsilon by Equation 18 at the best splitting point, searched twice. Refuted.
-
-    For a population, check-in rate and local_epsilon of pure reports, over so many rounds, at delta.
-    """
+    """Equation 18 at delta, best split, searched twice: population, rate, local_epsilon, rounds. Refuted."""
 
     def at(kept: int) -> float:
         curve = equation_18(population, rate, local_epsilon, kept, 300)

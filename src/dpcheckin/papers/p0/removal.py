@@ -107,10 +107,7 @@ def _printed_mean(chance: FloatArray, others: NDArray[np.int64], order: int, noi
 
 
 def printed_epsilon(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> float:
-    """Epsilon by Eq. 12 and 13, 1/(order - 1) for the printed 1/(1 - order). Refuted.
-
-    For a population, rate and noise_multiplier, over so many rounds, at delta.
-    """
+    """Eq. 12, 13 at delta, 1/(order - 1) for 1/(1 - order): population, rate, noise_multiplier, rounds. Refuted."""
     orders = np.arange(2, 33)
     logs = np.array([math.log(printed_braces(population, rate, noise_multiplier, int(a))) for a in orders])
     possible = logs >= 0.0

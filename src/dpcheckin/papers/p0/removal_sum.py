@@ -66,10 +66,7 @@ def epsilon(
 def curves(
     population: int, rate: float, noise_multiplier: float, *, distance: float = 2.0
 ) -> tuple[CurveFunction, CurveFunction, float]:
-    """Both curves of one round on alpha >= 1 and what they add for numbers left out.
-
-    Of a population at this rate, with this noise_multiplier, vectors at most this distance apart.
-    """
+    """Both curves of a round, and what they add for numbers left out: population, rate, noise_multiplier, distance."""
     count("population", population)
     positive("noise_multiplier", noise_multiplier)
     positive("distance", distance)

@@ -83,10 +83,7 @@ def approach_1(
 def approach_2(
     population: int, rate: float, local_epsilon: float, rounds: int, delta: float, local_delta: float = 0.0
 ) -> float:
-    """Subsampled and shuffled (epsilon, delta) to Rényi by Lemma 1, then the sum over k.
-
-    population, rate, local_epsilon, rounds, delta and local_delta as above.
-    """
+    """Shuffled, sampled to Rényi (Lemma 1), sum over k: population, rate, local_epsilon, rounds, delta, local_delta."""
     k, weight = _counts(population, rate)
     shuffled, shuffled_delta = _shuffled(k, local_epsilon, delta, local_delta)
     fraction = k / population
@@ -131,10 +128,7 @@ def _mixed(weight: FloatArray, log_moments: FloatArray, orders: FloatArray, roun
 
 
 def shuffle_only(reports: int, local_epsilon: float, rounds: int, delta: float) -> float:
-    """The upper curve of P1 Figure 3: full shuffling by clones, Lemma 1, Rényi composition.
-
-    For rounds of so many reports of this local_epsilon, at delta.
-    """
+    """The upper curve of P1 Figure 3: rounds of reports of this local_epsilon by clones, Lemma 1, Rényi, at delta."""
     one_round = min(local_epsilon, clones.formula(local_epsilon, reports, delta))
     return _by_lemma_1(one_round, approximate_delta(local_epsilon, delta**2, reports, one_round, delta), rounds, delta)
 
@@ -218,10 +212,7 @@ def theorem_4(population: int, rate: float, noise_multiplier: float, rounds: int
 
 
 def fixed_cohort_rdp(population: int, cohort: int, noise_multiplier: float) -> RenyiCurve:
-    """The blue line of P1 Figure 5: a cohort of fixed size, sampled without replacement from the population.
-
-    The noise_multiplier is that of one report.
-    """
+    """The blue line of P1 Figure 5: a cohort drawn from the population, reports with this noise_multiplier."""
     positive("noise_multiplier", noise_multiplier)
     orders = np.arange(2.0, MAX_ORDER + 1.0)
     base = RenyiCurve(orders, 2.0 * orders / (cohort * noise_multiplier**2))

@@ -58,10 +58,7 @@ def delta(population: int, rate: float, local_epsilon: float, free: float) -> tu
 
 
 def epsilon_of_one_round(population: int, rate: float, local_epsilon: float, delta_wanted: float) -> float:
-    """An epsilon of one round at delta_wanted, within a thousandth of the least, never below.
-
-    Of a population at a rate, with pure reports of this local_epsilon.
-    """
+    """Epsilon at delta_wanted, within a thousandth above the least: population, rate, pure reports of local_epsilon."""
     open_probability("delta", delta_wanted)
 
     def excess(free: float) -> float:

@@ -49,10 +49,7 @@ def check_in_epsilon(
 def subsample_epsilon(
     population: int, cohort: int, noise_multiplier: float, rounds: int, delta: float, *, sensitivity: float = 2.0
 ) -> Bracket:
-    """The same for a uniformly random cohort of fixed size.
-
-    Of a population, with this noise_multiplier and sensitivity, over so many rounds, at delta.
-    """
+    """The same for a random cohort of the population: noise_multiplier, sensitivity, rounds, delta."""
     count("cohort", cohort, largest=population)
     return _epsilon(population, cohort, 1.0, noise_multiplier, sensitivity, rounds, delta)
 

@@ -44,11 +44,7 @@ def sliding_window(slots: int, local_epsilon: float, delta: float) -> Statement:
 
 
 def averaged(population: int, slots: int, local_epsilon: float, delta: float, load_delta: float) -> Statement:
-    """Theorem 4.1: every client of a slot is averaged; clients must not collude.
-
-    A population in so many slots, with reports of this local_epsilon; load_delta pays for unlucky loads and is part of
-    the returned delta.
-    """
+    """Theorem 4.1: population, slots, local_epsilon, no collusion; load_delta pays for unlucky loads beside delta."""
     count("population", population)
     count("slots", slots)
     _local(local_epsilon, delta)
@@ -70,10 +66,7 @@ def shuffling(reports: int, local_epsilon: float, delta: float) -> Statement:
 
 
 def shuffling_before(reports: int, local_epsilon: float, delta: float) -> Statement:
-    """Erlingsson et al. 2019, Theorem 7 for reports of this local_epsilon at delta: what Theorem 5.1 improves.
-
-    Dotted lines of Figure 2.
-    """
+    """Erlingsson et al. 2019, Theorem 7 for reports of local_epsilon at delta: dotted in Figure 2."""
     count("reports", reports)
     _local(local_epsilon, delta)
     a = 2.0 * math.exp(2.0 * local_epsilon) * math.expm1(local_epsilon)

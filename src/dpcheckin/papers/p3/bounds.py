@@ -113,10 +113,7 @@ def lower_rdp(population: int, cohort: int, local_epsilon: float, max_order: int
 
 
 def shuffle_rdp(reports: int, local_epsilon: float, max_order: int) -> RenyiCurve:
-    """Shuffling alone of reports of this local_epsilon, orders 2..max_order: the bound Lemma 2 improves on.
-
-    arXiv 2105.05180v2, Theorem 1.
-    """
+    """Shuffling alone (arXiv 2105.05180v2, Theorem 1) of reports of this local_epsilon, orders 2..max_order."""
     _check(reports, reports, local_epsilon, max_order)
     e0 = math.exp(local_epsilon)
     effective = math.floor((reports - 1) / (2.0 * e0)) + 1

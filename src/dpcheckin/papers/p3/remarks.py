@@ -18,10 +18,7 @@ def classically_composed(population: int, cohort: int, local_epsilon: float, rou
 
 
 def unconditional(rate: float, cohort: int, local_epsilon: float, rounds: int, delta: float) -> float:
-    """The closed form where its condition fails: not a guarantee.
-
-    Of a cohort at a rate, with reports of this local_epsilon, over so many rounds, at delta.
-    """
+    """The closed form without its condition, no guarantee: a cohort at a rate, local_epsilon, rounds, delta."""
     shuffled = clones.formula(local_epsilon, cohort, delta / (2 * rounds) / rate)
     one_round, _ = clones.subsampled(shuffled, 0.0, rate)
     return strong_composition.closed_form(one_round, rounds, delta / 2)

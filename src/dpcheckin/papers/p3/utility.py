@@ -38,10 +38,7 @@ def printed_variance(task: ConvexTask, local_epsilon: float) -> float:
 
 
 def risk(rounds: int, diameter: float, second_moment: float) -> float:
-    """Equation 49: excess empirical risk of the last of T rounds with steps D/(G √t), D the diameter of the models.
-
-    The `second_moment` is G².
-    """
+    """Equation 49: excess risk after so many rounds, steps D/(G √t), D the diameter, G² the second_moment."""
     if rounds < 1:
         raise InvalidParameter("rounds", rounds, "at least 1")
     return 2 * diameter * math.sqrt(second_moment) * (2 + math.log(rounds)) / math.sqrt(rounds)

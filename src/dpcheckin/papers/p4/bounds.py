@@ -203,10 +203,7 @@ def theorem_3_rdp(population: int, rate: float, noise_multiplier: float, kept: i
 
 
 def theorem_3(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> float:
-    """Epsilon by P4 Theorem 3 at the best of 20 splitting points. Refuted.
-
-    For a population, rate and noise_multiplier, over so many rounds, at delta.
-    """
+    """P4 Theorem 3 at delta, best of 20 splits: population, rate, noise_multiplier, rounds. Refuted."""
     whole = math.floor(population * rate)
     points = np.unique(np.rint(np.linspace(0.0, whole, 20)).astype(int))
     return min(

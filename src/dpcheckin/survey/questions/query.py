@@ -94,10 +94,7 @@ class Query(ABC):
         return {}
 
     def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> Randomizer:
-        """What turns a client's encoded value into a report of this local_epsilon.
-
-        A mechanism is named as the registry reads it (None: the first) and is of the kind that the query `reads`.
-        """
+        """What makes reports of this local_epsilon of encoded values: a mechanism by name that the query `reads`."""
         text = mechanism or self.mechanisms()[0]
         randomizer: Randomizer = registry.randomizer(text, self.known(), local_epsilon=local_epsilon)
         fits = isinstance(randomizer, self.reads[0])
