@@ -8,7 +8,7 @@ from dpcheckin.papers.panel import Cells, Rows
 
 
 def on_claim(rows: Rows, cells: Cells) -> list[str]:
-    """About P0's training run, the only one of the rows."""
+    """About P0's training run, the only one of the rows, by its cells."""
     guarantee, lower = ours.CHECK_IN
 
     def figure(column: str) -> float:
