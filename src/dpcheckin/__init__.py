@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # for type checkers, to whom "A as A" means that A may be imp
         WindowRound as WindowRound, any_pure as any_pure, approximate as approximate,
         averaged_window as averaged_window, binary_response as binary_response, clear_cache as clear_cache,
         compose as compose, dary_response as dary_response, epsilon_by_rounds as epsilon_by_rounds,
-        from_atoms as from_atoms, from_profile as from_profile, gaussian as gaussian, guarantee as guarantee,
-        hadamard_response as hadamard_response, hemisphere as hemisphere, laplace as laplace,
+        from_atoms as from_atoms, from_matrix as from_matrix, from_profile as from_profile, gaussian as gaussian,
+        guarantee as guarantee, hadamard_response as hadamard_response, hemisphere as hemisphere, laplace as laplace,
         local_guarantee as local_guarantee, lower_bound as lower_bound, privunit as privunit,
         subset_selection as subset_selection, tradeoff as tradeoff, unary_encoding as unary_encoding,
     )

@@ -11,11 +11,14 @@ import pytest
 from scipy.special import betainc
 
 from dpcheckin.accounting import (
+    LocalRound,
     any_pure,
     approximate,
     binary_response,
+    compose,
     dary_response,
     from_atoms,
+    from_profile,
     gaussian,
     hemisphere,
     laplace,
@@ -92,3 +95,19 @@ def test_a_gaussian_profile_has_all_its_digits(noise: float) -> None:
             middle = -mpmath.log(alpha) / s
             truth = mpmath.ncdf(middle + s / 2) - alpha * mpmath.ncdf(middle - s / 2)
             assert abs(found / truth - 1) < 0.5 * (UPPER_SLACK - 1)
+
+
+def test_what_is_left_of_a_profile_at_its_end_is_charged() -> None:
+    """Half a unit of 1e-12 beyond local_epsilon is a delta like any other."""
+    e0, left = math.exp(1.0), 5e-13
+
+    def function(alpha: np.ndarray) -> np.ndarray:
+        return np.maximum(e0 - alpha, 0.0) / (e0 + 1) * (1 - left) + np.maximum(1 - alpha * e0, 0.0) / (e0 + 1) + left
+
+    pair = from_profile(function, local_epsilon=1.0)
+    assert left <= pair.local_delta <= left * (1 + 1e-3)
+    assert compose([(LocalRound(pair), 3)]).delta(3.5).upper >= 3 * left * 0.99
+    exact = from_profile(
+        lambda a: (np.maximum(e0 - a, 0.0) + np.maximum(1 - a * e0, 0.0)) / (e0 + 1), local_epsilon=1.0
+    )
+    assert exact.pure

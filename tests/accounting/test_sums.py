@@ -22,7 +22,7 @@ from dpcheckin.accounting import (
 )
 from dpcheckin.accounting.engine.compose import compose as composed
 from dpcheckin.accounting.engine.loss import dominated
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
 
 
 def _composed(n: int, rate: float, noise: float, rounds: int, delta: float) -> Bracket:
@@ -163,3 +163,19 @@ def test_nothing_sampled_is_nothing_lost_and_nonsense_is_refused() -> None:
     for wrong in (0.0, float("nan"), float("inf"), -1.0):
         with pytest.raises(InvalidParameter, match="noise_multiplier"):
             SampledGaussianRound(0.1, wrong)
+
+
+@pytest.mark.parametrize("delta", [1e-18, 1e-31, 1e-60])
+def test_sums_are_answered_at_any_delta(delta: float) -> None:
+    """What is left out of the visible numbers of reports and of tables of noise shrinks with delta."""
+    sums = DistributedRound(500, 0.1, 1.0), IntegerSumRound(500, 0.1, 1, 8.0)
+    for one in sums:
+        found = compose([(one, 20)]).epsilon(delta)
+        assert 0.0 < found.lower <= found.upper < 1.01 * found.lower
+    # the same noise, on integers or not
+    assert compose([(sums[1], 20)]).epsilon(delta).upper < compose([(sums[0], 20)]).epsilon(delta).upper
+
+
+def test_a_table_of_noise_that_would_not_end_is_refused() -> None:
+    with pytest.raises(OutsideTheorem, match="too much for a table"):
+        compose([(IntegerSumRound(10**12, 0.1, 1, 0.1), 10**6)]).epsilon(1e-300)

@@ -20,10 +20,10 @@ def test_stirlings_error() -> None:
             assert abs(mp.mpf(float(value)) - exact) < 1e-16
 
 
-@pytest.mark.parametrize("a", [1e-3, 0.5, 1.0, 3.7, 15.9, 16.0, 50.0, 1e3])
+@pytest.mark.parametrize("a", [1e-3, 0.5, 1.0, 3.7, 15.9, 16.0, 50.0, 1e3, 1e6, 1e11, 3.3e11])
 def test_log_beta(a: float) -> None:
     with mp.workdps(60):
-        for b in (0.5, 1.0, 2.5, 15.9, 16.0, 40.0, 499.5, 5e4, 1e7, 1e9 + 0.5, 1e12):
+        for b in (0.5, 1.0, 2.5, 15.9, 16.0, 40.0, 499.5, 5e4, 1e7, 1e9 + 0.5, 1e11, 1.7e11, 1e12):
             x, y = mp.mpf(a), mp.mpf(b)
             exact = mp.loggamma(x) + mp.loggamma(y) - mp.loggamma(x + y)
             for found in (log_beta(a, b), log_beta(b, a)):

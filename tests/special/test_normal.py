@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 
 from dpcheckin.special import normal
-from dpcheckin.special.normal import log_ndtr, ndtr, ndtri
+from dpcheckin.special.normal import gaussian_profile_at, log_ndtr, ndtr, ndtri
 
 UNIT = 2.0**-53
 
@@ -110,3 +110,16 @@ def test_long_rows_are_the_short_ones() -> None:
     for part in (slice(0, 10), slice(8190, 8200), slice(-7, None)):
         np.testing.assert_allclose(whole[part], log_ndtr(x[part]), rtol=1e-14)
     np.testing.assert_allclose(ndtr(x), scipy.special.ndtr(x), rtol=3e-13)
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-3, 0.03, 0.0999, 0.1, 0.11, 0.4, 1.0, 3.0, 12.0])
+def test_gaussian_profiles_keep_their_digits_far_out(distance: float) -> None:
+    """A profile that is too small by 1e-10 is below what curves are widened by."""
+    places = np.concatenate([np.linspace(-30.0, 36.0, 45), points(-8.0, 36.0, 20)[3:23]])
+    logs = np.concatenate([places * distance, places * distance + distance**2 / 2])
+    with mp.workdps(60):
+        for log, value in zip(logs, gaussian_profile_at(distance, logs), strict=True):
+            d, x = mp.mpf(distance), mp.mpf(float(log))
+            exact = mp.ncdf(d / 2 - x / d) - mp.exp(x) * mp.ncdf(-d / 2 - x / d)
+            if exact > 1e-290:
+                assert abs(mp.mpf(float(value)) - exact) <= 1e-12 * exact, (distance, log)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:  # for type checkers, to whom "A as A" means that A may be imp
     from dpcheckin.accounting.pairs.gaussian import GaussianPair as GaussianPair, gaussian as gaussian
     from dpcheckin.accounting.pairs.laplace import LaplacePair as LaplacePair, laplace as laplace
     from dpcheckin.accounting.pairs.local import LocalPair as LocalPair, ThreeAtoms as ThreeAtoms, any_pure as any_pure
+    from dpcheckin.accounting.pairs.matrix import from_atoms as from_atoms, from_matrix as from_matrix
     from dpcheckin.accounting.pairs.profile import (
-        ProfilePair as ProfilePair, approximate as approximate, from_atoms as from_atoms,
-        from_profile as from_profile,
+        ProfilePair as ProfilePair, approximate as approximate, from_profile as from_profile,
     )
     from dpcheckin.accounting.pairs.response import (
         binary_response as binary_response, dary_response as dary_response,

@@ -19,6 +19,7 @@ from dpcheckin.accounting.engine.loss import dominating
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
 from dpcheckin.accounting.engine.typed.curve import TypedCurve
 from dpcheckin.accounting.rounds.base import Round
+from dpcheckin.accounting.statements import Adjacency
 from dpcheckin.display import needed
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.numerals import open_probability, positive
@@ -43,12 +44,28 @@ class CheckInEvent(dp_accounting.DpEvent):  # type: ignore[misc]
 def event_distribution(
     one: Round, interval: float = 1e-4, smallest_delta: float = 1e-15
 ) -> privacy_loss_distribution.PrivacyLossDistribution:
-    """A dominating loss distribution of `one` round down to `smallest_delta`, on dp-accounting's grid (`interval`)."""
-    ((curve, _),) = one.curves(smallest_delta)
-    points = math.ceil(curve.reach(smallest_delta) / interval) + 3
-    distribution = dominating(interval, curve.upper(interval, points))
-    infinity = min(distribution.infinite, 1.0)
-    pmf = pld_pmf.DensePLDPmf(interval, -distribution.reach, distribution.masses(), infinity, True)
+    """A dominating loss distribution of `one` round down to `smallest_delta`, on dp-accounting's grid (`interval`).
+
+    For the replacement of one client; rounds of which records are added or removed are refused. What a round reserves
+    of delta is mass at infinity.
+    """
+    if one.adjacency is not Adjacency.REPLACE_ONE:
+        raise OutsideTheorem(f"an event is about replacing one client; this round is about {one.adjacency.value}")
+    if one.renyi is not None:
+        raise OutsideTheorem("these rounds are composed by their Rényi curves: there is no loss distribution of them")
+    whole = _distribution(interval, 0, np.ones(1), one.reserved)
+    for curve, n in one.curves(smallest_delta):
+        points = math.ceil(curve.reach(smallest_delta) / interval) + 3
+        step = dominating(interval, curve.upper(interval, points))
+        part = _distribution(interval, -step.reach, step.masses(), min(step.infinite, 1.0))
+        whole = whole.compose(part.self_compose(n) if n > 1 else part)
+    return whole
+
+
+def _distribution(
+    interval: float, lowest: int, masses: Array, infinity: float
+) -> privacy_loss_distribution.PrivacyLossDistribution:
+    pmf = pld_pmf.DensePLDPmf(interval, lowest, masses, infinity, True)
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 

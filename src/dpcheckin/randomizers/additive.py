@@ -123,8 +123,8 @@ class Laplace(PureVectorRandomizer):
         lengths = abs(values).sum(axis=1, keepdims=True)
         check_finite(lengths)
         clipped = values * (self.clip / lengths.clip(self.clip, None))
-        uniform = source.uniform(tuple(values.shape)) - 0.5
-        noise = -self.scale * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
+        signs = source.sign(np.full(tuple(values.shape), 0.5))
+        noise = self.scale * signs * np.log(source.uniform(tuple(values.shape)))
         return _snapped(clipped + source.as_array(noise, values), self.scale, source)
 
     def estimate(self, reports: Array) -> Array:

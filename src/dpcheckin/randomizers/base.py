@@ -18,13 +18,17 @@ from numpy.typing import NDArray
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.randomizers.formats import ReportFormat
-from dpcheckin.randomizers.source import Array, RandomSource
+from dpcheckin.randomizers.source import Array, RandomSource, SecureSource
+
+LARGEST_EPSILON = 500.0
+"""Of a report that is made: e^-500 is drawn as it should be, and products of e^500 are still numbers."""
 
 
-def positive(name: str, value: object) -> None:
-    """Refuse a `value` of the parameter `name` that is no finite positive number."""
-    if not (isinstance(value, int | float) and math.isfinite(value) and value > 0):
-        raise InvalidParameter(name, value, "a finite number above 0")
+def positive(name: str, value: object, most: float = math.inf) -> None:
+    """Refuse a `value` of the parameter `name` that is no finite positive number, or above `most`."""
+    if not (isinstance(value, int | float) and math.isfinite(value) and 0 < value <= most):
+        allowed = "a finite number above 0" if math.isinf(most) else f"a number above 0 and at most {most:g}"
+        raise InvalidParameter(name, value, allowed)
 
 
 def at_least(name: str, value: object, least: int) -> None:
@@ -65,6 +69,9 @@ class Randomizer(ABC):
     """The field that says how noisy a report is."""
     arguments: ClassVar[tuple[Argument, ...]] = ()
     """Fields that may be typed behind the name, in this order."""
+    smallest: ClassVar[float] = SecureSource.smallest
+    """The sampler makes no report of a smaller probability, given secure chance. A smaller delta than this has to be
+    refused, unless `pair` leaves what is not made without a counterpart."""
 
     @property
     @abstractmethod
@@ -213,7 +220,7 @@ class PureVectorRandomizer(VectorRandomizer):
     least_dimension: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
+        positive("local_epsilon", self.local_epsilon, LARGEST_EPSILON)
         at_least("dimension", self.dimension, self.least_dimension)
         positive("clip", self.clip)
 

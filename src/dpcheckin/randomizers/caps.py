@@ -40,8 +40,6 @@ from dpcheckin.special import sphere
 from dpcheckin.special.gamma import log_beta
 from dpcheckin.special.roots import minimum
 
-_LARGEST_EPSILON = 500.0  # e^ε₀ must stay a finite float with room for products
-
 
 def cap_height(measure: float, dimension: int) -> float:
     """The c with P(⟨u, v⟩ ≥ c) = measure ≤ 1/2 for u uniform on the sphere of this dimension."""
@@ -100,11 +98,6 @@ class CapRandomizer(PureVectorRandomizer, SummableRandomizer):
 
     least_dimension = 2
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.local_epsilon > _LARGEST_EPSILON:
-            raise InvalidParameter("local_epsilon", self.local_epsilon, f"≤ {_LARGEST_EPSILON:g}")
-
     @property
     @abstractmethod
     def cap_measure(self) -> float:
@@ -145,7 +138,8 @@ class CapRandomizer(PureVectorRandomizer, SummableRandomizer):
             values = values + 0.0  # a copy
             values[lengths == 0, 0] = 1.0
             lengths = np.where(lengths == 0, 1.0, lengths)
-        inside = source.uniform(lengths.shape) < self.cap_probability
+        q, rest = self.cap_measure, math.exp(-self.local_epsilon)
+        inside = source.uniform(lengths.shape) >= (1 - q) * rest / (q + (1 - q) * rest)
         if source.is_secure:
             return self._by_rejection(values * (signs / lengths)[:, None], inside, source)
         return self._by_cosine(values, signs / lengths, inside, source)

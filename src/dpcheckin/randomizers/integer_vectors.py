@@ -64,6 +64,7 @@ class IntegerVector(SummableRandomizer):
     description = "{0.label} vector, noise multiplier {0.noise_multiplier:g} in {0.steps:,} steps"
     noise_field = "noise_multiplier"
     arguments = (Argument("noise_multiplier", "SIGMA", 1.0), Argument("dimension", "DIM", 1000))
+    smallest = TABLE_ERROR
 
     def __post_init__(self) -> None:
         positive("noise_multiplier", self.noise_multiplier)

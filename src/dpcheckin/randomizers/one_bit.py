@@ -61,8 +61,8 @@ class _OneBit(PureVectorRandomizer):
         where = source.integers(self.places, rows.shape[0])
         picked = self._picked(rows, where)
         bits = source.sign(0.5 * (1 + np.clip(picked / self.clip, -1.0, 1.0)))  # right on average
-        keep = 1.0 / (1.0 + math.exp(-self.local_epsilon))
-        answers = bits * source.sign(np.full(bits.shape, keep))
+        lie = 1.0 / (1.0 + math.exp(self.local_epsilon))
+        answers = bits * -source.sign(np.full(bits.shape, lie))
         return np.stack([where, answers.astype(np.int64)], axis=1)
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import Argument, CategoryRandomizer, Value, at_least, positive
+from dpcheckin.randomizers.base import LARGEST_EPSILON, Argument, CategoryRandomizer, Value, at_least, positive
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.source import RandomSource
 
@@ -42,7 +42,7 @@ class FrequencyRandomizer(CategoryRandomizer):
     arguments: ClassVar[tuple[Argument, ...]] = (Argument("symbols", "K", 10),)
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
+        positive("local_epsilon", self.local_epsilon, LARGEST_EPSILON)
         at_least("symbols", self.symbols, 2)
 
     @property
@@ -54,6 +54,11 @@ class FrequencyRandomizer(CategoryRandomizer):
     @abstractmethod
     def other_support(self) -> float:
         """Probability that a report supports one given other symbol."""
+
+    @property
+    def lie(self) -> float:
+        """Probability that a report does not; to be drawn, since it keeps its digits where the other is next to 1."""
+        return 1.0 - self.own_support
 
     @property
     @abstractmethod
@@ -108,6 +113,10 @@ class DaryResponse(FrequencyRandomizer):
         return self.own_support * math.exp(-self.local_epsilon)
 
     @property
+    def lie(self) -> float:
+        return (self.symbols - 1) * self.other_support
+
+    @property
     def pair(self) -> accounting.LocalPair:
         if self.symbols == 2:
             return accounting.binary_response(self.local_epsilon)
@@ -120,7 +129,7 @@ class DaryResponse(FrequencyRandomizer):
     def randomize(self, values: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
         values = self.check_symbols(values)
         others = (values + 1 + source.integers(self.symbols - 1, values.shape)) % self.symbols
-        return np.where(source.uniform(values.shape) < self.own_support, values, others)
+        return np.where(source.uniform(values.shape) < self.lie, others, values)
 
     def supports(self, reports: Reports, symbol: int) -> NDArray[np.bool_]:
         return np.asarray(np.asarray(reports) == symbol)
@@ -178,6 +187,10 @@ class HadamardResponse(FrequencyRandomizer):
         return 0.5
 
     @property
+    def lie(self) -> float:
+        return math.exp(-self.local_epsilon) * self.own_support
+
+    @property
     def pair(self) -> accounting.LocalPair:
         return accounting.hadamard_response(self.local_epsilon, self.symbols)
 
@@ -188,7 +201,7 @@ class HadamardResponse(FrequencyRandomizer):
     def randomize(self, values: NDArray[np.int64], source: RandomSource) -> Reports:
         rows = self.check_symbols(values) + 1
         columns = source.integers(self.order, rows.shape)
-        own = source.uniform(rows.shape) < self.own_support
+        own = source.uniform(rows.shape) >= self.lie
         # flipping one bit that the row has turns a column of one sign into one of the other
         wrong = (_parity(rows & columns) == 0) != own
         return np.asarray(np.where(wrong, columns ^ (rows & -rows), columns))

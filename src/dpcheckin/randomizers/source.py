@@ -23,6 +23,14 @@ Array = Any
 """A NumPy array or a torch tensor; the few operations used are spelled alike in both."""
 
 
+_TOP = 1.0 - 2.0**-53  # the largest float below 1
+
+
+def _lowest_bit(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """2^k, k zeros behind the last one of each word; 0 for 0."""
+    return (words & (~words + np.uint64(1))).astype(np.float64)
+
+
 class RandomSource(ABC):
     """The draws a randomizer may make."""
 
@@ -30,10 +38,12 @@ class RandomSource(ABC):
     """The array library of `normal`: the numpy or the torch module."""
 
     is_secure: bool
+    smallest: float
+    """No event of a smaller probability than this can be drawn."""
 
     @abstractmethod
     def uniform(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Uniform in the open interval (0, 1), always NumPy."""
+        """Uniform in the open interval (0, 1), always NumPy; dense near 0, so a rare case has to be the lower end."""
 
     @abstractmethod
     def integers(self, high: int, size: int | tuple[int, ...]) -> NDArray[np.int64]:
@@ -66,6 +76,7 @@ class SeededSource(RandomSource):
     """
 
     is_secure = False
+    smallest = 2.0**-107
 
     def __init__(self, seed: int | Sequence[int], arrays: str = "numpy") -> None:
         if arrays not in ("numpy", "torch"):
@@ -79,8 +90,12 @@ class SeededSource(RandomSource):
             self._torch = self.xp.Generator().manual_seed(state)
 
     def uniform(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        # (j + 1/2) / 2^53 never returns 0 or 1, which inverse distribution functions cannot take.
-        return self.generator.random(size) + 2.0**-54
+        # (j + 1/2) / 2^53, which inverse distribution functions can take; but the last one is rounded to 1
+        drawn = np.minimum(self.generator.random(size) + 2.0**-54, _TOP)
+        if (rare := drawn < 2.0**-40).any():
+            inside = self.generator.random(int(rare.sum())) - 0.5
+            drawn[rare] = np.maximum(drawn[rare] + inside * 2.0**-53, self.smallest)
+        return drawn
 
     def integers(self, high: int, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         return self.generator.integers(high, size=size)
@@ -95,16 +110,28 @@ class SecureSource(RandomSource):
     """Chance from the operating system, for reports that leave a device."""
 
     is_secure = True
+    smallest = 2.0**-900
     xp = np
 
     def _words(self, count: int) -> NDArray[np.uint64]:
-        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+        return np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)
 
     def uniform(self, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        # 53 binary digits from the first that is not 0: P(uniform < p) is p for every float p
         shape = (size,) if isinstance(size, int) else size
         words = self._words(int(np.prod(shape, dtype=np.int64)))
-        fraction = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        return (fraction + 2.0**-54).reshape(shape)
+        digits = 0.5 + (words >> np.uint64(12)).astype(np.float64) * 2.0**-53
+        words &= np.uint64(0xFFF)
+        scale = _lowest_bit(words)
+        left, zeros = np.flatnonzero(words == 0), 2.0**12
+        while left.size:
+            scale[left] = zeros
+            if zeros * self.smallest > 1.0:
+                break
+            more = self._words(left.size)
+            scale[left] *= np.where(more == 0, 1.0, _lowest_bit(more))
+            left, zeros = left[more == 0], zeros * 2.0**64
+        return (digits / scale).reshape(shape)
 
     def integers(self, high: int, size: int | tuple[int, ...]) -> NDArray[np.int64]:
         if not 1 <= high <= 2**62:

@@ -112,6 +112,10 @@ class SubsetSelection(_BitRandomizer):
         return (self.chosen - self.own_support) / (self.symbols - 1)
 
     @property
+    def lie(self) -> float:
+        return (self.symbols / self.chosen - 1) * math.exp(-self.local_epsilon) * self.own_support
+
+    @property
     def pair(self) -> accounting.LocalPair:
         return accounting.subset_selection(self.local_epsilon, self.symbols, self.chosen)
 
@@ -135,7 +139,7 @@ class SubsetSelection(_BitRandomizer):
         """Others first, as if the own symbol did not exist; then it or one more of them."""
         others = _distinct(len(values), self.symbols - 1, self.chosen, source)
         others += others >= values[:, None]  # the symbols without one's own
-        own = source.uniform(values.shape) < self.own_support
+        own = source.uniform(values.shape) >= self.lie
         rows = np.where(own[:, None] & (np.arange(self.chosen) == 0), values[:, None], others)
         if not self.packed:
             rows.sort(axis=1)
@@ -184,6 +188,8 @@ class UnaryEncoding(_BitRandomizer):
         super().__post_init__()
         if not 0.0 < self.truth < 1.0:
             raise InvalidParameter("truth", self.truth, "strictly between 0 and 1")
+        if not self.other_support >= self.smallest:
+            raise InvalidParameter("truth", self.truth, "at least 2**-900 for the other bits too")
 
     @property
     def own_support(self) -> float:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import Argument, Randomizer, at_least, positive
+from dpcheckin.randomizers.base import LARGEST_EPSILON, Argument, Randomizer, at_least, positive
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.response import Counts, DaryResponse, FrequencyRandomizer, HadamardResponse, Reports
 from dpcheckin.randomizers.source import RandomSource
@@ -47,7 +47,7 @@ class DitheredLevels(Randomizer):
     arguments = (Argument("steps", "STEPS", 10),)
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
+        positive("local_epsilon", self.local_epsilon, LARGEST_EPSILON)
         at_least("steps", self.steps, 1)
 
     @property
@@ -153,7 +153,7 @@ class TreeResponse(Randomizer):
     arguments = (Argument("leaves", "N", 64), Argument("branching", "CHILDREN", 4))
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
+        positive("local_epsilon", self.local_epsilon, LARGEST_EPSILON)
         at_least("leaves", self.leaves, 2)
         at_least("branching", self.branching, 2)
         if self.branching > self.leaves:
@@ -261,7 +261,7 @@ class LocalHashing(Randomizer):
     arguments = (Argument("buckets", "BUCKETS", 128),)
 
     def __post_init__(self) -> None:
-        positive("local_epsilon", self.local_epsilon)
+        positive("local_epsilon", self.local_epsilon, LARGEST_EPSILON)
         at_least("functions", self.functions, 1)
         at_least("buckets", self.buckets, 2)
         if self.buckets & (self.buckets - 1) or self.buckets > 1 << 24:

@@ -71,7 +71,11 @@ def log_beta(a: float, b: float) -> float:
     whole, few, many = a + b, min(a, b), max(a, b)
     if many < _SERIES_FROM:
         return math.lgamma(a) + math.lgamma(b) - math.lgamma(whole)
-    errors = stirling_error(np.array([many, whole]))
+    if few >= _SERIES_FROM:  # all three by Stirling's formula, in parts of one sign
+        one, other, both = map(float, stirling_error(np.array([few, many, whole], np.float64)))
+        parts = (few - 0.5) * math.log(few / whole) + (many - 0.5) * math.log1p(-few / whole)
+        return parts + 0.5 * math.log(2 * math.pi / whole) + one + other - both
+    errors = stirling_error(np.array([many, whole], np.float64))
     # log Γ(many) - log Γ(whole) by Stirling's formula, the large parts taken together
     ratio = float(errors[0] - errors[1]) + few * (1.0 - math.log(whole))
     ratio -= (many - 0.5) * math.log1p(few / many)
@@ -247,13 +251,10 @@ def _debye() -> tuple[tuple[float, ...], ...]:
     return tuple(rows)
 
 
-SKELLAM_TAIL = 1e-20
-
-
 @lru_cache(maxsize=256)
-def _cumulative(variance: float, shift: int) -> tuple[Floats, Floats, Floats]:
+def _cumulative(variance: float, shift: int, cut: float) -> tuple[Floats, Floats, Floats]:
     """Losses (decreasing) of P = noise + shift against Q = noise, with their running masses."""
-    log = math.log(2.0 / SKELLAM_TAIL)
+    log = math.log(2.0 / cut)
     reach = math.ceil(math.sqrt(2.0 * variance * log) + log) + shift + 1
     masses = ive(np.abs(np.arange(-reach - shift, reach + shift + 1)), variance)
     p, q = masses[: -shift or None], masses[shift:]  # P(j) = noise(j - shift), Q(j) = noise(j)
@@ -262,10 +263,10 @@ def _cumulative(variance: float, shift: int) -> tuple[Floats, Floats, Floats]:
     return np.log(p) - np.log(q), np.cumsum(p), np.cumsum(q)
 
 
-def skellam_profile(variance: float, shift: int, alpha: Floats) -> Floats:
-    """H_alpha, for each alpha, of integer Skellam noise of this variance moved by `shift`, plus 2e-20 for cut tails."""
-    losses, p, q = _cumulative(variance, shift)
+def skellam_profile(variance: float, shift: int, alpha: Floats, cut: float = 1e-20) -> Floats:
+    """H_alpha, for each alpha, of Skellam noise of this variance moved by an integer `shift`, and 2 `cut` for tails."""
+    losses, p, q = _cumulative(variance, shift, cut)
     count = np.searchsorted(-losses, -np.log(alpha), side="left")  # losses above log(alpha)
     taken = np.maximum(count - 1, 0)
     value = np.where(count > 0, p[taken] - alpha * q[taken], 0.0)
-    return np.maximum(value, 0.0) + 2.0 * SKELLAM_TAIL
+    return np.maximum(value, 0.0) + 2.0 * cut

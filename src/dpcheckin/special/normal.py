@@ -37,6 +37,7 @@ _ROOT = math.sqrt(2 * math.pi)
 _CLOSE = 0.1  # deviations of two laws whose divergence would lose its digits
 _NEAR = 30.0  # beyond, one of the two probabilities is as good as nothing
 _NODES, _WEIGHTS = (half[4:] for half in np.polynomial.legendre.leggauss(8))
+_TURN, _LEVELS = 8.0, 24
 _FAR = 60.0  # deviations beyond which a double holds no probability
 
 
@@ -160,7 +161,8 @@ def _started(r: Floats) -> Floats:
 def gaussian_profile(distance: float, alpha: Floats) -> Floats:
     """H_alpha of two unit-variance normal laws ``distance`` apart, alpha >= 0 (Balle-Wang).
 
-    It is also E(W - alpha)+ for W log-normal with mean 1 and logarithmic deviation ``distance``.
+    To 1e-12 relative as long as it is a normal double. It is also E(W - alpha)+ for W log-normal with mean 1 and
+    logarithmic deviation ``distance``.
 
     >>> round(float(gaussian_profile(1e-6, np.array([1.0]))[0]) * math.sqrt(2 * math.pi), 18)
     1e-06
@@ -173,13 +175,38 @@ def gaussian_profile(distance: float, alpha: Floats) -> Floats:
 
 def gaussian_profile_at(distance: float, logs: Floats) -> Floats:
     """The same at this distance and alpha = exp(logs), which may be far too large for a double."""
-    first = log_ndtr(distance / 2 - logs / distance)
-    gap = logs + log_ndtr(-distance / 2 - logs / distance) - first
+    middle = -logs / distance
+    first = log_ndtr(distance / 2 + middle)
+    gap = logs + log_ndtr(middle - distance / 2) - first
     if distance < _CLOSE:
-        near = np.abs(logs) < _NEAR * distance
+        near = np.abs(middle) < _NEAR
         gap[near] = _close_gap(distance, logs[near], first[near])
+    far = middle <= -distance / 2  # log alpha is what the two Gaussian factors differ by
+    if far.any():
+        nearer = -distance / 2 - middle[far]
+        gap[far] = _far_gap(distance, nearer)
     # exp(first) - exp(first + gap) without losing the digits of a small difference
     return np.asarray(np.exp(first) * -np.expm1(np.minimum(gap, 0.0)))
+
+
+def _far_gap(distance: float, z: Floats) -> Floats:
+    """log of the scaled tail at z + distance less that at z; for small distances its slope is integrated."""
+    if distance >= _CLOSE:
+        return np.asarray(np.log(_scaled_tail(z + distance)) - np.log(_scaled_tail(z)))
+    total = np.zeros_like(z)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        for sign in (-1.0, 1.0):
+            total += weight * _fall(z + 0.5 * distance * (1.0 + sign * node))
+    return np.asarray(-0.5 * distance * total)
+
+
+def _fall(z: Floats) -> Floats:
+    """1/(√2π·scaled tail) - z, minus the slope of that tail's logarithm, to 2e-13; far out by Laplace's fraction."""
+    fraction = np.array(z)
+    for term in range(_LEVELS, 1, -1):
+        fraction = z + term / np.maximum(fraction, 1.0)
+    with np.errstate(invalid="ignore"):
+        return np.where(z > _TURN, 1.0 / np.maximum(fraction, 1.0), 1.0 / (_ROOT * _scaled_tail(z)) - z)
 
 
 def _close_gap(distance: float, logs: Floats, first: Floats) -> Floats:

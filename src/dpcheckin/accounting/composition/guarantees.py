@@ -91,7 +91,8 @@ def _assumed(run: Composition) -> tuple[str, ...]:
     """What must hold; of a run of several kinds of rounds, in how many of them."""
     counts: dict[str, int] = {}
     for one, repeats in run.rounds:
-        for text in one.assumptions():
+        conditions = () if one.pair is None or not one.pair.condition else (one.pair.condition,)
+        for text in (*one.assumptions(), *conditions):
             counts[text] = counts.get(text, 0) + repeats
     return tuple(
         text if n == run.total else f"{text.removesuffix(EVERY)} in {rounds_in_words(n)}" for text, n in counts.items()

@@ -23,9 +23,9 @@ from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.special import binomial
 
 FUNCTION_SLACK = 1e-10  # of curves given as functions; their own arithmetic is far better
-TAIL = 1e-20
-BINS = 192
-LARGEST_LOSS = 40.0
+TAIL, LEAST_TAIL = 1e-20, 1e-300
+BINS, FEWEST_BINS, NARROW = 192, 8, 5e-5  # of visible numbers; relatively narrower ones gain nothing
+LARGEST_LOSS = 600.0
 
 
 class FunctionCurve(Curve):
@@ -112,8 +112,16 @@ class VisibleCounts:
         return self.tail_below + self.tail_above
 
 
-def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleCounts:
-    """The visible number of check-ins of a `population` at this `rate` in `groups`; at most ``tail`` is left out."""
+def left_out(smallest: float) -> float:
+    """A probability that is next to nothing beside a delta `smallest`, and at most `TAIL`."""
+    return max(min(TAIL, 1e-3 * smallest), LEAST_TAIL)
+
+
+def visible_counts(population: int, rate: float, groups: int = BINS, smallest: float = 1.0) -> VisibleCounts:
+    """The visible number of check-ins of a `population` at this `rate` in `groups`.
+
+    On either side a probability is left out that is next to nothing beside a delta `smallest`.
+    """
     if not population >= 1:
         raise InvalidParameter("population", population, "at least 1")
     if not 0.0 <= rate <= 1.0:
@@ -121,11 +129,13 @@ def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleC
     if rate in (0.0, 1.0):
         only = np.array([population * rate])
         return VisibleCounts(only, only, np.ones(1), 0.0, 0.0)
-    mean, log_tail = population * rate, -math.log(TAIL)
+    tail = left_out(smallest)
+    mean, log_tail = population * rate, -math.log(tail)
     reach = math.sqrt(2.0 * mean * log_tail) + 2.0 * log_tail / 3.0 + 1.0  # Bernstein
     first, last = max(0, math.floor(mean - reach)), min(population, math.ceil(mean + reach))
     # narrow groups where the mass is, wide ones in the tails
     core = 5.0 * math.sqrt(mean) + 2.0
+    groups = min(groups, max(math.ceil(2.0 * core / (NARROW * mean)), FEWEST_BINS))
     knots = np.concatenate(
         [
             np.linspace(first - 1, mean - core, groups // 8),
@@ -142,8 +152,8 @@ def visible_counts(population: int, rate: float, groups: int = BINS) -> VisibleC
         low=(edges[:-1] + 1).astype(np.float64),
         high=edges[1:].astype(np.float64),
         probability=np.asarray(probability),
-        tail_below=0.0 if first == 0 else TAIL,
-        tail_above=0.0 if last == population else TAIL,
+        tail_below=0.0 if first == 0 else tail,
+        tail_above=0.0 if last == population else tail,
     )
 
 
@@ -180,7 +190,8 @@ def mixture(
     above = [(w, high / population, upper_profile(max(low, 1.0))) for low, high, w in groups if high > 0.0 and w > 0.0]
     below = [(w, low / population, lower_profile(high)) for low, high, w in groups if low > 0.0 and w > 0.0]
     upper = averaged(above, sampled, counts.tail)
-    return FunctionCurve(upper, averaged(below, sampled), reach(upper, 1e-6 * smallest + counts.tail))
+    floor = counts.tail + 2.0 * left_out(smallest)  # the second for what profiles leave out
+    return FunctionCurve(upper, averaged(below, sampled), reach(upper, 1e-6 * smallest + floor))
 
 
 def averaged(

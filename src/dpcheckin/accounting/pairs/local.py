@@ -43,6 +43,7 @@ class LocalPair(ABC):
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
     described: Described = ()  # the randomizer as a certificate says it; empty if it cannot
+    condition: str = ""  # what must hold for the pair to speak of every client's report, in words
     dear: ClassVar[bool] = False  # do values of its curves take long?
     three_atoms: ClassVar[bool] = False  # has the report at most three ratios, so that no lattice is needed?
 

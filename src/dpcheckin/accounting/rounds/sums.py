@@ -23,8 +23,10 @@ from dpcheckin.accounting.engine.arrays import Array, FloatArray
 from dpcheckin.accounting.engine.curves import Curve, CurveFunction
 from dpcheckin.accounting.engine.sampling import (
     BINS,
+    TAIL,
     FunctionCurve,
     averaged,
+    left_out,
     mixture,
     reach,
     sampled,
@@ -37,14 +39,14 @@ from dpcheckin.accounting.pairs.profile import ProfilePair
 from dpcheckin.accounting.renyi import MAX_ORDER, RenyiCurve, SkellamSide
 from dpcheckin.accounting.rounds.base import SMALLEST_DELTA, Round
 from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Adjacency
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import count, keep_count, positive, probability
-from dpcheckin.special.gamma import SKELLAM_TAIL, skellam_profile
+from dpcheckin.special.gamma import skellam_profile
 from dpcheckin.special.normal import gaussian_profile
 
+MOST_ENTRIES = 2_000_000  # on either side of a table of noise
 COARSE_BINS = 64  # of the visible number of reports, for a preview
 ROUNDING = 1e-9  # more than differences of normal tails lose
-LARGEST_LOSS = 600.0
 
 
 class SummedRound(Round):
@@ -114,7 +116,7 @@ class DistributedRound(SummedRound):
         return DistributedRound(self.population, self.rate, self.noise_multiplier, self.sensitivity, COARSE_BINS)
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
-        counts = visible_counts(self.population, self.rate, self.groups)
+        counts = visible_counts(self.population, self.rate, self.groups, smallest)
 
         def profile(k: float) -> CurveFunction:
             distance = self.sensitivity / (self.noise_multiplier * math.sqrt(k))
@@ -123,7 +125,7 @@ class DistributedRound(SummedRound):
         return [(mixture(self.population, counts, profile, profile, smallest), 1)]
 
     def bad_sum(self, smallest: float) -> FunctionCurve:
-        counts = visible_counts(self.population, self.rate)
+        counts = visible_counts(self.population, self.rate, smallest=smallest)
         parts = [
             (w, low / self.population, partial(gaussian_profile, 2.0 / (self.noise_multiplier * math.sqrt(high))))
             for low, high, w in zip(counts.low, counts.high, counts.probability, strict=True)
@@ -166,18 +168,25 @@ class IntegerSumRound(SummedRound):
     def basis(self) -> tuple[str, ...]:
         return ("exact Skellam profiles, sampled without replacement given the visible number",)
 
-    def _profile(self, k: float) -> CurveFunction:
-        return partial(skellam_profile, k * self.variance, 2 * self.bound)
+    def _profile(self, k: float, cut: float = TAIL) -> CurveFunction:
+        return partial(skellam_profile, k * self.variance, 2 * self.bound, cut=cut)
 
-    def _lower(self, k: float) -> CurveFunction:
+    def _lower(self, k: float, cut: float) -> CurveFunction:
         def below(alpha: FloatArray) -> FloatArray:
-            return np.maximum(self._profile(k)(alpha) - 2.0 * SKELLAM_TAIL, 0.0)
+            return np.maximum(self._profile(k, cut)(alpha) - 2.0 * cut, 0.0)
 
         return below
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
-        counts = visible_counts(self.population, self.rate)
-        return [(mixture(self.population, counts, self._profile, self._lower, smallest), 1)]
+        counts = visible_counts(self.population, self.rate, smallest=smallest)
+        cut = left_out(smallest)
+        largest = self.variance * float(counts.high[-1])
+        if not largest * (-math.log(cut)) <= MOST_ENTRIES**2 / 2.0:
+            raise OutsideTheorem(
+                f"the noise of all reports has variance {largest:.3g}: too much for a table; use SkellamRound"
+            )
+        profile, lower = partial(self._profile, cut=cut), partial(self._lower, cut=cut)
+        return [(mixture(self.population, counts, profile, lower, smallest), 1)]
 
 
 @dataclass(frozen=True)
@@ -289,7 +298,7 @@ class SampledGaussianRound(Round):
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
         if self.rate == 0.0:
             return []
-        furthest = reach(self.present, 1e-6 * smallest, LARGEST_LOSS)
+        furthest = reach(self.present, 1e-6 * smallest)
         ahead, behind = _widened(self.present), _widened(self.absent)
         return [(FunctionCurve(*ahead, furthest, behind), 1)]
 
