@@ -12,7 +12,7 @@ import pytest
 from cli_in_process import run_cli
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.survey import Count, Histogram, Mean, Survey, simulate
-from dpcheckin.survey.simulation import read_columns
+from dpcheckin.survey.data import read_columns
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def plan(kind: Kind, options: SurveyOptions, json: Json = False) -> None:
 def run(
     kind: Kind,
     options: SurveyOptions,
-    data: Annotated[Path, typer.Option(help="CSV file with a header, one client a line.")],
+    data: Annotated[Path, typer.Option(help="CSV file with a header, or JSON objects; one client each.")],
     column: Annotated[str, typer.Option(help="Its column; several with commas for vectors.")],
     out: Annotated[Path, typer.Option(help="Folder for rounds, estimate, picture and page.")],
     seed: Annotated[int, typer.Option(help="Of every draw.")] = 0,
@@ -68,8 +68,7 @@ def run(
         raise InvalidParameter("out", str(out), "a folder without a run, or --resume")
     with waiting("survey run") as say, _interrupted(out):
         say("reading")
-        values, query = _question(kind, options, data, column)
-        _check_values(query, values, column)
+        values, query, told = _question(kind, options, data, column)
         say("planning")
         planned = plan_survey(options.wish(query, len(values)))
         total = round(planned.survey.sample.reports)
@@ -84,6 +83,7 @@ def run(
             planned.survey, values, seed, confidence=options.confidence,
             simultaneous=options.simultaneous, folder=out, on_progress=show,
         )  # fmt: skip
+        outcome = replace(outcome, missing=told)
         say("writing")
         facts = write_report(out, planned, outcome)
     if json:
@@ -93,30 +93,33 @@ def run(
         _print_estimate(outcome, facts, out)
 
 
-def _question(kind: str, options: SurveyOptions, data: Path, column: str) -> tuple[Any, Query]:
-    """The values of the file, and the query; bounds and categories must be public knowledge."""
-    from dpcheckin.survey.simulation import read_columns
+def _question(kind: str, options: SurveyOptions, data: Path, column: str) -> tuple[Any, Query, str]:
+    """The values of the file, the query, and what became of missing values; what is no value is refused here.
 
-    if kind == "vector-mean":
-        columns = tuple(part.strip() for part in column.split(","))
-        vectors = read_columns(data, columns)
-        return vectors, replace(options, dimension=len(columns)).query(kind)
-    values = read_columns(data, (column,))[:, 0]
-    if kind == "histogram" and options.categories is None:
-        names = sorted(set(values.tolist()))
-        typer.echo(f"the {len(names):,} categories are taken from the data, as if they were public", err=True)
-        return values, replace(options, categories=",".join(names)).query(kind)
-    return values, options.query(kind)
+    Bounds and categories must be public knowledge.
+    """
+    from dpcheckin.survey.data import CATEGORY, read_columns, settled
+    from dpcheckin.survey.questions.histogram import Histogram
 
-
-def _check_values(query: Query, values: Any, column: str) -> None:
-    """What is no value is refused before anything is planned, in the words of the options."""
+    columns = tuple(part.strip() for part in column.split(",")) if kind == "vector-mean" else (column,)
+    given = read_columns(data, columns, empty=options.missing != "refuse")
     try:
+        values, told = settled(given if kind == "vector-mean" else given[:, 0], kind, options.missing)
+        if kind == "histogram" and (options.categories is None or options.missing == "category"):
+            names = sorted(set(map(str, values)))
+            if options.categories is None:
+                typer.echo(f"the {len(names):,} categories are taken from the data, as if they were public", err=True)
+            else:
+                names = list(dict.fromkeys((*options.query(kind).names, CATEGORY)))  # type: ignore[attr-defined]
+            query: Query = Histogram(tuple(names))
+        else:
+            query = replace(options, dimension=len(columns)).query(kind)
         query.encode(values)
     except InvalidParameter as problem:
         if problem.name != "values":
             raise
         raise InvalidParameter("data", f"{problem.value} in {column}", problem.allowed) from None
+    return values, query, told
 
 
 def _print_plan(planned: SurveyPlan) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.options import DEFAULT_DELTA, option
-from dpcheckin.survey.questions import QUERIES
+from dpcheckin.survey.questions import MISSING, QUERIES
 
 if TYPE_CHECKING:
     from dpcheckin.survey.planning import Wish
@@ -59,6 +59,12 @@ class SurveyOptions:
     top: int = option(50, "Values to list.", section=_QUESTION)
     false_positives: float = option(0.05, "Probability of listing anything that nobody holds.", section=_QUESTION)
     alphabet: str = option("", "Characters of strings; empty for numbers.", section=_QUESTION)
+    missing: str = option(
+        "refuse",
+        "Of clients without a value: refuse the file, drop them, or count them as a category.",
+        section=_QUESTION,
+        choices=MISSING,
+    )
 
     def query(self, kind: str) -> Query:
         """The question of a kind, one of `KINDS`, that is meant."""

@@ -40,6 +40,7 @@ def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
         "estimate": estimate.as_document(),
         "truth": truth.tolist(),
         "clipped": outcome.clipped,
+        "missing": outcome.missing,
         "notice": outcome.notice,
         "root_mean_squared_error": float(np.sqrt(np.mean(errors**2))) if len(errors) else None,
         "largest_error": float(np.abs(errors).max()) if len(errors) else None,
@@ -170,7 +171,7 @@ def _document(picture: Path, outcome: Outcome, facts: dict[str, Any], proof: Pat
         "seed": facts["seed"],
         "certificate": proof,
     }
-    if facts["clipped"]:
+    if facts["notice"]:
         rows["values"] = facts["notice"]
     figures = {
         "ε, certified": f"≤ {rounded_up(plan['epsilon'])}",

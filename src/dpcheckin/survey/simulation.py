@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.files import csv_lines, replacing
+from dpcheckin.files import replacing
 from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import Reports
+from dpcheckin.survey.data import settled
 from dpcheckin.survey.estimates import Estimate, Figures
 from dpcheckin.survey.questions.query import Values
 from dpcheckin.survey.surveys import Survey
@@ -37,6 +37,7 @@ class Outcome(Tabular):
     """What came of a survey that was simulated from a seed: the estimate, and the truth without noise.
 
     The truth is that of values clipped as clients clip them: so many (`clipped`) were, and are `beyond` this in words.
+    What became of `missing` values is a sentence, empty if there were none.
     """
 
     survey: Survey
@@ -45,6 +46,7 @@ class Outcome(Tabular):
     seed: int
     clipped: int = 0
     beyond: str = ""
+    missing: str = ""
 
     def records(self) -> list[dict[str, Any]]:
         """One row for every figure: its estimate, interval and truth."""
@@ -56,16 +58,15 @@ class Outcome(Tabular):
     @property
     def caption(self) -> str:
         sort = "simultaneous " if self.estimate.simultaneous else ""
-        moved = f"; {self.notice}" if self.clipped else ""
+        moved = f"; {self.notice}" if self.notice else ""
         return f"{self.survey.query.kind}, {sort}intervals at {self.estimate.confidence:g}{moved}"
 
     @property
     def notice(self) -> str:
         """That the truth is not that of the values as they were given; empty where it is."""
-        if not self.clipped:
-            return ""
         of = f"{self.clipped:,} of {self.survey.population:,} values"
-        return f"{of} are {self.beyond}: estimate and truth are of clipped values"
+        cut = f"{of} are {self.beyond}: estimate and truth are of clipped values" if self.clipped else ""
+        return "; ".join(filter(None, (self.missing, cut)))
 
 
 def silent(*_: int) -> None:
@@ -101,11 +102,13 @@ def simulate(
     simultaneous: bool = False,
     folder: Path | None = None,
     on_progress: OnProgress = silent,
+    missing: str = "refuse",
 ) -> Outcome:
     """Play a survey on raw values, one for each client of its population; every draw follows from the seed.
 
     Intervals have this confidence, all of them at once if `simultaneous`. Finished rounds are kept in the folder, where
-    a run of the same survey goes on; `on_progress` is told how far the run is.
+    a run of the same survey goes on; `on_progress` is told how far the run is. Clients without a value are not allowed,
+    or left out (`missing` is "drop": the population is the others), or of the category "missing" ("category").
 
     >>> from dpcheckin.survey import Histogram
     >>> asked = Survey(Histogram(("no", "yes")), population=1000, local_epsilon=4.0)
@@ -113,6 +116,7 @@ def simulate(
     >>> bool(abs(outcome.estimate.values[1] - 600) < 40)
     True
     """
+    values, told = settled(values, survey.query.kind, missing)
     encoded = survey.query.encode(values)
     if len(encoded) != survey.population:
         raise InvalidParameter("population", survey.population, f"the {len(encoded):,} values given")
@@ -130,7 +134,7 @@ def simulate(
         rounds.append(reports)
     estimate = survey.estimate(rounds, confidence, simultaneous)
     truth = survey.query.truth(values, estimate)
-    return Outcome(survey, estimate, truth, seed, *survey.query.clipped(values))
+    return Outcome(survey, estimate, truth, seed, *survey.query.clipped(values), missing=told)
 
 
 def _rounds_folder(out: Path, survey: Survey, values: Values, seed: int) -> Path:
@@ -158,33 +162,3 @@ def _write(file: Path, reports: Reports) -> None:
         reports = reports.astype(np.min_scalar_type(int(reports.max())))
     with replacing(file, "wb") as stream:
         np.save(stream, reports)
-
-
-def read_columns(path: Path, columns: tuple[str, ...]) -> NDArray[np.str_]:
-    """The columns of a CSV file (path) side by side, as text without blanks round it; empty values are refused."""
-    if not path.is_file():
-        raise InvalidParameter("data", str(path), "a CSV file with a header")
-    with csv_lines(path) as lines:
-        rows = _rows(lines, columns)
-    if not rows:
-        raise InvalidParameter("data", str(path), "at least one line under the header")
-    return np.array(rows)
-
-
-def _rows(lines: Iterator[list[str]], columns: tuple[str, ...]) -> list[list[str]]:
-    header = [name.strip() for name in next(lines, [])]
-    for column in columns:
-        if header.count(column) != 1:
-            allowed = f"one of {', '.join(header) or 'none'}, once in the header"
-            raise InvalidParameter("column", column, allowed)
-    places = [header.index(column) for column in columns]
-    rows = []
-    for number, line in enumerate(lines, start=2):
-        if not line:
-            continue
-        row = [line[at].strip() if at < len(line) else "" for at in places]
-        if not all(row):
-            empty = columns[row.index("")]
-            raise InvalidParameter("data", f"line {number}", f"a value of {empty}")
-        rows.append(row)
-    return rows

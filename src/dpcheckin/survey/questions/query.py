@@ -209,7 +209,7 @@ def numbers_of(given: Values) -> NDArray[np.float64]:
     strange = np.flatnonzero(~np.isfinite(numbers.ravel()))
     if strange.size:
         place = int(strange[0])
-        raise no_value(given.ravel()[place], place, "finite numbers")
+        raise no_value(given.ravel()[place], place, "finite numbers, without units or commas, such as 1234.5")
     return numbers
 
 
