@@ -1,4 +1,4 @@
-"""Writes the published test vectors: `python tests/service/wire_vectors.py`.
+"""Writes the published test vectors: `python tests/vectors/write.py`.
 
 Sealing is randomized, so the envelopes differ from run to run; what a vector says is that *these*
 bytes, under *this* private key, open to *this* payload. The files are written once and then only
@@ -18,7 +18,7 @@ from dpcheckin.service.wire.documents import KeyDocument, PlanDocument, RoundDoc
 from dpcheckin.service.wire.signing import identity_from_seed, public_identity, signed_bytes
 from dpcheckin.service.wire.tokens import token_message
 
-FOLDER = Path(__file__).parent / "vectors"
+FOLDER = Path(__file__).parents[1] / "vectors"
 IDENTITY_SEED = digest(b"dpcheckin test vector identity")
 
 
@@ -64,6 +64,11 @@ PLANS = {
     "octets": plan_object(
         randomizer=randomizer(4, 3, "hash") | {"local_epsilon": 2.0, "buckets": 256, "functions": 1024, "salt": ""},
         task={"kind": "heavy-hitters", "bits": 24, "about": "word", "answers": 12},
+    ),
+    "octets-token": plan_object(
+        randomizer=randomizer(4, 3, "hash") | {"local_epsilon": 2.0, "buckets": 256, "functions": 1024, "salt": ""},
+        task={"kind": "heavy-hitters", "bits": 24, "about": "word", "answers": 12},
+        issuer=digest(b"dpcheckin test vector issuer").hex(),
     ),
 }
 TOKEN_KEY = PrivateKey(

@@ -13,7 +13,7 @@ from dpcheckin.service.issuer.private_keys import OpenSslPower, PrivateKey, Sign
 from dpcheckin.service.wire.blind_signatures import EXPONENT, PublicKey, blind, encode, finalize
 from dpcheckin.service.wire.problems import Malformed
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "rfc9474.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "rfc9474.json").read_text())
 SMALL = PrivateKey.generate()
 
 

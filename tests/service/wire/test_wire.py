@@ -18,7 +18,7 @@ from dpcheckin.service.wire.problems import Malformed, Problem, Refusal, problem
 from dpcheckin.service.wire.tokens import Token
 from service import wire_vectors
 
-VECTORS = Path(__file__).parents[1] / "vectors"
+VECTORS = Path(__file__).parents[2] / "vectors"
 KINDS = {"plan": PlanDocument, "key": KeyDocument, "round": RoundDocument}
 IDENTITY = signing.identity_from_seed(wire_vectors.IDENTITY_SEED)
 PUBLIC = signing.public_identity(IDENTITY)

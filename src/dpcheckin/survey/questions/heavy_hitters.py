@@ -141,12 +141,12 @@ class HeavyHitters(Query):
         if self.alphabet:
             return Alphabet(self.alphabet, self.bits).encode(given)
         try:
-            words = np.array([int(value) for value in given], dtype=np.uint64)
+            numbers = [int(value) for value in given]
         except (OverflowError, ValueError):
-            words = np.full(1, np.iinfo(np.uint64).max)
-        if self.bits < 64 and len(words) and int(words.max()) >= 1 << self.bits:
+            numbers = [-1]
+        if not all(0 <= number < 1 << self.bits for number in numbers):
             raise InvalidParameter("values", "some", f"numbers from 0 to 2**{self.bits} - 1")
-        return words
+        return np.array(numbers, dtype=np.uint64)
 
     def nearest(self, value: Any) -> Any:
         """Without the characters that are not in the alphabet; of numbers the nearest."""
