@@ -37,12 +37,17 @@ WORD = Decimal(2) ** 64
 # --- canonical JSON -------------------------------------------------------------------------
 
 TEXTS = [
-    '{"a":1,"b":1.0,"é":"x\\n"}', '{"10":1,"2":1}', '{"2":1,"10":1}', '{"b":1,"a":1}', '{"a":1,"a":1}', '{"a": 1}',
-    "1", "-1", "01", "-0", "-0.0", "0.0", "1e5", "100000.0", "1e-05", "1e-5", "0.0001", "1e+16", "1e16", "1e15", "1.5e-07",
-    "1000000000000000.0", "10000000000000000.0", "1.7976931348623157e+308", "5e-324", "1e999", "0.1", "0.10", "1.25e+20",
+    '{"a":1,"b":1.0,"é":"x\\n"}', '{"10":1,"2":1}',
+    '{"2":1,"10":1}', '{"b":1,"a":1}', '{"a":1,"a":1}', '{"a": 1}',
+    "1", "-1", "01", "-0", "-0.0", "0.0", "1e5", "100000.0", "1e-05", "1e-5", "0.0001", "1e+16",
+    "1e16", "1e15", "1.5e-07",
+    "1000000000000000.0", "10000000000000000.0",
+    "1.7976931348623157e+308", "5e-324", "1e999", "0.1", "0.10", "1.25e+20",
     "123456789012345678901234567890", "1234567890123456789012345678901", "-123456789012345678901234567890",
-    "NaN", "Infinity", "nul", "true", "false", "null", '""', '"\\u00e9"', '"é"', '"\\u001f"', '"\\u001F"', '"\\/"', '"/"',
-    '"\\"\\\\\\b\\f\\n\\r\\t"', '"\x7f"', '"\u2028"', '"\\ud800"', '{"":{}}', "[]", "[1,2]", "[1, 2]", "[1,]", "[]x", " []",
+    "NaN", "Infinity", "nul", "true", "false", "null",
+    '""', '"\\u00e9"', '"é"', '"\\u001f"', '"\\u001F"', '"\\/"', '"/"',
+    '"\\"\\\\\\b\\f\\n\\r\\t"', '"\x7f"', '"\u2028"', '"\\ud800"', '{"":{}}', "[]", "[1,2]",
+    "[1, 2]", "[1,]", "[]x", " []",
     '{"\ufffd":1,"\U00010000":2}', '{"\U00010000":2,"\ufffd":1}', '{"__proto__":1}', '{"a":{"b":[{"c":null}]}}', "",
 ]  # fmt: skip
 
@@ -141,38 +146,42 @@ def _responses(table: dict[str, Any], value: int) -> dict[tuple[int, ...], Decim
     return {report: weight / total for report, weight in weights.items()}
 
 
+def _of_dary(epsilon: float, symbols: int, value: int) -> dict[tuple[int, ...], Decimal]:
+    return _responses({"name": "dary", "local_epsilon": epsilon, "symbols": symbols}, value)
+
+
+def _of_levels(table: dict[str, Any], value: float) -> dict[tuple[int, ...], Decimal]:
+    steps = table["steps"]
+    law: dict[tuple[int, ...], Decimal] = {}
+    for dither in range(DITHERS):
+        # the level is rounded by a shift that is uniform in [dither, dither + 1) / 256
+        low = Decimal(steps) * Decimal(value) + Decimal(dither) / DITHERS
+        first = int(low)
+        up = max(low + Decimal(1) / DITHERS - (first + 1), Decimal(0)) * DITHERS
+        for level, part in ((first, 1 - up), (first + 1, up)):
+            for (y,), p in _of_dary(table["local_epsilon"], steps + 1, min(level, steps)).items():
+                law[dither, y] = law.get((dither, y), Decimal(0)) + part * p / DITHERS
+    return law
+
+
 def _law(table: dict[str, Any], value: Any) -> dict[tuple[int, ...], Decimal]:
     epsilon = table["local_epsilon"]
     if table["name"] == "levels":
-        steps, law = table["steps"], {}
-        for dither in range(DITHERS):
-            # the level is rounded by a shift that is uniform in [dither, dither + 1) / 256
-            low = Decimal(steps) * Decimal(value) + Decimal(dither) / DITHERS
-            first = int(low)
-            up = max(low + Decimal(1) / DITHERS - (first + 1), Decimal(0)) * DITHERS
-            for level, part in ((first, 1 - up), (first + 1, up)):
-                inner = {"name": "dary", "local_epsilon": epsilon, "symbols": steps + 1}
-                for (y,), p in _responses(inner, min(level, steps)).items():
-                    law[dither, y] = law.get((dither, y), Decimal(0)) + part * p / DITHERS
-        return law
+        return _of_levels(table, value)
+    parts = []
     if table["name"] == "tree":
-        made = randomizer({k: v for k, v in table.items()})
-        law = {}
-        for level, (response, width) in enumerate(zip(made.levels, made.widths, strict=True)):
-            inner = {"name": response.name, "local_epsilon": epsilon, "symbols": response.symbols}
-            for (y,), p in _responses(inner, value // width).items():
-                law[level, y] = p / len(made.widths)
-        return law
-    if table["name"] == "hash":
         made = randomizer(table)
-        law = {}
+        for response, width in zip(made.levels, made.widths, strict=True):
+            inner = {"name": response.name, "local_epsilon": epsilon, "symbols": response.symbols}
+            parts.append(_responses(inner, value // width))
+    elif table["name"] == "hash":
+        made = randomizer(table)
         for function in range(made.functions):
             bucket = int(made.hashed(np.array([value], np.uint64), function)[0])
-            inner = {"name": "dary", "local_epsilon": epsilon, "symbols": made.buckets}
-            for (y,), p in _responses(inner, bucket).items():
-                law[function, y] = p / made.functions
-        return law
-    return _responses(table, value)
+            parts.append(_of_dary(epsilon, made.buckets, bucket))
+    else:
+        return _responses(table, value)
+    return {(i, *report): p / len(parts) for i, part in enumerate(parts) for report, p in part.items()}
 
 
 def randomizers() -> list[dict[str, Any]]:
@@ -210,8 +219,10 @@ def hashes() -> list[dict[str, Any]]:
 # --- questions ------------------------------------------------------------------------------
 
 ANYTHING: list[Any] = [
-    None, "", "red", "Red", "other", "blue", 0, 1, 2, 3, 7, -1, 2.7, -2.7, 10, 11.5, 1e300, "3", " 3 ", "1e1", "4.5", "-inf",
-    "inf", "nan", "text", "yes", "YES ", "no", "true", "1", True, False, "0x10", "1_0", "tea", "TEA", "a b", "cabbage", "9" * 30,
+    None, "", "red", "Red", "other", "blue", 0, 1, 2, 3, 7, -1, 2.7, -2.7, 10, 11.5, 1e300, "3", " 3 ",
+    "1e1", "4.5", "-inf",
+    "inf", "nan", "text", "yes", "YES ", "no", "true", "1", True, False, "0x10", "1_0", "tea", "TEA", "a b",
+    "cabbage", "9" * 30,
     2**40, 5.0,
 ]  # fmt: skip
 ASKED: list[dict[str, Any]] = [

@@ -44,7 +44,8 @@ def run_node(node: str, script: str, *arguments: str) -> Any:
 class Quiet(SimpleHTTPRequestHandler):
     """Files of the repository, without a word."""
 
-    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript", ".js": "text/javascript"}
+    def guess_type(self, path: Any) -> str:
+        return "text/javascript" if str(path).endswith(("js", "mjs")) else super().guess_type(path)
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

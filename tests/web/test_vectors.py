@@ -28,7 +28,7 @@ class Words(SecureSource):
         self._generator = np.random.default_rng(seed)
 
     def _words(self, count: int) -> Any:
-        return np.frombuffer(self._generator.bytes(8 * count), dtype=np.uint64)
+        return np.frombuffer(self._generator.bytes(8 * count), dtype=np.uint64).copy()
 
 
 @pytest.mark.parametrize("name", sorted(write.made(Path())))
