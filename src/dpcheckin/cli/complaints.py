@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from errno import EDQUOT, ENOSPC
 from itertools import pairwise
 from typing import Any
 
@@ -51,6 +52,8 @@ def what_to_say(problem: Exception, commands: Any, arguments: Sequence[str]) -> 
         return (str(MissingExtra(module, EXTRAS[module])), 2) if module in EXTRAS else None
     if isinstance(problem, OSError) and problem.filename is not None:
         return f"{problem.filename}: {problem.strerror}", 2  # a file that cannot be used
+    if isinstance(problem, OSError) and problem.errno in (ENOSPC, EDQUOT):
+        return "the disk is full; what was being written is not there", 2
     # the argument parser's own errors: unknown option, missing value, not a number
     if hasattr(problem, "format_message"):
         said = _for_a_sweep(problem, commands, arguments) or _parsed(problem, commands, arguments)

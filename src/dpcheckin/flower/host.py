@@ -25,7 +25,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.flower.mailbox import Mailbox, Ring
 from dpcheckin.randomizers import SecureSource
 from dpcheckin.service import tls
-from dpcheckin.service.client.config import NotBelieved, Refused
+from dpcheckin.service.client.config import Declined, NotBelieved, Refused
 from dpcheckin.service.client.connection import ShufflerUnreachable
 from dpcheckin.service.client.daemon import Daemon
 from dpcheckin.service.client.timekeeping import Clock
@@ -137,6 +137,9 @@ class Host:
                 if self._clock.now() + pause >= closes:
                     log.warning("shuffler not reached in this round: %s", problem)
                     return True
+            except Declined as reason:
+                log.warning("an agent waits for another plan: %s", reason)
+                return True
             except Refused as reason:
                 log.warning("an agent stops: %s", reason)
                 return False

@@ -130,7 +130,7 @@ def test_a_key_that_was_not_announced_for_this_round_is_refused(world: World) ->
     agent.read_plan(world.page())
     found = agent.read_round(world.round(key="00" * 8))
     assert not agent.knows_key(found)
-    with pytest.raises(Refused, match="a key that the analyzer has not announced"):
+    with pytest.raises(Refused, match="a key that the plan page does not show"):
         agent.take_part(found, value)
     late = KeyDocument(world.plan.id.hex(), 1, world.key.public_key.hex(), 5)
     agent.read_plan(world.page(keys=[signed(late, world.identity)]))

@@ -141,6 +141,10 @@ class Refused(ServiceError):
     """This client does not take part, and why."""
 
 
+class Declined(Refused):
+    """This client takes no part in the plan that is offered; it waits for another one."""
+
+
 class NotBelieved(Refused):
     """What was shown is not what the analyzer signed, or is out of date: nothing comes of it. Whoever stands between
     can show anything, so that this is no reason to stop for good."""
@@ -170,17 +174,17 @@ def accepted(
     plan: PlanDocument, keys: Iterable[KeyDocument], config: ClientConfig, price: Callable[[PlanDocument], Price]
 ) -> AcceptedPlan:
     """The `plan` with its `price` and those of the announced `keys` that are its own, if the owner's `config` allows
-    it; else `Refused`."""
+    it; else `Declined`."""
     if config.plan is not None and plan.id != config.plan:
-        raise Refused("another plan than the one in this client's configuration")
+        raise Declined("another plan than the one in this client's configuration")
     _check_issuer(plan, config)
     try:
         priced = price(plan)
         check_limits(plan, priced, config.limits)
-    except Refused:
+    except Declined:
         raise
     except DpCheckinError as problem:
-        raise Refused(f"the plan cannot be priced: {problem}") from None
+        raise Declined(f"the plan cannot be priced: {problem}") from None
     return AcceptedPlan(plan, priced, priced.plan.randomizer, keys_of(plan, keys))
 
 
@@ -196,11 +200,11 @@ def _check_issuer(plan: PlanDocument, config: ClientConfig) -> None:
     if plan.issuer != wanted:
         said = "no issuer" if plan.issuer is None else f"issuer {plan.issuer[:16]}…"
         own = "none" if wanted is None else f"{wanted[:16]}…"
-        raise Refused(f"the plan has {said}, this client's configuration {own}")
+        raise Declined(f"the plan has {said}, this client's configuration {own}")
 
 
 def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
-    """Raise `Refused` with the first of the owner's `limits` that a `plan` of this `price` passes."""
+    """Raise `Declined` with the first of the owner's `limits` that a `plan` of this `price` passes."""
     _check_kind(plan, limits)
     measured: tuple[tuple[str, Callable[[], float], float], ...] = (
         ("rate", lambda: plan.report_probability, limits.rate),
@@ -213,9 +217,9 @@ def check_limits(plan: PlanDocument, price: Price, limits: Limits) -> None:
     for what, measure, limit in measured:
         value = measure()
         if not value <= limit:
-            raise Refused(f"the plan's {what} is {rounded_up(value)}, this client allows {limit:g}")
+            raise Declined(f"the plan's {what} is {rounded_up(value)}, this client allows {limit:g}")
     if price.allowed_rounds < 1:
-        raise Refused("the plan's own budget does not pay for a single round")
+        raise Declined("the plan's own budget does not pay for a single round")
 
 
 def _check_kind(plan: PlanDocument, limits: Limits) -> None:
@@ -225,14 +229,14 @@ def _check_kind(plan: PlanDocument, limits: Limits) -> None:
         least_batch = 0 if plan.issuer is None else TOKENS_BIND
     if plan.minimum_batch < least_batch:
         offered = f"releases rounds of {plan.minimum_batch:,} reports"
-        raise Refused(f"the plan {offered}, this client wants at least {least_batch:,}")
+        raise Declined(f"the plan {offered}, this client wants at least {least_batch:,}")
     if not plan.compute_seconds >= least_seconds:
         offered = f"leaves {plan.compute_seconds:g} seconds for computing"
-        raise Refused(f"the plan {offered}, this client wants at least {least_seconds:g}")
+        raise Declined(f"the plan {offered}, this client wants at least {least_seconds:g}")
     if plan.honest < crowd:
         offered = f"is priced for {plan.honest} honest clients"
-        raise Refused(f"the plan {offered}, this client wants at least {crowd:,}")
+        raise Declined(f"the plan {offered}, this client wants at least {crowd:,}")
     if limits.rounds is not None and plan.rounds > limits.rounds:
-        raise Refused(f"the plan has {plan.rounds:,} rounds, this client allows {limits.rounds:,}")
+        raise Declined(f"the plan has {plan.rounds:,} rounds, this client allows {limits.rounds:,}")
     if limits.require_cover and not plan.cover:
-        raise Refused("in this plan only reports are sent, and this client requires cover")
+        raise Declined("in this plan only reports are sent, and this client requires cover")

@@ -181,6 +181,8 @@ class TokenKeeper:
             pause = self._away.failed()
             log.warning("no tokens fetched, trying again in about %.1f seconds: %s", pause, problem)
         else:
+            if not (self._away.calm and self._unknown.calm):
+                log.info("issuer reached again")
             self._away.reset()
             self._unknown.reset()
 

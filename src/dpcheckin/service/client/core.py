@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpcheckin.errors import ServiceError
 from dpcheckin.numerals import rounded_up
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.config import AcceptedPlan, ClientConfig, NotBelieved, Refused, accepted, keys_of
+from dpcheckin.service.client.config import AcceptedPlan, ClientConfig, Declined, NotBelieved, Refused, accepted, keys_of
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.pricing import Price
@@ -72,12 +72,12 @@ class PlanReplaced(ServiceError):
 
 
 @contextmanager
-def _unless_believed() -> Iterator[None]:
-    """What was not signed as it should be is not believed."""
+def _unless_believed(identity: bytes, entry: str) -> Iterator[None]:
+    """What the `identity` in this `entry` of the owner's file has not signed is not believed."""
     try:
         yield
     except Malformed as problem:
-        raise NotBelieved(str(problem)) from None
+        raise NotBelieved(f"{problem}; believed is {entry} {identity.hex()[:16]}…") from None
 
 
 class Agent:
@@ -98,6 +98,7 @@ class Agent:
         self.joined: AcceptedPlan | None = None
         self.last_round = -1
         """Of the plan it joined, the last it took part in since it was started; -1: none."""
+        self._declined: tuple[bytes, str] | None = None
 
     # --- what it is told ----------------------------------------------------------------------
 
@@ -105,29 +106,42 @@ class Agent:
         """Check the page of plan and keys, and join the plan if it is within the limits.
 
         Another plan than before is joined like the first: totals are over all plans, so it starts no new budget. One
-        that is not acceptable leaves the old one standing.
+        that is not acceptable raises `Declined` and leaves the old one standing.
         """
-        with _unless_believed():
-            plan, keys = read_plan_page(body, self.config.identity)
+        identity = self.config.identity
+        with _unless_believed(identity, "analyzer.identity"):
+            plan, keys = read_plan_page(body, identity)
         before = self.joined
         if before is not None and plan.id == before.plan.id:
             self.joined = replace(before, keys=keys_of(plan, keys))
             return self.joined
-        joined = accepted(plan, keys, self.config, self._price)
+        if self._declined is not None and self._declined[0] == plan.id:  # a price takes time
+            raise Declined(self._declined[1])
+        try:
+            joined = accepted(plan, keys, self.config, self._price)
+        except Declined as reason:
+            self.decline(plan, str(reason))
         if plan.issuer is not None and self.wallet is None:
             raise Refused("a plan with an issuer, and no wallet for its tokens")
         self.joined, self.last_round = joined, -1
         return joined
 
+    def decline(self, plan: PlanDocument, reason: str) -> NoReturn:
+        """Take no part in a `plan`, for this `reason`, until there is another one."""
+        if self.joined is not None and self.joined.plan.id == plan.id:
+            self.joined = None
+        self._declined = plan.id, f"plan {plan.id.hex()[:16]}…: {reason}"
+        raise Declined(self._declined[1])
+
     def read_round(self, body: bytes) -> RoundDocument:
         """The round, checked; `PlanReplaced` if it is of another plan."""
         joined = self._accepted()
-        with _unless_believed():
+        with _unless_believed(self.config.identity, "analyzer.identity"):
             announced = read_signed_bytes(RoundDocument, body, self.config.identity)
         if announced.plan != joined.id:
             raise PlanReplaced("a round of another plan")
         if (announced.token_key is None) != (joined.plan.issuer is None):
-            raise Refused("a round names a token key exactly when its plan has an issuer")
+            raise NotBelieved("a round names a token key exactly when its plan has an issuer")
         if announced.round < self.last_round:
             raise NotBelieved(f"round {announced.round} after round {self.last_round}")
         return announced
@@ -136,10 +150,11 @@ class Agent:
         """Rounds newly found to be void, by the statement of the shuffler that the owner trusts. A statement that is
         not its own changes nothing and raises `Refused`."""
         joined = self._accepted()
-        if self.config.shuffler_identity is None:
+        identity = self.config.shuffler_identity
+        if identity is None:
             raise Refused("no shuffler's identity is in this client's configuration")
-        with _unless_believed():
-            statement = read_signed_bytes(VoidDocument, body, self.config.shuffler_identity)
+        with _unless_believed(identity, "shuffler.identity"):
+            statement = read_signed_bytes(VoidDocument, body, identity)
         if statement.plan != joined.id:
             return 0
         return self.ledger.settle(joined.id, joined.price, statement.rounds)
@@ -194,7 +209,7 @@ class Agent:
         rounds = min(self.ledger.rounds_of(joined.id) + 1, joined.plan.rounds)
         after = price.spent(rounds).epsilon
         if rounds > price.allowed_rounds or not after <= budget * _SLACK:
-            raise Refused(
+            raise Declined(
                 f"one more round would make the plan's epsilon {rounded_up(after)}, and it "
                 f"promises to stop at {budget:g}"
             )
@@ -214,7 +229,7 @@ class Agent:
             raise Refused(f"round {announced.round} has been dealt with already")
         key = joined.key_of(announced)
         if key is None:
-            raise Refused("the round names a key that the analyzer has not announced")
+            raise NotBelieved("the round names a key that the plan page does not show")
         if not self.has_token(announced):
             raise Refused(f"no token for round {announced.round}")
         neutral = Part(Action.REPORT, self._report(announced, key, neutral_value(joined.plan, joined.randomizer)))

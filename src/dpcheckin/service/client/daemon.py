@@ -18,7 +18,7 @@ import httpx
 
 from dpcheckin.errors import ServiceError
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.config import ClientConfig, NotBelieved, Refused
+from dpcheckin.service.client.config import ClientConfig, Declined, NotBelieved, Refused
 from dpcheckin.service.client.connection import Connection, ShufflerUnreachable, TokenKeeper, Unauthorized
 from dpcheckin.service.client.core import Action, Agent, Entered, Part, PlanReplaced
 from dpcheckin.service.client.ledger import ClientLedger, Outbox, Parcel
@@ -79,6 +79,8 @@ class Daemon:
         self._working: asyncio.Future[Part] | None = None
         self._looks = _LOOKS
         self._asked_after = -1
+        self._trouble: str | None = None
+        """Why this client has taken no part lately, as it was said."""
         self.counts = Counts()
         self._most_rounds: int | None = None
         self._outbox = Outbox(config.state / OUTBOX)
@@ -95,11 +97,14 @@ class Daemon:
         self.ledger.close()
 
     async def run(self, stop: asyncio.Event | None = None) -> None:
-        """Take part until `stop` is set; raises `Refused` when this client will not go on."""
+        """Take part until `stop` is set; raises `Refused` when a total of the owner's is used up."""
         pause, unknown = self.config.poll_seconds, UNKNOWN_PAUSES[0]
         while stop is None or not stop.is_set():
             try:
                 until = await self.once()
+                if self._trouble is not None and until is not None:
+                    log.info("back: taking part again")
+                self._trouble = None if until is not None else self._trouble
                 pause, unknown = self.config.poll_seconds, UNKNOWN_PAUSES[0]
                 if until is None:
                     await self._time.sleep_about(pause)
@@ -107,25 +112,35 @@ class Daemon:
                     await self._time.sleep_until(until)
                     await self._time.sleep_about(0.2 * pause)
             except Unauthorized as problem:
+                self._trouble = str(problem)
                 log.error("%s; asking again in about %d seconds", problem, unknown)
                 await self._time.sleep_about(unknown)
                 unknown = min(2 * unknown, UNKNOWN_PAUSES[1])
-            except (ShufflerUnreachable, NotBelieved) as problem:
-                believed = not isinstance(problem, NotBelieved)
-                if not believed and self.agent.joined is None:
-                    # never heard of its analyzer: rather the owner's file that is wrong
-                    raise NotBelieved(f"{problem} ({_WHOSE})") from None
-                said = "not reached" if believed else "not believed"
-                log.warning("shuffler %s, trying again: %s", said, problem)
+            except (ShufflerUnreachable, NotBelieved, Declined) as problem:
+                self._say(problem)
                 await self._time.sleep_about(pause)
                 pause = min(2 * pause, LARGEST_PAUSE)
+
+    def _say(self, problem: ServiceError) -> None:
+        """Nobody's answer, or a plan, is a reason to end: it may be another one the next time."""
+        if isinstance(problem, Declined):
+            if self._trouble != str(problem):
+                log.warning("not taking part, waiting for another plan: %s", problem)
+        elif isinstance(problem, NotBelieved):
+            # never heard of its analyzer: rather the owner's file that is wrong
+            hint = "" if self.agent.joined is not None else f" ({_WHOSE})"
+            log.warning("shuffler not believed, trying again: %s%s", problem, hint)
+        else:
+            log.warning("shuffler not reached, trying again: %s", problem)
+        self._trouble = str(problem)
 
     # --- one round ----------------------------------------------------------------------------
 
     async def once(self) -> float | None:
         """One look at the current round; returns its end if there is one, dealt with by then."""
         agent = self.agent
-        if (agent.joined is None or self._has_said_enough()) and not await self._join():
+        look = agent.joined is None or self._trouble is not None or self._has_said_enough()
+        if look and not await self._join():
             return None
         if self._outbox.held is not None:  # of a life that ended within its round
             return await self._deliver(self._outbox.held)
@@ -139,8 +154,11 @@ class Daemon:
         announced = await self._current()
         if announced is None or agent.is_done(announced):
             return None if announced is None else announced.closes
+        self._time.within(announced.opens, announced.closes)
         if not agent.knows_key(announced):
             await self._join()
+            if not agent.knows_key(announced):  # of several front ends one may be behind
+                raise NotBelieved("the plan page does not show the key of the round")
         if not await self._has_token(announced):
             return announced.closes  # not there at all: who cannot report must not count as present
         model = await self._model_of(announced)
@@ -238,7 +256,7 @@ class Daemon:
                 try:
                     self._most_rounds = self._task.join(joined.plan)
                 except ServiceError as problem:
-                    raise Refused(str(problem)) from None
+                    self.agent.decline(joined.plan, str(problem))
         return True
 
     async def _current(self) -> RoundDocument | None:

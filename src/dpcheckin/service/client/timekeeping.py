@@ -44,6 +44,7 @@ class Timekeeper:
 
     def __init__(self, clock: Clock, source: SecureSource) -> None:
         self.clock, self._source, self._skew = clock, source, 0.0
+        self._suspected: float | None = None
 
     def now(self) -> float:
         """Seconds since the epoch, by the shuffler's clock when this device's is far off."""
@@ -51,18 +52,34 @@ class Timekeeper:
 
     def compare(self, date: float | None) -> None:
         """Take note of the `date` of the shuffler's answer, if it has one; a clock that is far off is said, and made up
-        for."""
+        for, when two answers in a row agree: one may come from anywhere."""
         if date is None:
             return
-        off = date - self.clock.now()
-        wrong = abs(off) > _WRONG_CLOCK
-        if wrong and abs(off - self._skew) > _WRONG_CLOCK:
+        off, before = date - self.clock.now(), self._suspected
+        self._suspected = off if abs(off) > _WRONG_CLOCK else None
+        if self._suspected is None:
+            self._skew = 0.0
+        elif before is not None and abs(off - before) <= _WRONG_CLOCK:
+            self._go_by(off)
+
+    def within(self, opens: float, closes: float) -> None:
+        """A round that is shown as open and `opens` and `closes` so by the analyzer's word: it says who is right when
+        only one clock, this device's or the shuffler's, shows a time in between."""
+        if opens <= self.now() < closes:
+            return
+        if opens <= self.clock.now() < closes:
+            self._skew = 0.0
+        elif self._suspected is not None and opens <= self.clock.now() + self._suspected < closes:
+            self._go_by(self._suspected)
+
+    def _go_by(self, off: float) -> None:
+        if abs(off - self._skew) > _WRONG_CLOCK:
             log.warning(
                 "this device's clock is %d seconds %s the shuffler's, by which rounds are kept; set it right",
                 round(abs(off)),
                 "behind" if off > 0 else "ahead of",
             )
-        self._skew = off if wrong else 0.0
+        self._skew = off
 
     async def sleep(self, seconds: float) -> None:
         """So long."""
@@ -92,6 +109,11 @@ class Backoff:
     def over(self) -> bool:
         """May be tried now."""
         return self._time.now() >= self._until
+
+    @property
+    def calm(self) -> bool:
+        """Nothing failed lately."""
+        return self._until == -math.inf
 
     def failed(self) -> float:
         """Begin a pause; about so many seconds."""
