@@ -84,7 +84,7 @@ class FakeShuffler:
         self.effect(change)
 
     @contextmanager
-    def batch(self, number: int) -> Iterator[Iterator[bytes]]:
+    def batch(self, number: int, largest: int) -> Iterator[Iterator[bytes]]:
         if self.status_of[number].state != "claimed":
             refuse(Problem.NOT_CLAIMED)
         self.effect(lambda: None)

@@ -192,7 +192,7 @@ class _Deployment:
         self.now += _SECONDS + 1
         core.tick()
         core.claim(number, _CHARGE)
-        opened = list(records(core.batch(number).chunks))
+        opened = list(records(core.batch(number).chunks, envelope.sizes(self.plan).released))
         core.finish(number)
         return np.array([self._symbol(record) for record in opened], dtype=np.int64)
 

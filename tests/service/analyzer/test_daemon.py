@@ -203,19 +203,60 @@ def test_a_batch_cut_short_is_fetched_again(tmp_path: Path) -> None:
     world = World(tmp_path, small_plan(), {})
     real, cuts = world.shuffler.batch, [0]
 
-    def cutting(number: int) -> Any:
+    def cutting(number: int, largest: int) -> Any:
         cuts[0] += 1
         if cuts[0] == 1:
             raise TruncatedBatch("lost")
-        return real(number)
+        return real(number, largest)
 
     world.shuffler.batch = cutting  # type: ignore[method-assign]
     world.run()
     assert [row["opened"] for row in world.kept.log] == [3] * 4
 
 
-def always_cut(number: int) -> Any:
+def always_cut(number: int, largest: int) -> Any:
     raise TruncatedBatch("lost")
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (Status("closed", 3, 3), "3 clients were present, the plan wants 100"),
+        (Status("closed", None, 3), "None clients were present"),
+        (Status("closed", 120, None), "None reports of 120 clients"),
+        (Status("closed", 120, 121), "121 reports of 120 clients"),
+        (Status("closed", 120, 1), "1 reports of 120 clients, the plan wants 2"),
+    ],
+)
+def test_a_crowd_that_the_plan_does_not_want_or_that_cannot_be_is_not_fetched(
+    tmp_path: Path, status: Status, said: str
+) -> None:
+    """It is charged all the same, since its numbers were seen, and destroyed."""
+    world = World(tmp_path, small_plan(minimum_batch=2), {1: status})
+    world.run()
+    assert [row["state"] for row in world.kept.log] == ["released", "void by checks", "released", "released"]
+    row = world.kept.log[1]
+    assert (row["opened"], row["dropped"]) == (0, 0)
+    assert any(said in why for why in row["reasons"])
+    assert [(one["round"], one["why"]) for one in world.charges()][1] == (1, "void")
+    assert world.shuffler.deleted == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("there", "said"), [(80, "more"), (1, "fewer"), (0, "fewer")])
+def test_a_batch_of_another_size_than_was_announced_counts_nothing(tmp_path: Path, there: int, said: str) -> None:
+    world = World(tmp_path, small_plan(), {})
+    whole = world._batch
+
+    def batch(number: int, document: dict[str, Any]) -> tuple[Status, list[bytes]]:
+        status, found = whole(number, document)
+        return status, (found * 40)[:there] if number == 2 else found
+
+    world.shuffler._batch_of = batch
+    world.run()
+    assert [row["state"] for row in world.kept.log] == ["released", "released", "void by checks", "released"]
+    assert [row["opened"] for row in world.kept.log] == [3, 3, 0, 3]
+    assert list(world.kept.log[2]["reasons"]) == [f"{said} reports than were announced"]
+    assert len(world.charges()) == 4
 
 
 def test_told_to_stop_while_a_batch_cannot_be_fetched_it_stops_and_goes_on_later(tmp_path: Path) -> None:

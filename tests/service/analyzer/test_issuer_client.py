@@ -12,10 +12,12 @@ from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
 from dpcheckin.service.analyzer.parties import NO_TOKENS, IssuerClient, ShufflerClient, Stopped
 from dpcheckin.service.wire.canonical import parse
-from dpcheckin.service.wire.problems import Malformed, Problem, Refusal, refuse
-from dpcheckin.service.wire.signing import identity_from_seed
+from dpcheckin.service.wire.documents import PlanDocument
+from dpcheckin.service.wire.problems import Problem, Refusal, refuse
+from dpcheckin.service.wire.signing import identity_from_seed, signed_bytes
+from dpcheckin.service.wire.tokens import CrowdDocument
 from service.analyzer_world import Adding, World
-from service.issuer_world import issued_plan
+from service.issuer_world import ISSUER, issued_plan
 from service.minimal_parties import Toy
 from service.plans import plan
 
@@ -43,9 +45,26 @@ def test_it_tells_of_the_plan_and_asks_for_the_key_of_a_round() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"key":"00"}', b'{"key":"' + b"fe" * 256 + b'"}'])
-def test_a_key_that_is_none_is_not_announced(content: bytes) -> None:
-    with pytest.raises(Malformed):
-        client(lambda _: httpx.Response(200, content=content)).open_round(bytes(32), 0)
+def test_a_key_that_is_none_is_not_announced_and_asked_for_again(content: bytes) -> None:
+    answers = [httpx.Response(200, content=content), httpx.Response(200, json={"key": ODD})]
+    assert client(lambda _: answers.pop(0)).open_round(bytes(32), 0) == ODD
+    assert not answers
+
+
+def test_a_crowd_is_believed_under_the_issuers_signature_only() -> None:
+    document = issued_plan()
+    good = CrowdDocument(document.id.hex(), 3, 40)
+    other = CrowdDocument(document.id.hex(), 4, 40)
+    forged, signed, elsewhere = (
+        signed_bytes(good, identity_from_seed(bytes(32))), signed_bytes(good, ISSUER), signed_bytes(other, ISSUER)
+    )  # fmt: skip
+    answers = [httpx.Response(200, content=body) for body in (forged, signed, elsewhere)]
+    made = client(lambda _: answers.pop(0))
+    assert made.crowd(document, 3) == 40
+    assert len(answers) == 1, "the forged one was asked for again"
+    assert made.crowd(document, 3) is None, "of another round"
+    left = client(lambda _: httpx.Response(404, content=Problem.NOT_FOUND.body()))
+    assert left.crowd(document, 3) is None
 
 
 def test_a_refusal_ends_it_and_an_absence_does_not() -> None:
@@ -94,6 +113,9 @@ class PastIssuer:
     def open_round(self, plan: bytes, number: int) -> str:
         self.asked.append(number)
         return refuse(Problem.NOT_FOUND) if number < self.first else ODD[:-2] + "f1"
+
+    def crowd(self, plan: PlanDocument, number: int) -> int | None:
+        return None
 
 
 def test_an_analyzer_that_was_put_back_goes_on_past_rounds_that_the_issuer_has_left(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -397,3 +398,74 @@ def test_a_daemon_without_a_token_leaves_the_round_out(fetching: Fetching, tmp_p
 
     asyncio.run(work())
     assert fetching.requests[:2] == ["GET keys", "POST tokens"], "before any coin"
+
+
+# --- a folder that was put back in time --------------------------------------------------------
+
+
+def test_a_folder_put_back_in_time_gets_no_token_and_uses_none(
+    fetching: Fetching, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The issuer knows how far this client had come; a copy of its folder has forgotten what was spent."""
+    wallet, plan_id, key = fetching.wallet(), fetching.plan.id.hex(), fetching.issuing.keys().key_of(1)
+
+    def keeper(taken: int) -> Callable[[TokenKeeper], Any]:
+        async def work(fetcher: TokenKeeper) -> None:
+            fetcher._taken = lambda: taken
+            await fetcher.refill(fetching.plan, 0)
+
+        return work
+
+    fetching.run(keeper(7), wallet)
+    assert wallet.token(plan_id, 1, key) is not None
+    copied = fetching.wallet()  # with all its tokens, as they lay in the folder
+    assert copied.token(plan_id, 1, key) is not None
+    fetching.run(keeper(6), copied)
+    assert copied.token(plan_id, 1, key) is None
+    assert "older copy, which has forgotten what was spent; asking again in about 60 seconds" in caplog.text
+    fetching.run(keeper(7), copied)  # the right folder again
+    assert copied.token(plan_id, 1, key) is not None
+    fetching.issuing.restart()
+    assert not fetching.issuing.store.has_taken(next(iter(fetching.issuing.store.clients().values())), 6)
+
+
+def test_a_copy_of_a_client_that_took_part_since_is_stopped_when_it_starts(fetching: Fetching, tmp_path: Path) -> None:
+    """The whole client: three rounds, then its folder of before, then its own again."""
+    world = World(tmp_path / "w", fetching.plan)
+    keys, shown, config = fetching.issuing.keys(), {"round": 0}, world.agent(issuer=fetching.access()).config
+
+    async def shuffler(request: httpx.Request) -> httpx.Response:
+        number = shown["round"]
+        body = world.round(number, token_key=keys.key_of(number), opens=0.0, closes=1e9)
+        pages = {"/v1/plan": world.page(), "/v1/round": body}
+        return httpx.Response(202 if request.method == "PUT" else 200, content=pages.get(request.url.path, b"a model"))
+
+    def life(folder: Path, *rounds: int) -> int:
+        async def work() -> int:
+            async with (
+                httpx.AsyncClient(transport=httpx.MockTransport(shuffler)) as http,
+                httpx.AsyncClient(transport=fetching.transport()) as issuer_http,
+            ):
+
+                async def no_sleep(seconds: float) -> None:
+                    return None
+
+                task = type("Task", (), {"value": lambda self, model: np.ones(20)})()
+                own = replace(config, state=folder)
+                daemon = Daemon(own, task, http, Clock(lambda: 10.0, no_sleep), issuer_http)
+                for number in rounds:
+                    shown["round"] = number
+                    await daemon.once()
+                daemon.close()
+                return daemon.counts.rounds
+
+        return asyncio.run(work())
+
+    own, copy = tmp_path / "own", tmp_path / "copy"
+    assert life(own, 0) == 1
+    shutil.copytree(own, copy)
+    assert life(own, 1) == 1, "the new life tells of round 0"
+    assert life(own) == 0
+    assert life(own, 2) == 1, "and this one of 1"
+    assert life(copy, 3) == 0, "the copy knows of round 0 only"
+    assert life(own, 3) == 1

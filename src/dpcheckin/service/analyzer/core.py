@@ -23,6 +23,7 @@ from dpcheckin.service.tasks import CountingTask, Task
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import OCTETS, PlanDocument, RoundDocument
 from dpcheckin.service.wire.problems import Malformed
+from dpcheckin.service.wire.schema import integer
 
 RELEASED, VOID_BY_CHECKS = "released", "void by checks"
 """Outcomes of a batch that was fetched: used, or too little of it held when it was checked."""
@@ -46,11 +47,24 @@ class Status:
             raise Malformed("not the state of a round")
         for name in ("present", "reports"):
             count = value.get(name)
-            if count is not None and (type(count) is not int or count < 0):
-                raise Malformed(f"{name} is not a count")
+            if count is not None:
+                integer(0)(name, count)
         if value["state"] == "void" and value.get("reason") not in ("population", "batch"):
             raise Malformed("a void round without a reason")
         return Status(value["state"], value.get("present"), value.get("reports"), value.get("reason"))
+
+
+def doubt(plan: PlanDocument, status: Status, holders: int | None = None) -> str | None:
+    """Why a closed round of a `plan` is not released, or None: what the shuffler says of its crowd (`status`) is less
+    than the plan wants, or cannot be. `holders`: clients that may have a token of it, by the issuer's word."""
+    present, reports = status.present, 1 if plan.keeps_one else status.reports
+    if present is None or not present >= plan.minimum_present:
+        return f"{present} clients were present, the plan wants {plan.minimum_present}"
+    if holders is not None and present > holders:
+        return f"{present} clients were present, the issuer knows {holders}"
+    if reports is None or not plan.minimum_batch <= reports <= present:
+        return f"{reports} reports of {present} clients, the plan wants {plan.minimum_batch}"
+    return None
 
 
 class PlanChanged(ServiceError):

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from dpcheckin.service.storage.files import make_folder
 from dpcheckin.service.tasks import CountingTask, Task
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.documents import SHARES, PlanDocument, RoundDocument
+from dpcheckin.service.wire.envelope import sizes
 from dpcheckin.service.wire.problems import Problem, Refusal
 from dpcheckin.service.wire.signing import signed, signed_bytes
 
@@ -228,10 +230,17 @@ class Analyzer:
             self.stop.wait(self._schedule.pause_seconds + longer)
 
     def _collect(self, number: int, status: Status) -> None:
-        charge = self.ledger.charge(number, ChargeReason.RELEASE)  # durable before the claim
+        holders = None if self._issuer is None else self._issuer.crowd(self.plan, number)
+        doubt = core.doubt(self.plan, status, holders)
+        # durable before the claim; of a crowd that cannot be nothing is fetched, but its numbers were seen
+        charge = self.ledger.charge(number, ChargeReason.VOID if doubt else ChargeReason.RELEASE)
         self._shuffler.claim(number, charge.digest)
         began = time.perf_counter()
-        decoded = self._fetch(number)
+        if doubt is None:
+            decoded = self._fetch(number, 1 if self.plan.keeps_one else status.reports or 0)
+        else:
+            log.error("round %d is void: the shuffler says that %s", number, doubt)
+            decoded = Decoded(0, 0, None, too_few=True, reasons={doubt: 1})
         steps = max(1, self.price.allowed_rounds // int(self.plan.participation.get("minibatch", 1)))
         if isinstance(self._task, CountingTask):
             learned = core.count(self._state, self._task, decoded, status)
@@ -251,29 +260,35 @@ class Analyzer:
         self._shuffler.delete(number)
         self._ring.forget_before(number + 1)
 
-    def _fetch(self, number: int) -> Decoded:
+    def _fetch(self, number: int, reports: int) -> Decoded:
         for attempt in range(_FETCHES):
             try:
-                return self._read_batch(number)
+                return self._read_batch(number, reports)
             except TruncatedBatch as problem:
                 log.warning("batch of round %d, attempt %d: %s", number, attempt + 1, problem)
                 if self.stop.wait(min(5.0, 0.1 * 2**attempt)):
                     raise Stopped("told to stop while a batch was fetched") from None
         raise TruncatedBatch(f"round {number}: {_FETCHES} attempts failed")
 
-    def _read_batch(self, number: int) -> Decoded:
-        document = self._pending()
+    def _read_batch(self, number: int, reports: int) -> Decoded:
+        """A batch of as many `reports` as were announced; of any other nothing counts."""
+        document, part = self._pending(), sizes(self.plan)
         key = self._ring.by_id(document.key_id)
         if key is None:
             log.error("the key of round %d is gone; its reports cannot be opened", number)
             return Decoded(0, 0, None)
-        with self._shuffler.batch(number) as records:
+        with self._shuffler.batch(number, max(part.released, part.share)) as records:
             first = next(records, None) if self.plan.encoding == SHARES else None
             if self.plan.encoding == SHARES and first is None:
                 return Decoded(0, 0, None)
-            reader = BatchReader(self.plan, document, key, first)
-            for envelope in records:
+            reader, there = BatchReader(self.plan, document, key, first), 0
+            for envelope in islice(records, reports + 1):
                 reader.add(envelope)
+                there += 1
+        if there != reports:
+            wrong = f"{'more' if there > reports else 'fewer'} reports than were announced"
+            log.error("round %d is void: %s (%d)", number, wrong, reports)
+            return Decoded(0, there, None, too_few=True, reasons={wrong: there})
         decoded = reader.result()
         for why, count in reader.dropped.items():
             log.warning("round %d: %d reports dropped: %s", number, count, why)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 
@@ -22,18 +23,19 @@ from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.wire.blind_signatures import PublicKey
 from dpcheckin.service.wire.canonical import canonical, digest, parse
 from dpcheckin.service.wire.credentials import bearer_header
-from dpcheckin.service.wire.documents import MODULUS_BYTES
+from dpcheckin.service.wire.documents import MODULUS_BYTES, PlanDocument
 from dpcheckin.service.wire.problems import TRANSIENT, Malformed, Problem, Refusal, problem_in
-from dpcheckin.service.wire.schema import hex_bytes
+from dpcheckin.service.wire.schema import hex_bytes, mapping
+from dpcheckin.service.wire.signing import read_signed_bytes
+from dpcheckin.service.wire.tokens import CrowdDocument
 
 log = logging.getLogger("dpcheckin.analyzer")
 
+T = TypeVar("T")
 _LENGTH = struct.Struct(">I")
 _LARGEST_PAUSE = 5.0
 LARGEST_ANSWER = 4 << 20
 """Bytes of an answer that is not a batch: the state of a round, or the issuer's keys."""
-LARGEST_RECORD = 1 << 30
-"""Bytes of one record of a batch: more than any envelope that a shuffler may be set to take."""
 
 
 class Stopped(ServiceError):
@@ -95,15 +97,23 @@ class PatientClient:
         """Give the connections back."""
         self._http.close()
 
-    def _call(self, method: str, path: str, content: bytes | None = None) -> bytes:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        read: Callable[[bytes], T] = lambda body: body,  # type: ignore[assignment,return-value]
+    ) -> T:
+        """What is `read` in the answer. One in no known form is nobody's: whoever stands between may have given it."""
         pause = 0.1
         while True:
             try:
                 with self._http.stream(method, path, content=content) as answer:
                     body = _body(answer)
                 if answer.is_success:
+                    found = read(body)
                     self._note(None)
-                    return body
+                    return found
                 refusal = self._refusal(answer.status_code, body)
                 if refusal.problem not in TRANSIENT:
                     self._note(None)
@@ -111,6 +121,8 @@ class PatientClient:
                 self._note(refusal.problem.slug)
             except httpx.TransportError as failure:
                 self._note(type(failure).__name__)
+            except Malformed as problem:
+                self._note(str(problem))
             if self._stop.wait(pause):
                 raise Stopped(f"told to stop while the {self.party} was away")
             pause = min(2 * pause, _LARGEST_PAUSE)
@@ -152,7 +164,7 @@ class ShufflerClient(PatientClient):
     def status(self, number: int) -> Status | None:
         """Where a round stands; None when the shuffler does not know it."""
         try:
-            return Status.from_object(parse(self._call("GET", f"/v1/rounds/{number}")))
+            return self._call("GET", f"/v1/rounds/{number}", read=lambda body: Status.from_object(parse(body)))
         except Refusal as refusal:
             if refusal.problem in (Problem.NOT_FOUND, Problem.NO_ROUND):
                 return None
@@ -167,17 +179,18 @@ class ShufflerClient(PatientClient):
         self._call("DELETE", f"/v1/rounds/{number}/batch")
 
     @contextmanager
-    def batch(self, number: int) -> Iterator[Iterator[bytes]]:
-        """The records of a claimed batch, one at a time, however large the batch is."""
+    def batch(self, number: int, largest: int) -> Iterator[Iterator[bytes]]:
+        """The records of the claimed batch of round `number`, one at a time, each of at most `largest` bytes."""
         try:
             with self._http.stream("GET", f"/v1/rounds/{number}/batch") as answer:
                 if answer.status_code != 200:
                     raise self._refusal(answer.status_code, _body(answer))
                 self._note(None)
-                yield records(answer.iter_raw())
-        except httpx.TransportError as problem:
-            self._note(type(problem).__name__)
-            raise TruncatedBatch(type(problem).__name__) from None
+                yield records(answer.iter_raw(), largest)
+        except (httpx.TransportError, Malformed) as problem:
+            said = str(problem) if isinstance(problem, Malformed) else type(problem).__name__
+            self._note(said)
+            raise TruncatedBatch(said) from None
 
 
 def _body(answer: httpx.Response) -> bytes:
@@ -195,15 +208,16 @@ def _body(answer: httpx.Response) -> bytes:
     return bytes(body)
 
 
-def records(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Split a stream of `length ‖ record`, cut anywhere, holding little more than one record at a time."""
+def records(chunks: Iterator[bytes], largest: int) -> Iterator[bytes]:
+    """Split a stream of `length ‖ record`, `chunks` cut anywhere, holding little more than one record at a time, of at
+    most `largest` bytes."""
     buffer = bytearray()
     start = 0
     for chunk in chunks:
         buffer += chunk
         while len(buffer) - start >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(buffer, start)
-            if size > LARGEST_RECORD:
+            if size > largest:
                 raise TruncatedBatch(f"a record of {size:,} bytes")
             end = start + _LENGTH.size + size
             if len(buffer) < end:
@@ -231,9 +245,25 @@ class IssuerClient(PatientClient):
 
     def open_round(self, plan: bytes, number: int) -> str:
         """The key, in hex, of round `number` of a `plan` (its id) that is about to open; those before it are over."""
-        answer = parse(self._call("POST", f"/v1/plans/{plan.hex()}/rounds/{number}"))
-        if not isinstance(answer, dict):
-            raise Malformed("the issuer's answer is not an object")
-        key: str = hex_bytes(MODULUS_BYTES)("issuer.key", answer.get("key"))
-        PublicKey.from_bytes(bytes.fromhex(key))
-        return key
+        return self._call("POST", f"/v1/plans/{plan.hex()}/rounds/{number}", read=_token_key)
+
+    def crowd(self, plan: PlanDocument, number: int) -> int | None:
+        """Clients that may have a token of the round `number` of a `plan`, under the issuer's signature; None when it
+        has left the round behind, or states no such thing."""
+        assert plan.issuer is not None
+        identity = bytes.fromhex(plan.issuer)
+        path = f"/v1/plans/{plan.id.hex()}/rounds/{number}"
+        try:
+            said = self._call("GET", path, read=lambda body: read_signed_bytes(CrowdDocument, body, identity))
+        except Refusal as refusal:
+            if refusal.problem is not Problem.NOT_FOUND:
+                raise
+            return None
+        return said.clients if (said.plan, said.round) == (plan.id.hex(), number) else None
+
+
+def _token_key(body: bytes) -> str:
+    answer = mapping("answer", parse(body))
+    key: str = hex_bytes(MODULUS_BYTES)("issuer.key", answer.get("key"))
+    PublicKey.from_bytes(bytes.fromhex(key))
+    return key

@@ -10,6 +10,7 @@ of the identity in the owner's file; one that does not answer, or does not know 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -140,19 +141,29 @@ class IssuerUnreachable(ServiceError):
 
 
 class UnknownToIssuer(IssuerUnreachable):
-    """The issuer does not know this client's access token: revoked, or another issuer."""
+    """The issuer gives this client nothing for now: it does not know its access token (revoked, or another issuer), or
+    knows of more rounds than the client's ledger."""
 
 
 class TokenKeeper:
     """Keeps a `wallet` filled by the `issuer` on the connection `http`; says what goes wrong, and does not ask again
-    too soon by `time`: after `poll_seconds` at first."""
+    too soon by `time`: after `poll_seconds` at first. It tells the issuer how many rounds this client has `taken` part
+    in, by its ledger: first of all, so that a folder that was put back in time spends nothing twice."""
 
     def __init__(
-        self, issuer: IssuerAccess, wallet: TokenWallet, http: httpx.AsyncClient, time: Timekeeper, poll_seconds: float
+        self,
+        issuer: IssuerAccess,
+        wallet: TokenWallet,
+        http: httpx.AsyncClient,
+        time: Timekeeper,
+        poll_seconds: float,
+        taken: Callable[[], int] = lambda: 0,
     ) -> None:
-        self._issuer, self.wallet = issuer, wallet
+        self._issuer, self.wallet, self._taken = issuer, wallet, taken
         self._connection = Connection(issuer.address, issuer.token, http)
         self._window = 1
+        self._asked = False
+        """Since this process began."""
         self._away = Backoff(time, poll_seconds, LARGEST_PAUSE)
         self._unknown = Backoff(time, *UNKNOWN_PAUSES)
 
@@ -161,7 +172,8 @@ class TokenKeeper:
         than half of a window is left: before a round is looked at, whatever coins will say, so who asks when says
         nothing."""
         plan_id = plan.id.hex()
-        await self._try(plan_id, 2 * self.wallet.count_from(plan_id, from_round) <= self._window)
+        few = 2 * self.wallet.count_from(plan_id, from_round) <= self._window
+        await self._try(plan_id, few or not self._asked)
 
     async def look_for(self, announced: RoundDocument) -> None:
         """Fetch the token of a round that is open, if it is missing or its key was replaced."""
@@ -195,10 +207,13 @@ class TokenKeeper:
                 raise IssuerUnreachable("keys of another plan")
             self._window = len(keys.keys)
             missing = self.wallet.missing(keys)
-            if not missing:
+            if not missing and self._asked:
                 return 0
-            request = canonical(self.wallet.request(keys, missing).to_object())
+            # a new process asks in any case, for one again: that tells how far this client has come
+            missing = missing or [keys.first]
+            request = canonical(self.wallet.request(keys, missing, self._taken()).to_object())
             answer = await self._ask("POST", f"/v1/plans/{plan_id}/tokens", request)
+            self._asked, self.wallet.closed = True, False
             return self.wallet.take_in(keys, missing, _signatures(answer, len(missing)))
         except httpx.TransportError as failure:
             raise IssuerUnreachable(type(failure).__name__) from None
@@ -211,6 +226,9 @@ class TokenKeeper:
             return answer.body
         if answer.problem is Problem.UNAUTHORIZED:
             raise UnknownToIssuer("the issuer does not know this client's access token")
+        if answer.problem is Problem.OLDER_COPY:
+            self.wallet.closed = True
+            raise UnknownToIssuer("by the issuer this folder is an older copy, which has forgotten what was spent")
         raise IssuerUnreachable(answer.problem.slug if answer.problem else str(answer.status))
 
 

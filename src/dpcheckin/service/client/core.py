@@ -23,7 +23,15 @@ from numpy.typing import NDArray
 from dpcheckin.errors import ServiceError
 from dpcheckin.numerals import rounded_up
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.client.config import AcceptedPlan, ClientConfig, Declined, NotBelieved, Refused, accepted, keys_of
+from dpcheckin.service.client.config import (
+    AcceptedPlan,
+    ClientConfig,
+    Declined,
+    NotBelieved,
+    Refused,
+    accepted,
+    keys_of,
+)
 from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.client.tokens import TokenWallet
 from dpcheckin.service.pricing import Price

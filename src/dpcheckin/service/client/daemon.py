@@ -88,7 +88,8 @@ class Daemon:
         self._tokens: TokenKeeper | None = None
         if config.issuer is not None:
             wallet = TokenWallet(config.state)
-            self._tokens = TokenKeeper(config.issuer, wallet, issuer_http or http, self._time, config.poll_seconds)
+            tokens = config.issuer, wallet, issuer_http or http, self._time, config.poll_seconds
+            self._tokens = TokenKeeper(*tokens, lambda: self.ledger.taken)
             agent["wallet"] = wallet
         self.agent = Agent(config, self.ledger, self._source, **agent)
 
@@ -155,10 +156,7 @@ class Daemon:
         if announced is None or agent.is_done(announced):
             return None if announced is None else announced.closes
         self._time.within(announced.opens, announced.closes)
-        if not agent.knows_key(announced):
-            await self._join()
-            if not agent.knows_key(announced):  # of several front ends one may be behind
-                raise NotBelieved("the plan page does not show the key of the round")
+        await self._look_for_key(announced)
         if not await self._has_token(announced):
             return announced.closes  # not there at all: who cannot report must not count as present
         model = await self._model_of(announced)
@@ -258,6 +256,12 @@ class Daemon:
                 except ServiceError as problem:
                     self.agent.decline(joined.plan, str(problem))
         return True
+
+    async def _look_for_key(self, announced: RoundDocument) -> None:
+        if not self.agent.knows_key(announced):
+            await self._join()
+            if not self.agent.knows_key(announced):  # of several front ends one may be behind
+                raise NotBelieved("the plan page does not show the key of the round")
 
     async def _current(self) -> RoundDocument | None:
         """The round that is open; a new plan is joined on the way."""

@@ -72,6 +72,11 @@ class ClientLedger:
         """Rounds of a plan that are paid for: all it took part in but those stated to be void."""
         return self._plans[plan].rounds
 
+    @property
+    def taken(self) -> int:
+        """Rounds of all plans that this client took part in, void ones too."""
+        return sum(len(plan.coins) for plan in self._plans.values())
+
     def void_in_a_row(self, plan: str) -> int:
         """Void rounds of a plan since the last that was not; the newest may not be settled yet."""
         void = self._plans[plan].void

@@ -46,6 +46,8 @@ class TokenWallet:
         self._asked: dict[str, tuple[bytes, Blinded]] = {}
         """Spares work twice between question and answer; a crash loses nothing."""
         self._plan, self._held = self._read()
+        self.closed = False
+        """By the issuer this folder is an older copy: no token is given out, or rounds would be spent twice."""
 
     def missing(self, keys: TokenKeysDocument) -> list[int]:
         """The rounds for which there is no token under the key that was announced."""
@@ -54,16 +56,17 @@ class TokenWallet:
     def token(self, plan: str, round_number: int, key: str) -> bytes | None:
         """The token of round `round_number` of a `plan` (its id, in hex); None if there is none that this `key` (in
         hex) signed."""
-        held = self._held.get(round_number) if plan == self._plan else None
+        held = self._held.get(round_number) if plan == self._plan and not self.closed else None
         return held.token if held is not None and held.key == key else None
 
     def count_from(self, plan: str, round_number: int) -> int:
         """How many tokens there are for round `round_number` of a `plan` and those after it."""
         return sum(number >= round_number for number in self._held) if plan == self._plan else 0
 
-    def request(self, keys: TokenKeysDocument, rounds: list[int]) -> TokenRequest:
-        """What to ask the issuer for under the announced `keys` of some `rounds`; the same every time."""
-        return TokenRequest(rounds, [self._blinded(keys, number)[1].message for number in rounds])
+    def request(self, keys: TokenKeysDocument, rounds: list[int], taken: int = 0) -> TokenRequest:
+        """What to ask the issuer for under the announced `keys` of some `rounds`, with so many rounds `taken` part in;
+        the same every time."""
+        return TokenRequest(rounds, [self._blinded(keys, number)[1].message for number in rounds], taken)
 
     def take_in(self, keys: TokenKeysDocument, rounds: list[int], signatures: list[bytes | None]) -> int:
         """Uncover the issuer's `signatures`, made with `keys` for `rounds`, and keep them, durably; how many were good.

@@ -19,7 +19,7 @@ from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Malformed, Problem, refuse
 from dpcheckin.service.wire.schema import LARGEST_COUNT
 from dpcheckin.service.wire.signing import public_identity, read_signed, signed_bytes
-from dpcheckin.service.wire.tokens import TokenKeysDocument, TokenRequest
+from dpcheckin.service.wire.tokens import CrowdDocument, TokenKeysDocument, TokenRequest
 
 
 class Issuer:
@@ -71,6 +71,13 @@ class Issuer:
             self.store.pass_rounds(plan, number)
         return self._keys(plan)[number].public.to_bytes()
 
+    def crowd(self, plan: bytes, number: int) -> bytes:
+        """The signed number of clients that may have a token of the round `number` of a `plan`, while it is the last
+        one that was opened or lies ahead."""
+        if number < self._first(plan):
+            refuse(Problem.NOT_FOUND)
+        return signed_bytes(CrowdDocument(plan.hex(), number, self.store.crowd(plan, number)), self._identity)
+
     def keys_page(self, plan: bytes) -> bytes:
         """The signed keys of the window."""
         keys = self._keys(plan)
@@ -86,6 +93,8 @@ class Issuer:
         except Malformed:
             refuse(Problem.MALFORMED)
         self._first(plan)
+        if not self.store.has_taken(client, request.taken):
+            refuse(Problem.OLDER_COPY)
         asked = [
             Asked(number, digest(blinded)) for number, blinded in zip(request.rounds, request.blinded, strict=True)
         ]

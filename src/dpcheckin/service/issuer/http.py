@@ -60,6 +60,11 @@ class IssuerFront(Front):
         key = await asyncio.to_thread(self.core.open_round, plan, number)
         return json_reply({"key": key.hex()})
 
+    async def get_crowd(self, request: Request) -> Response:
+        self.analyzer(request.scope)
+        plan, number = hex_in(request, "plan", 32), number_in(request)
+        return reply(await asyncio.to_thread(self.core.crowd, plan, number))
+
     async def get_keys(self, request: Request) -> Response:
         self.client(request.scope)
         plan = hex_in(request, "plan", 32)
@@ -79,6 +84,7 @@ def issuer_app(front: IssuerFront, tick_seconds: float = TICK_SECONDS) -> Starle
     table = [
         ("PUT", "/v1/plan", front.put_plan),
         ("POST", "/v1/plans/{plan}/rounds/{round}", front.open_round),
+        ("GET", "/v1/plans/{plan}/rounds/{round}", front.get_crowd),
         ("GET", "/v1/plans/{plan}/keys", front.get_keys),
         ("POST", "/v1/plans/{plan}/tokens", front.post_tokens),
     ]

@@ -31,6 +31,7 @@ _SCHEMA = (
     "primes BLOB NOT NULL, PRIMARY KEY (plan, round))",
     "CREATE TABLE IF NOT EXISTS issued (plan BLOB NOT NULL, round INTEGER NOT NULL, "
     "client BLOB NOT NULL, blinded BLOB NOT NULL, PRIMARY KEY (plan, round, client))",
+    "CREATE TABLE IF NOT EXISTS taken (client BLOB PRIMARY KEY, rounds INTEGER NOT NULL)",
 )
 
 
@@ -124,6 +125,24 @@ class IssuerStore:
     def clients(self) -> dict[bytes, bytes]:
         """Ids by the digest of the access token."""
         return {token: client for client, token in self._database.read("SELECT id, token FROM clients")}
+
+    def has_taken(self, client: bytes, rounds: int) -> bool:
+        """Note, durably, that a `client` has taken part in so many `rounds`; False if it was further before."""
+        known = self._database.read("SELECT rounds FROM taken WHERE client = ?", client)
+        if known and rounds <= known[0][0]:
+            return bool(rounds == known[0][0])
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT INTO taken VALUES (?, ?) ON CONFLICT (client) DO UPDATE SET rounds = max(rounds, ?)",
+                (client, rounds, rounds),
+            )
+        return True
+
+    def crowd(self, plan: bytes, round_number: int) -> int:
+        """How many clients may have a token of a round `round_number` of a `plan`: all who are enrolled, and who got
+        one and were revoked since."""
+        holders = "SELECT id FROM clients UNION SELECT client FROM issued WHERE plan = ? AND round = ?"
+        return int(self._database.read(f"SELECT count(*) FROM ({holders})", plan, round_number)[0][0])
 
     # --- plans and keys -----------------------------------------------------------------------
 

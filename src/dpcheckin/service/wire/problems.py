@@ -31,6 +31,7 @@ class Problem(Enum):
     ROUND_OPEN = ("round-open", 409, "A round is still open.")
     CONFLICT = ("conflict", 409, "This contradicts what has been fixed before.")
     NOT_CLAIMED = ("not-claimed", 409, "The batch has not been claimed, or is gone.")
+    OLDER_COPY = ("older-copy", 409, "You have taken part in more rounds than you say.")
     PLAN_EXHAUSTED = ("plan-exhausted", 409, "All rounds of the plan have been used.")
     TOO_MANY = ("too-many-requests", 429, "You ask too often; try again later.")
     BUSY = ("busy", 503, "Too much at once; try again later.")

@@ -96,17 +96,32 @@ class TokenKeysDocument(Document):
 
 
 @dataclass(frozen=True)
+class CrowdDocument(Document):
+    """How many clients may have a token of a round, under the issuer's signature: more cannot have been present."""
+
+    type: ClassVar[str] = "crowd"
+
+    plan: Annotated[str, hex_bytes(32)]
+    """Id of the plan, in hex."""
+    round: Annotated[int, integer(0)]
+    clients: Annotated[int, integer(0)]
+
+
+@dataclass(frozen=True)
 class TokenRequest:
     """What a client asks an issuer to sign: one blinded message for each of some rounds."""
 
     rounds: list[int]
     blinded: list[bytes]
+    taken: int = 0
+    """Rounds that the client has taken part in, of all plans, by its own ledger: a client that says less than it said
+    before has forgotten what it spent."""
 
     @staticmethod
     def from_object(value: Any) -> TokenRequest:
         """Read a request; no round may stand in it twice."""
-        if not isinstance(value, dict) or value.keys() != {"rounds", "blinded"}:
-            raise Malformed("a request for tokens has the fields rounds and blinded")
+        if not isinstance(value, dict) or value.keys() | {"taken"} != {"rounds", "blinded", "taken"}:
+            raise Malformed("a request for tokens has the fields rounds, blinded and perhaps taken")
         rounds, blinded = value["rounds"], _keys("request.blinded", value["blinded"])
         if not isinstance(rounds, list) or len(rounds) != len(blinded):
             raise Malformed("as many rounds as blinded messages")
@@ -114,8 +129,9 @@ class TokenRequest:
         numbers = [check("request.rounds", one) for one in rounds]
         if len(set(numbers)) != len(numbers):
             raise Malformed("a round stands in the request twice")
-        return TokenRequest(numbers, [bytes.fromhex(one) for one in blinded])
+        taken = check("request.taken", value.get("taken", 0))
+        return TokenRequest(numbers, [bytes.fromhex(one) for one in blinded], taken)
 
     def to_object(self) -> dict[str, Any]:
         """As it stands in JSON."""
-        return {"rounds": self.rounds, "blinded": [one.hex() for one in self.blinded]}
+        return {"rounds": self.rounds, "blinded": [one.hex() for one in self.blinded], "taken": self.taken}
