@@ -259,6 +259,7 @@ class ServedSettings:
     tls_key: str = option("", "PEM file.")
     dev: bool = option(False, "Plain HTTP, on loopback only.")
     analyzer_identity: str = option("", "Analyzer's public identity in hex; without it, plans are refused.")
+    origins: str = option("", "Web pages that may ask: origins, separated by commas; without it, none.")
     log_level: str = option("info", "debug, info, warning or error.")
 
     def __post_init__(self) -> None:

@@ -19,6 +19,7 @@ from dpcheckin.service.settings import ServedSettings
 from dpcheckin.service.tls import Pair, server_context
 from dpcheckin.service.web.front import Front, admin_app
 from dpcheckin.service.web.guard import Guard
+from dpcheckin.service.web.origins import CrossOrigin, read_origins
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -83,11 +84,13 @@ def serve_party(
     import uvloop
 
     logs.set_up(log.name, settings.log_level)
+    origins = read_origins(settings.origins)
     with contextlib.ExitStack() as stack:
         # first, as a port that is taken is no reason to make a folder and a database
         public = stack.enter_context(listen(settings.host, settings.port))
         admin = stack.enter_context(listen(settings.admin_host, settings.admin_port))
         front, app = opened(stack)
+        app = CrossOrigin(app, origins) if origins else app
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve_ports(settings, front, app, public, admin, **facts))
 
