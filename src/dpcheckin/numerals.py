@@ -164,9 +164,10 @@ def open_probability(name: str, value: object) -> float:
     return in_range(name, value, "a number strictly between 0 and 1", lambda x: 0.0 < x < 1.0)
 
 
-def positive(name: str, value: object) -> float:
-    """The `value` of the parameter `name` as a finite float above zero."""
-    return in_range(name, value, "a finite number above 0", lambda x: 0.0 < x < math.inf)
+def positive(name: str, value: object, most: float = math.inf) -> float:
+    """The `value` of the parameter `name` as a finite float above zero, and at most `most`."""
+    allowed = "a finite number above 0" if math.isinf(most) else f"a number above 0 and at most {most:g}"
+    return in_range(name, value, allowed, lambda x: 0.0 < x <= most and math.isfinite(x))
 
 
 def non_negative(name: str, value: object) -> float:
@@ -187,6 +188,12 @@ def count(name: str, value: object, smallest: int = 1, largest: int = LARGEST_CO
     return result
 
 
+def at_least(name: str, value: object, least: int) -> None:
+    """Refuse a `value` of the parameter `name` that is no integer of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or value.__index__() < least:
+        raise InvalidParameter(name, value, f"an integer of at least {least}")
+
+
 def keep_count(frozen: object, name: str, smallest: int = 1, largest: int = LARGEST_COUNT) -> None:
     """Let a `frozen` description hold the field `name` as an int from `smallest` to `largest`, perhaps given as 1e6."""
     object.__setattr__(frozen, name, count(name, getattr(frozen, name), smallest, largest))
@@ -194,5 +201,4 @@ def keep_count(frozen: object, name: str, smallest: int = 1, largest: int = LARG
 
 def local_epsilon_in_range(value: object) -> float:
     """The epsilon of one report, in (0, 50]."""
-    allowed = f"a number above 0 and at most {LARGEST_LOCAL_EPSILON:g}"
-    return in_range("local_epsilon", value, allowed, lambda epsilon: 0.0 < epsilon <= LARGEST_LOCAL_EPSILON)
+    return positive("local_epsilon", value, LARGEST_LOCAL_EPSILON)

@@ -19,9 +19,8 @@ from torch.nn.modules import activation
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.options import MODELS
-from dpcheckin.numerals import written
+from dpcheckin.numerals import at_least, written
 from dpcheckin.options import listed
-from dpcheckin.randomizers.base import at_least
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Maps a batch of model outputs and targets to one loss per record (no reduction)."""

@@ -28,9 +28,9 @@ from dpcheckin.accounting import (
 )
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.numerals import positive
 from dpcheckin.protocols.plan import Cohort, CoinPlan, Reveals, RoundPlan
 from dpcheckin.randomizers import ClipOnly, Randomizer
-from dpcheckin.randomizers.base import positive
 
 _COIN = 41
 

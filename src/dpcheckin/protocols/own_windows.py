@@ -18,10 +18,10 @@ import numpy as np
 from dpcheckin import accounting
 from dpcheckin.accounting import Bracket, Guarantee, Round, WindowRound, compose
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 from dpcheckin.protocols.plan import Clients, Cohort, Plan, Reveals, generator_for
 from dpcheckin.protocols.random_check_ins import by_slot, one_of_each
 from dpcheckin.randomizers import Randomizer
-from dpcheckin.randomizers.base import at_least
 
 _SLOTS, _QUERY = 23, 24
 

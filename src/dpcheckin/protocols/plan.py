@@ -17,12 +17,24 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcheckin import accounting
-from dpcheckin.accounting import Bracket, Guarantee, LowerBound, Round, compose
+from dpcheckin.accounting import (
+    Bracket,
+    CheckInRound,
+    DiscreteGaussianRound,
+    DistributedRound,
+    Guarantee,
+    LowerBound,
+    Round,
+    ShuffleRound,
+    SkellamRound,
+    SubsampleRound,
+    compose,
+    guarantee,
+    lower_bound,
+)
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import fraction_below_one, probability
+from dpcheckin.numerals import at_least, fraction_below_one, probability
 from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, IntegerVector, Randomizer, SkellamVector
-from dpcheckin.randomizers.base import at_least
 
 Clients = NDArray[np.int64]
 _COIN, _DROP, _SUM_COIN = 1, 2, 31
@@ -74,7 +86,7 @@ class Plan(ABC):
 
     def lower_bound(self, delta: float) -> LowerBound:
         """What no guarantee about the run can be smaller than; zero if nothing is known."""
-        return accounting.lower_bound([self.parts(delta)], delta)
+        return lower_bound([self.parts(delta)], delta)
 
     @abstractmethod
     def describe(self) -> str:
@@ -130,7 +142,7 @@ class RoundPlan(Plan):
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)
-        return accounting.guarantee([(self.accounting_round(), rounds)], delta=delta)
+        return guarantee([(self.accounting_round(), rounds)], delta=delta)
 
 
 @dataclass(frozen=True)
@@ -181,8 +193,8 @@ class ShuffledCheckIn(CoinPlan, RoundPlan):
         if self.lowest_rate is not None and not 0 < self.lowest_rate <= self.rate:
             raise InvalidParameter("lowest_rate", self.lowest_rate, f"in (0, {self.rate:g}]")
 
-    def accounting_round(self) -> accounting.CheckInRound:
-        return accounting.CheckInRound(
+    def accounting_round(self) -> CheckInRound:
+        return CheckInRound(
             population=self.population,
             rate=self.rate,
             pair=self.randomizer.pair,
@@ -227,8 +239,8 @@ class SubsampledShuffle(RoundPlan):
         if self.cohort_size > self.population:
             raise InvalidParameter("cohort_size", self.cohort_size, f"at most the population {self.population:,}")
 
-    def accounting_round(self) -> accounting.SubsampleRound:
-        return accounting.SubsampleRound(
+    def accounting_round(self) -> SubsampleRound:
+        return SubsampleRound(
             population=self.population, cohort=self.cohort_size, pair=self.randomizer.pair, colluding=self.colluding
         )
 
@@ -254,8 +266,8 @@ class FullShuffle(RoundPlan):
         at_least("rounds", self.rounds, 0)
         fraction_below_one("colluding", self.colluding)
 
-    def accounting_round(self) -> accounting.ShuffleRound:
-        return accounting.ShuffleRound(population=self.population, pair=self.randomizer.pair, colluding=self.colluding)
+    def accounting_round(self) -> ShuffleRound:
+        return ShuffleRound(population=self.population, pair=self.randomizer.pair, colluding=self.colluding)
 
     def cohort(self, seed: int, round_index: int) -> Cohort:
         return Cohort(np.arange(self.population, dtype=np.int64))
@@ -283,11 +295,11 @@ class DistributedCheckIn(CoinPlan, RoundPlan):
         if not isinstance(self.randomizer, Gaussian | SkellamVector | DiscreteGaussianVector):
             raise InvalidParameter("randomizer", self.randomizer, "Gaussian, SkellamVector or DiscreteGaussianVector")
 
-    def accounting_round(self) -> accounting.DistributedRound | accounting.SkellamRound:
+    def accounting_round(self) -> DistributedRound | SkellamRound:
         noise = self.randomizer
         if isinstance(noise, Gaussian):
-            return accounting.DistributedRound(self.population, self.rate, noise.noise_multiplier)
-        kind = accounting.SkellamRound if isinstance(noise, SkellamVector) else accounting.DiscreteGaussianRound
+            return DistributedRound(self.population, self.rate, noise.noise_multiplier)
+        kind = SkellamRound if isinstance(noise, SkellamVector) else DiscreteGaussianRound
         return kind(
             self.population,
             self.rate,

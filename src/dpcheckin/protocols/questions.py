@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from dpcheckin import protocols
 from dpcheckin.errors import InvalidParameter, OutsideTheorem, Superfluous
+from dpcheckin.numerals import count, keep_count, open_probability
 from dpcheckin.options import listed, option
 
 if TYPE_CHECKING:
     from dpcheckin.accounting import Guarantee, LowerBound, Round
+    from dpcheckin.protocols.plan import Plan
     from dpcheckin.randomizers import Randomizer
 
 
@@ -43,7 +44,7 @@ class Protocol:
     label: str
     about: str
     fields: tuple[str, ...]
-    plan: Callable[[RunQuestion, int], protocols.Plan]
+    plan: Callable[[RunQuestion, int], Plan]
     over: tuple[str, ...] = ()
     solvable: tuple[str, ...] = ()
     bounded: bool = True
@@ -54,16 +55,18 @@ class Protocol:
     understood: tuple[str, ...] = ()
 
 
-def _check_in(run: RunQuestion, _: int) -> protocols.Plan:
+def _check_in(run: RunQuestion, _: int) -> Plan:
+    from dpcheckin.protocols.plan import ShuffledCheckIn
+
     if run.cohort is not None:
         raise Superfluous("cohort", run.cohort, "leave it out: check-in has a rate, not a cohort")
     rate = run.needed("rate", "a probability")
     adverse = (run.lowest_rate, run.dropout, run.colluding)
-    return protocols.ShuffledCheckIn(run.population, rate, run.counted, run.reports(), *adverse)
+    return ShuffledCheckIn(run.population, rate, run.counted, run.reports(), *adverse)
 
 
-def _subsample(run: RunQuestion, _: int) -> protocols.Plan:
-    from dpcheckin.numerals import count
+def _subsample(run: RunQuestion, _: int) -> Plan:
+    from dpcheckin.protocols.plan import SubsampledShuffle
 
     if run.rate is None:
         cohort = run.needed("cohort", "a whole number")
@@ -74,46 +77,52 @@ def _subsample(run: RunQuestion, _: int) -> protocols.Plan:
         if abs(cohort - run.rate * run.population) > 1e-6 * max(cohort, 1):
             raise InvalidParameter("rate", run.rate, "a rate that gives a whole cohort, or --cohort")
     cohort = count("cohort", cohort, 0, run.population)
-    return protocols.SubsampledShuffle(run.population, cohort, run.counted, run.reports(), run.colluding)
+    return SubsampledShuffle(run.population, cohort, run.counted, run.reports(), run.colluding)
 
 
-def _shuffle(run: RunQuestion, _: int) -> protocols.Plan:
+def _shuffle(run: RunQuestion, _: int) -> Plan:
+    from dpcheckin.protocols.plan import FullShuffle
+
     if run.rate not in (None, 1.0) or run.cohort not in (None, run.population):
         raise Superfluous("rate", run.rate, "leave it out: everybody takes part in a full shuffle")
-    return protocols.FullShuffle(run.population, run.counted, run.reports(), run.colluding)
+    return FullShuffle(run.population, run.counted, run.reports(), run.colluding)
 
 
-def _distributed(run: RunQuestion, _: int) -> protocols.Plan:
+def _distributed(run: RunQuestion, _: int) -> Plan:
+    from dpcheckin.protocols.plan import DistributedCheckIn
     from dpcheckin.randomizers import Gaussian, IntegerVector
 
     made = run.reports()
     if not isinstance(made, Gaussian | IntegerVector):
         raise InvalidParameter("randomizer", made.name, f"gaussian, skellam or discrete-gaussian with {run.protocol}")
-    return protocols.DistributedCheckIn(run.population, run.needed("rate", "a probability"), run.counted, made)
+    return DistributedCheckIn(run.population, run.needed("rate", "a probability"), run.counted, made)
 
 
-def _window(kind: str, run: RunQuestion, minibatch: int) -> protocols.Plan:
-    from dpcheckin.numerals import count
+def _window(kind: str, run: RunQuestion, minibatch: int) -> Plan:
+    from dpcheckin.protocols.random_check_ins import RandomCheckIns, Window
 
     slots = count("slots", run.needed("slots", "the number of slots of a window"))
     # who else there is does not matter to a sliding window
     people = max(run.population, slots) if kind == "sliding" else run.population
     p = 1.0 if run.check_in_probability is None else run.check_in_probability
-    return protocols.RandomCheckIns(people, slots, run.reports(), protocols.Window(kind), p, minibatch, run.counted)
+    return RandomCheckIns(people, slots, run.reports(), Window(kind), p, minibatch, run.counted)
 
 
-def _local_only(run: RunQuestion, _: int) -> protocols.Plan:
-    return protocols.LocalOnly(run.population, 1.0 if run.rate is None else run.rate, run.counted, run.reports())
+def _local_only(run: RunQuestion, _: int) -> Plan:
+    from dpcheckin.protocols.comparators import LocalOnly
+
+    return LocalOnly(run.population, 1.0 if run.rate is None else run.rate, run.counted, run.reports())
 
 
-def _central(run: RunQuestion, _: int) -> protocols.Plan:
+def _central(run: RunQuestion, _: int) -> Plan:
+    from dpcheckin.protocols.comparators import CentralDpSgd
     from dpcheckin.randomizers import Gaussian
 
     made = run.reports()
     if not isinstance(made, Gaussian):
         raise InvalidParameter("randomizer", made.name, f"gaussian:SIGMA with {run.protocol}")
     rate = run.needed("rate", "a probability")
-    return protocols.CentralDpSgd(run.population, rate, run.counted, made.noise_multiplier, made.clip)
+    return CentralDpSgd(run.population, rate, run.counted, made.noise_multiplier, made.clip)
 
 
 _InSlots = partial(Protocol, trusted="If the slots stay secret", betrayed="If it is known who reported when")
@@ -244,7 +253,6 @@ class RunQuestion:
 
     def __post_init__(self) -> None:
         from dpcheckin.accounting.rounds.base import MOST_ROUNDS
-        from dpcheckin.numerals import keep_count
 
         object.__setattr__(self, "protocol", protocol_name(self.protocol))
         if self.population is None:
@@ -277,7 +285,7 @@ class RunQuestion:
             named, local_epsilon=self.local_epsilon, local_delta=self.local_delta or None, noise_multiplier=noise
         )
 
-    def plan(self, minibatch: int = 1) -> protocols.Plan:
+    def plan(self, minibatch: int = 1) -> Plan:
         """The run as it is priced, played and deployed, with `minibatch` slots of a window to a gradient step."""
         return PROTOCOLS[self.protocol].plan(self, minibatch)
 
@@ -287,8 +295,6 @@ class RunQuestion:
 
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement about the whole run, with its reasons."""
-        from dpcheckin.numerals import open_probability
-
         open_probability("delta", delta)
         return self.plan().guarantee(delta, None if self.rounds else 0)
 

@@ -16,7 +16,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcheckin import accounting
 from dpcheckin.accounting import (
     Adjacency,
     Bracket,
@@ -27,13 +26,15 @@ from dpcheckin.accounting import (
     WindowRound,
     averaged_window,
     compose,
+    guarantee,
+    lower_bound,
 )
 from dpcheckin.accounting.composition import clones
 from dpcheckin.accounting.rounds.windows import AVERAGED_ASSUMPTIONS
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 from dpcheckin.protocols.plan import Clients, Cohort, Plan, Reveals, generator_for
 from dpcheckin.randomizers import Randomizer
-from dpcheckin.randomizers.base import at_least
 
 _SLOTS, _QUERY = 21, 22
 LOAD_SHARE = 0.5  # part of delta that pays for unlucky loads, as in the catalogue of bounds
@@ -149,7 +150,7 @@ class RandomCheckIns(Plan):
         unlucky = LOAD_SHARE * delta / (whole + 1)
         one = averaged_window(self.population, self.slots, pair, unlucky)
         last = averaged_window(self.population, self.slots, pair, unlucky, begun)
-        return accounting.guarantee([(one, whole), (last, 1)], delta)
+        return guarantee([(one, whole), (last, 1)], delta)
 
     def _windows(self, rounds: int) -> list[tuple[WindowRound, int]]:
         """Whole windows, and the one that is not over."""
@@ -182,13 +183,13 @@ class RandomCheckIns(Plan):
         one = self._window(None)
         if self.window is Window.SLIDING:  # open to as many clients as there are slots
             one = replace(one, others=one.slots - 1)
-        return accounting.lower_bound([(one, self.repetitions)], delta)
+        return lower_bound([(one, self.repetitions)], delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
         rounds = self._checked_rounds(rounds)
         if self.window is not Window.AVERAGED:
             parts = self._windows(rounds) or [(self._window(1), 0)]
-            return accounting.guarantee(parts, delta=delta)
+            return guarantee(parts, delta=delta)
         stated = self._averaged(delta, max(rounds, 1))
         return stated if rounds else replace(stated, epsilon=Bracket(0.0, 0.0))
 
@@ -209,7 +210,7 @@ def averaged_guarantee(
         return _averaged_approximate(population, slots, pair, delta)
     unlucky = LOAD_SHARE * delta / max(windows, 1)
     steps = averaged_window(population, slots, pair, unlucky, elapsed)
-    stated = accounting.guarantee([(steps, windows)], delta)
+    stated = guarantee([(steps, windows)], delta)
     if windows != 1:
         return stated
     as_shuffle = clones.numerical(pair.local_epsilon, population, delta)
@@ -228,7 +229,7 @@ def averaged_guarantee(
 def _averaged_approximate(population: int, slots: int, pair: LocalPair, delta: float) -> Guarantee:
     """One averaged window of reports with a delta of their own: all of them are one shuffle."""
     epsilon = clones.numerical_with_delta(pair, population, delta)
-    named = accounting.guarantee([(WindowRound(slots, pair), 1)], delta)  # for what is left
+    named = guarantee([(WindowRound(slots, pair), 1)], delta)  # for what is left
     return replace(
         named,
         epsilon=Bracket(0.0, epsilon),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import OutsideTheorem
+from dpcheckin.numerals import positive
 from dpcheckin.randomizers.base import (
     Argument,
     PureVectorRandomizer,
@@ -25,7 +26,6 @@ from dpcheckin.randomizers.base import (
     check_finite,
     check_rows,
     clip_rows,
-    positive,
 )
 from dpcheckin.randomizers.formats import FloatRows
 from dpcheckin.randomizers.source import Array, RandomSource
@@ -66,7 +66,9 @@ class Gaussian(SummableRandomizer):
 
     @property
     def pair(self) -> accounting.LocalPair:
-        return accounting.gaussian(self.noise_multiplier)
+        from dpcheckin.accounting.pairs.gaussian import gaussian
+
+        return gaussian(self.noise_multiplier)
 
     def randomize(self, values: Array, source: RandomSource) -> Array:
         check_rows(values)

@@ -7,7 +7,6 @@ beside this one: a client that makes reports need not wait for the accountant's 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, NoReturn
@@ -17,25 +16,12 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least, positive
 from dpcheckin.randomizers.formats import ReportFormat
 from dpcheckin.randomizers.source import Array, RandomSource, SecureSource
 
 LARGEST_EPSILON = 500.0
 """Of a report that is made: e^-500 is drawn as it should be, and products of e^500 are still numbers."""
-
-
-def positive(name: str, value: object, most: float = math.inf) -> None:
-    """Refuse a `value` of the parameter `name` that is no finite positive number, or above `most`."""
-    if not (isinstance(value, int | float) and math.isfinite(value) and 0 < value <= most):
-        allowed = "a finite number above 0" if math.isinf(most) else f"a number above 0 and at most {most:g}"
-        raise InvalidParameter(name, value, allowed)
-
-
-def at_least(name: str, value: object, least: int) -> None:
-    """Refuse a `value` of the parameter `name` that is no integer of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidParameter(name, value, f"an integer of at least {least}")
-
 
 Value = int | tuple[float, ...]
 """What a client holds: a symbol, or the coordinates of a vector."""

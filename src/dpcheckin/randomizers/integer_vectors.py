@@ -18,15 +18,8 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.randomizers.base import (
-    Argument,
-    SummableRandomizer,
-    SummedReports,
-    at_least,
-    check_rows,
-    clip_rows,
-    positive,
-)
+from dpcheckin.numerals import at_least, positive
+from dpcheckin.randomizers.base import Argument, SummableRandomizer, SummedReports, check_rows, clip_rows
 from dpcheckin.randomizers.integers import (
     LARGEST_VARIANCE,
     SMALLEST_GAUSSIAN_VARIANCE,

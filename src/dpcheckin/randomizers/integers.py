@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import written
-from dpcheckin.randomizers.base import Randomizer, at_least, positive
+from dpcheckin.numerals import at_least, positive, written
+from dpcheckin.randomizers.base import Randomizer
 from dpcheckin.randomizers.source import RandomSource
 from dpcheckin.special.gamma import ive
 

@@ -49,9 +49,11 @@ class AnyRandomizer(Randomizer):
 
     @property
     def pair(self) -> accounting.LocalPair:
+        from dpcheckin.accounting.pairs import local, profile
+
         if not self.local_delta:
-            return accounting.any_pure(self.local_epsilon)
-        return accounting.approximate(self.local_epsilon, self.local_delta)
+            return local.any_pure(self.local_epsilon)
+        return profile.approximate(self.local_epsilon, self.local_delta)
 
     def describe(self) -> str:
         return f"any randomizer of local epsilon {self.local_epsilon:g}"

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import LARGEST_EPSILON, Argument, CategoryRandomizer, Value, at_least, positive
+from dpcheckin.numerals import at_least, positive
+from dpcheckin.randomizers.base import LARGEST_EPSILON, Argument, CategoryRandomizer, Value
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.source import RandomSource
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import Argument, at_least
+from dpcheckin.numerals import at_least
+from dpcheckin.randomizers.base import Argument
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.response import Counts, FrequencyRandomizer, Reports
 from dpcheckin.randomizers.source import RandomSource

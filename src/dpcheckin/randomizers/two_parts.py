@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from dpcheckin import accounting
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.randomizers.base import LARGEST_EPSILON, Argument, Randomizer, at_least, positive
+from dpcheckin.numerals import at_least, positive
+from dpcheckin.randomizers.base import LARGEST_EPSILON, Argument, Randomizer
 from dpcheckin.randomizers.formats import IntegerRows
 from dpcheckin.randomizers.response import Counts, DaryResponse, FrequencyRandomizer, HadamardResponse, Reports
 from dpcheckin.randomizers.source import RandomSource

@@ -15,9 +15,9 @@ import numpy as np
 
 from dpcheckin.accounting import Guarantee, LowerBound
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import Randomizer
-from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures, Sample
 from dpcheckin.survey.questions.query import Query

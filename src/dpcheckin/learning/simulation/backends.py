@@ -25,8 +25,8 @@ from torch import Tensor
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.learning.options import BACKENDS
 from dpcheckin.learning.simulation.client_work import Chunk, ChunkResult, ClientWork, set_parameters
+from dpcheckin.numerals import at_least
 from dpcheckin.options import listed
-from dpcheckin.randomizers.base import at_least
 
 _GROUP = 8
 """Most chunks per shipment: 4,000 clients a call, enough to hide its cost."""

@@ -30,8 +30,8 @@ from dpcheckin.learning.run import summary
 from dpcheckin.learning.simulation.backends import connect_ray, follow_parent
 from dpcheckin.learning.simulation.client_work import get_parameters
 from dpcheckin.learning.simulation.runs import build, make_data
+from dpcheckin.numerals import at_least
 from dpcheckin.options import Option, changed, listed, options_of
-from dpcheckin.randomizers.base import at_least
 
 VARIED: Mapping[str, Option] = {
     o.name: o for o in options_of(RunOptions) if o.changes_result and o.scalar is not None and o.name != "seed"

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import FrequencyRandomizer, HadamardResponse, Randomizer, TreeResponse
-from dpcheckin.randomizers.base import at_least
 from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, normal_interval
 from dpcheckin.survey.questions.histogram import ShareLaw
 from dpcheckin.survey.questions.means import Bounded

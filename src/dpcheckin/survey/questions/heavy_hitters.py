@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import LocalHashing, Randomizer
-from dpcheckin.randomizers.base import at_least
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, sample_of
 from dpcheckin.survey.questions.histogram import ShareLaw

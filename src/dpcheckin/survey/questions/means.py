@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least, positive
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import CapRandomizer, DitheredLevels, LdpSgd, PrivUnit, Randomizer
-from dpcheckin.randomizers.base import at_least, clip_rows, positive
+from dpcheckin.randomizers.base import clip_rows
 from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, normal_interval
 from dpcheckin.survey.questions.query import Query, Values, number_between, numbers_of, plain_values
 
