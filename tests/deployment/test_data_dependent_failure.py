@@ -29,7 +29,7 @@ from dpcheckin.service.pricing import randomizer_of
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.documents import OCTETS, PlanDocument
 from dpcheckin.service.wire.payloads import PAYLOAD_HEAD_BYTES, read_payload
-from dpcheckin.special.binomial import largest_probability, least_probability
+from dpcheckin.special.intervals import largest_probability, least_probability
 from service.client.timing_world import FreePrice
 from service.client_world import WIDE, World
 from service.plans import plan

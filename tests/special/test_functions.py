@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpcheckin.special import gamma, roots, sphere
+from dpcheckin.special import binomial, gamma, roots, sphere
 
 
 @pytest.mark.parametrize("x", [1e-6, 0.01, 0.5, 3.0, 20.0, 59.9, 60.0, 61.0, 100.0, 1e4])
@@ -93,9 +93,9 @@ def test_the_smallest_and_the_largest_cap() -> None:
 
 def test_the_nodes_are_gauss_and_legendres() -> None:
     """Roots of the polynomial to the last digit, and weights that integrate powers exactly."""
-    count = gamma.NODES.size
+    count = binomial.NODES.size
     with mp.workdps(40):
-        for node, weight in zip(gamma.NODES, gamma.WEIGHTS, strict=True):
+        for node, weight in zip(binomial.NODES, binomial.WEIGHTS, strict=True):
             x = mp.findroot(lambda y: mp.legendre(count, y), 2 * mp.mpf(float(node)) - 1)
             slope = count * mp.legendre(count - 1, x) / (1 - x * x)
             assert abs(mp.mpf(float(node)) - (1 + x) / 2) < 2.0**-53
@@ -108,10 +108,10 @@ def test_logarithm_less_its_argument() -> None:
         # one scale at a time: the number of terms follows the largest
         for point in v:
             exact = mp.log1p(mp.mpf(float(point))) - mp.mpf(float(point))
-            found = float(gamma.log1p_less(np.array([point]))[0])
+            found = float(binomial.log1p_less(np.array([point]))[0])
             assert abs(mp.mpf(found) - exact) <= 3e-15 * abs(exact) + mp.mpf(10) ** -300
-    together = gamma.log1p_less(v)
-    alone = np.array([float(gamma.log1p_less(np.array([one]))[0]) for one in v])
+    together = binomial.log1p_less(v)
+    alone = np.array([float(binomial.log1p_less(np.array([one]))[0]) for one in v])
     np.testing.assert_allclose(together, alone, rtol=3e-15)
 
 

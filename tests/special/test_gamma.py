@@ -8,7 +8,8 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpcheckin.special.gamma import log_beta, log_gamma, log_sum, stirling_error
+from dpcheckin.special.binomial import stirling_error
+from dpcheckin.special.gamma import log_beta, log_gamma, log_sum
 
 
 def test_stirlings_error() -> None:

@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpcheckin.special import binomial
+from dpcheckin.special import binomial, intervals
 
 
 def exact_mass(k: int, n: int, p: float) -> mp.mpf:
@@ -106,30 +106,30 @@ def test_what_is_no_probability_raises(bad: float) -> None:
     with pytest.raises(ValueError):
         binomial.tails(1, 2, bad)
     with pytest.raises(ValueError):
-        binomial.quantile(bad, 2, 0.5)
+        intervals.quantile(bad, 2, 0.5)
     with pytest.raises(ValueError):
-        binomial.upper_quantile(bad, 2, 0.5)
+        intervals.upper_quantile(bad, 2, 0.5)
     with pytest.raises(ValueError):
-        binomial.least_probability(1, 2, bad)
+        intervals.least_probability(1, 2, bad)
     with pytest.raises(ValueError):
-        binomial.largest_probability(1, 2, bad)
+        intervals.largest_probability(1, 2, bad)
     with pytest.raises(ValueError):
         binomial.tails(0.5, 2, 0.5)
     with pytest.raises(ValueError):
         binomial.tails(math.nan, 2, 0.5)
     with pytest.raises(ValueError):
-        binomial.largest_probability(3, 2, 0.5)
+        intervals.largest_probability(3, 2, 0.5)
 
 
 def test_quantiles_are_the_smallest_counts() -> None:
     for n, p in ((1, 0.5), (10, 0.3), (1000, 0.02), (10**6, 0.1), (10**9, 0.001)):
         for level in (1e-12, 1e-3, 0.3, 0.9, 1.0 - 1e-6):
-            k = binomial.quantile(level, n, p)
+            k = intervals.quantile(level, n, p)
             assert binomial.cdf(k, n, p) >= level > binomial.cdf(k - 1, n, p)
-            k = binomial.upper_quantile(level, n, p)
+            k = intervals.upper_quantile(level, n, p)
             assert binomial.sf(k, n, p) <= level < binomial.sf(k - 1, n, p)
-    assert binomial.quantile(0.0, 5, 0.5) == 0
-    assert binomial.upper_quantile(0.0, 5, 0.5) == 5
+    assert intervals.quantile(0.0, 5, 0.5) == 0
+    assert intervals.upper_quantile(0.0, 5, 0.5) == 5
 
 
 def test_intervals_of_clopper_and_pearson() -> None:
@@ -137,8 +137,8 @@ def test_intervals_of_clopper_and_pearson() -> None:
     with mp.workdps(40):
         for seen, n in ((0, 5), (1, 10), (3, 3), (40, 100), (999, 10**4), (9999, 10**4)):
             for miss in (1e-10, 0.025, 0.5):
-                low = binomial.least_probability(seen, n, miss)
-                high = binomial.largest_probability(seen, n, miss)
+                low = intervals.least_probability(seen, n, miss)
+                high = intervals.largest_probability(seen, n, miss)
                 assert low < (seen + 0.5) / (n + 0.5) + 0.5
                 if seen:
                     chance = exact_tails(seen - 1, n, low)[1]
@@ -148,8 +148,8 @@ def test_intervals_of_clopper_and_pearson() -> None:
                 if seen < n and high < 1.0 - 1e-9:
                     chance = exact_tails(seen, n, high)[0]
                     assert abs(chance / miss - 1) < 1e-11, (seen, n)
-    assert binomial.largest_probability(7, 7, 0.01) == 1.0
-    assert binomial.largest_probability(10**6 - 1, 10**6, 1e-12) == 1.0  # the next double below
+    assert intervals.largest_probability(7, 7, 0.01) == 1.0
+    assert intervals.largest_probability(10**6 - 1, 10**6, 1e-12) == 1.0  # the next double below
 
 
 def test_poisson() -> None:
@@ -189,7 +189,7 @@ def test_hypergeometric(population: int, marked: int, drawn: int) -> None:
     mean = drawn * marked / population
     deviation = math.sqrt(mean * (1 - marked / population))
     counts = np.unique(np.rint(mean + deviation * np.linspace(-8, 8, 33)))
-    found = binomial.hypergeometric_pmf(counts, population, marked, drawn)
+    found = intervals.hypergeometric_pmf(counts, population, marked, drawn)
 
     def choose(n: int, k: int) -> mp.mpf:
         return mp.loggamma(n + 1) - mp.loggamma(k + 1) - mp.loggamma(n - k + 1)
@@ -204,7 +204,7 @@ def test_hypergeometric(population: int, marked: int, drawn: int) -> None:
             if truth > 1e-20:
                 assert abs(mp.mpf(float(mass)) / truth - 1) < 5e-14
     low, high = int(mean - 12 * deviation) - 2, int(mean + 12 * deviation) + 2
-    cells = binomial.hypergeometric_masses([low - 1, int(mean), high], population, marked, drawn)
+    cells = intervals.hypergeometric_masses([low - 1, int(mean), high], population, marked, drawn)
     assert math.fsum(cells) == pytest.approx(1.0, abs=1e-13)
-    each = binomial.hypergeometric_pmf(np.arange(low, int(mean) + 1, dtype=float), population, marked, drawn)
+    each = intervals.hypergeometric_pmf(np.arange(low, int(mean) + 1, dtype=float), population, marked, drawn)
     assert cells[0] == pytest.approx(math.fsum(each), rel=1e-13)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.special import binomial
+from dpcheckin.special import intervals
 from dpcheckin.special.roots import switch
 
 FloatArray = NDArray[np.float64]
@@ -195,8 +195,8 @@ def clopper_pearson_epsilon(counts: Counts, delta: float, confidence: float) -> 
     miss, n = (1.0 - confidence) / 2, counts.pairs
     if n == 0 or counts.first == 0:
         return 0.0
-    least = binomial.least_probability(counts.first, n, miss)
-    most = binomial.largest_probability(counts.second, n, miss)
+    least = intervals.least_probability(counts.first, n, miss)
+    most = intervals.largest_probability(counts.second, n, miss)
     return max(0.0, math.log((least - delta) / most)) if least > delta else 0.0
 
 

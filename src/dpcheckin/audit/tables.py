@@ -20,7 +20,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import replacing
 from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.randomizers import registry
-from dpcheckin.special import binomial
+from dpcheckin.special import intervals
 
 AIM, COMPOSED_AIM = 0.7, 0.5  # of the certified epsilon, for one round and for many
 _RESPONSES = {"binary": "binary", "dary:3": "3-ary"}
@@ -75,7 +75,7 @@ class Row:
     @property
     def detection(self) -> float:
         """Detection probability that is shown with 95% confidence (Clopper and Pearson)."""
-        return 0.0 if self.caught == 0 else binomial.least_probability(self.caught, self.repetitions, 0.05)
+        return 0.0 if self.caught == 0 else intervals.least_probability(self.caught, self.repetitions, 0.05)
 
     @property
     def false_alarms(self) -> float:
@@ -106,7 +106,7 @@ def most_likely(seen: int, of: int) -> float:
     >>> round(most_likely(0, 299), 4)
     0.01
     """
-    return binomial.largest_probability(seen, of, 0.05)
+    return intervals.largest_probability(seen, of, 0.05)
 
 
 def measure(

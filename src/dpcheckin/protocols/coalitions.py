@@ -20,7 +20,7 @@ from dpcheckin.accounting.composition.guarantees import local_guarantee
 from dpcheckin.accounting.rounds.shuffled import ShuffleRound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import rounded_up
-from dpcheckin.special import binomial
+from dpcheckin.special import binomial, intervals
 
 RUN = "the run's guarantee"
 LOCAL = "the client's own noise only"
@@ -108,7 +108,7 @@ def shuffler_alone(
     crowd = minimum_batch - (one.population - one.honest)
     if crowd < 2 or not one.pair.pure:
         return local, LOCAL
-    most = binomial.upper_quantile(delta / 2, rounds, one.participation)
+    most = intervals.upper_quantile(delta / 2, rounds, one.participation)
     most += bool(binomial.sf(most, rounds, one.participation) > delta / 2 * (1 - 1e-9))
     shuffled = ShuffleRound(crowd, any_pure(one.pair.local_epsilon))
     hidden = compose([(shuffled, most)]).epsilon(delta / 2).upper

@@ -28,7 +28,7 @@ from dpcheckin.accounting import (
 )
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.numerals import positive
+from dpcheckin.numerals import count, positive
 from dpcheckin.protocols.plan import Cohort, CoinPlan, Reveals, RoundPlan
 from dpcheckin.randomizers import ClipOnly, Randomizer
 
@@ -97,7 +97,7 @@ class LocalOnly(CoinPlan):
         return local_epsilon(self.randomizer.pair, rounds, delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        rounds = self._checked_rounds(rounds)
+        rounds = self.rounds if rounds is None else count("rounds", rounds, 0, self.rounds)
         return local_only_guarantee(self.randomizer.pair, rounds, delta)
 
     def describe(self) -> str:

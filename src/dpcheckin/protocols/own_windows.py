@@ -18,7 +18,7 @@ import numpy as np
 from dpcheckin import accounting
 from dpcheckin.accounting import Bracket, Guarantee, Round, WindowRound, compose
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import at_least
+from dpcheckin.numerals import at_least, count
 from dpcheckin.protocols.plan import Clients, Cohort, Plan, Reveals, generator_for
 from dpcheckin.protocols.random_check_ins import by_slot, one_of_each
 from dpcheckin.randomizers import Randomizer
@@ -144,7 +144,7 @@ class OwnWindows(Plan):
         return compose([(self.accounting_round(rounds), 1)]).epsilon(delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        rounds = self._checked_rounds(rounds)
+        rounds = self.rounds if rounds is None else count("rounds", rounds, 0, self.rounds)
         counted = 1 if rounds else 0
         return accounting.guarantee([(self.accounting_round(max(rounds, 1)), counted)], delta=delta)
 

@@ -33,8 +33,9 @@ from dpcheckin.accounting import (
     lower_bound,
 )
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import at_least, fraction_below_one, probability
+from dpcheckin.numerals import at_least, count, fraction_below_one, probability
 from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, IntegerVector, Randomizer, SkellamVector
+from dpcheckin.special.roots import whole_switch
 
 Clients = NDArray[np.int64]
 _COIN, _DROP, _SUM_COIN = 1, 2, 31
@@ -94,7 +95,7 @@ class Plan(ABC):
 
     def epsilon(self, delta: float, rounds: int | None = None) -> Bracket:
         """The certified interval for epsilon at `delta` after `rounds` rounds; zero before the first."""
-        rounds = self._checked_rounds(rounds)
+        rounds = self.rounds if rounds is None else count("rounds", rounds, 0, self.rounds)
         if rounds == 0:
             return Bracket(0.0, 0.0)
         return _cached_epsilon(self, delta, rounds)
@@ -105,21 +106,7 @@ class Plan(ABC):
             raise InvalidParameter("epsilon", epsilon, "a number of at least 0")
         if self.epsilon(delta, self.rounds).upper <= epsilon:
             return self.rounds
-        good, bad = 0, self.rounds
-        while bad - good > 1:
-            middle = (good + bad) // 2
-            if self.epsilon(delta, middle).upper <= epsilon:
-                good = middle
-            else:
-                bad = middle
-        return good
-
-    def _checked_rounds(self, rounds: int | None) -> int:
-        if rounds is None:
-            return self.rounds
-        if not 0 <= rounds <= self.rounds:
-            raise InvalidParameter("rounds", rounds, f"0 to the plan's {self.rounds:,}")
-        return rounds
+        return whole_switch(lambda rounds: self.epsilon(delta, rounds).upper <= epsilon, 0, self.rounds)
 
 
 @lru_cache(maxsize=4096)
@@ -141,7 +128,7 @@ class RoundPlan(Plan):
         return compose([(self.accounting_round(), rounds)]).epsilon(delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        rounds = self._checked_rounds(rounds)
+        rounds = self.rounds if rounds is None else count("rounds", rounds, 0, self.rounds)
         return guarantee([(self.accounting_round(), rounds)], delta=delta)
 
 
@@ -164,8 +151,8 @@ class CoinPlan(Plan):
     def heads(self, seed: int, round_index: int) -> tuple[Clients, np.random.Generator]:
         """Clients whose coin shows heads in round `round_index`, by `seed`; and the generator, for more draws."""
         coins = generator_for(seed, round_index, self.coin)
-        count = int(coins.binomial(self.population, self.rate))
-        return distinct_clients(coins, self.population, count), coins
+        heads = int(coins.binomial(self.population, self.rate))
+        return distinct_clients(coins, self.population, heads), coins
 
     def cohort(self, seed: int, round_index: int) -> Cohort:
         clients, _ = self.heads(seed, round_index)

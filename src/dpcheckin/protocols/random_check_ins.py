@@ -32,7 +32,7 @@ from dpcheckin.accounting import (
 from dpcheckin.accounting.composition import clones
 from dpcheckin.accounting.rounds.windows import AVERAGED_ASSUMPTIONS
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import at_least
+from dpcheckin.numerals import at_least, count
 from dpcheckin.protocols.plan import Clients, Cohort, Plan, Reveals, generator_for
 from dpcheckin.randomizers import Randomizer
 
@@ -186,7 +186,7 @@ class RandomCheckIns(Plan):
         return lower_bound([(one, self.repetitions)], delta)
 
     def guarantee(self, delta: float, rounds: int | None = None) -> Guarantee:
-        rounds = self._checked_rounds(rounds)
+        rounds = self.rounds if rounds is None else count("rounds", rounds, 0, self.rounds)
         if self.window is not Window.AVERAGED:
             parts = self._windows(rounds) or [(self._window(1), 0)]
             return guarantee(parts, delta=delta)

@@ -1,29 +1,57 @@
-"""Binomial, Poisson and hypergeometric laws: probabilities to nearly full relative precision, tails, intervals.
+"""Binomial and Poisson laws: probabilities and tails to nearly full relative precision.
 
 Loader's saddle-point form (C. Loader, Fast and accurate computation of binomial probabilities, 2000): Stirling's
-formula with its error terms and two deviances, so that nothing cancels even for 10^9 trials. A tail is an incomplete
-beta or gamma integral.
+formula with its error terms and two deviances, so that nothing cancels even for 10^9 trials. A tail is that of a beta
+or gamma density that falls from its edge on: the density there times ∫ exp(-slope·h + first·λ(-h) + second·λ(h·odds))
+dh with λ(v) = log(1 + v) - v, three parts of one sign, so that no digits are lost. The exponent is concave; the
+integral ends where it has fallen by `FALL`, and Gauss and Legendre's rule does the rest.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcheckin.special import Floats
-from dpcheckin.special.gamma import fallen, stirling_error
-from dpcheckin.special.roots import root, whole_switch
+from dpcheckin.special.roots import whole_switch
 
 # Probability below which a corner of a distribution is not enumerated but charged, in natural logarithms; exp(-85) =
 # 1e-37 is nothing even after 10^6 rounds.
 CORNER = 85.0
 _TERMS = 14  # of the deviance's series: 0.25^28 is below round-off
-_HIGHEST = 36.0  # log odds of the largest probability below 1
-_BLOCK = 1 << 16  # counts whose masses are summed at once
+
+SERIES_FROM = 16.0
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+# Stirling's error of 1, 2, …, 15, where the series is not good enough (a test computes them anew)
+_WHOLE = np.array([
+    math.inf, 0.08106146679532726, 0.0413406959554093, 0.02767792568499834, 0.020790672103765093,
+    0.016644691189821193, 0.013876128823070748, 0.01189670994589177, 0.010411265261972096, 0.009255462182712733,
+    0.00833056343336287, 0.007573675487951841, 0.00694284010720953, 0.006408994188004207, 0.0059513701127588475,
+    0.005554733551962801,
+])  # fmt: skip
+FALL = 40.0  # exp(-40) = 4e-18
+# Gauss and Legendre's 28 nodes on [0, 1], and the weights of the first half: NumPy's are good to
+# 1e-13 only (a test computes these anew)
+NODES = np.array([
+    0.001778751213022775, 0.009348417314563623, 0.022870359685530903, 0.04218348680393396, 0.06705373871280247,
+    0.09717931454141042, 0.1321945609931841, 0.17167445298056752, 0.21513976409429914, 0.2620628875224409,
+    0.31187424195546065, 0.363969186182411, 0.41771535893330963, 0.47246035505798284, 0.5275396449420171,
+    0.5822846410666904, 0.6360308138175891, 0.6881257580445393, 0.7379371124775591, 0.7848602359057009,
+    0.8283255470194325, 0.8678054390068158, 0.9028206854585896, 0.9329462612871975, 0.9578165131960661,
+    0.9771296403144691, 0.9906515826854364, 0.9982212487869773,
+])  # fmt: skip
+_HALF = np.array([
+    0.0045621412965472586, 0.01056605629638563, 0.01645071389115219, 0.022136467379502114, 0.027553672837858374,
+    0.0326364619834998, 0.03732310711728439, 0.041556708614450606, 0.04528587219651642, 0.04846532899896496,
+    0.05105648378903038, 0.05302788296142321, 0.05435559612914707, 0.0550235065082376,
+])  # fmt: skip
+WEIGHTS = np.concatenate([_HALF, _HALF[::-1]])
+_NEAR = 1 / 81  # largest r² of λ's series, which has so many terms,
+_LAMBDA_TERMS = 9
+_ENOUGH = ((2, 1e-8), (4, 1e-4))  # or fewer for smaller ones
+_ROWS = 512  # tails that are summed at once, within a processor's cache
 
 
 def pmf(count: ArrayLike, trials: ArrayLike, probability: float) -> Floats:
@@ -163,74 +191,6 @@ def _relative_entropy(count: int, trials: int, probability: float) -> float:
     return total
 
 
-def quantile(level: float, trials: int, probability: float) -> int:
-    """The smallest count with cdf(count, trials, probability) ≥ level.
-
-    >>> quantile(0.5, 10, 0.5)
-    5
-    """
-    return _first(level, trials, lambda count: float(cdf(count, trials, probability)) >= level)
-
-
-def upper_quantile(level: float, trials: int, probability: float) -> int:
-    """The smallest count with sf(count, trials, probability) ≤ level.
-
-    >>> upper_quantile(0.001, 10, 0.5)
-    9
-    """
-    return _first(level, trials, lambda count: float(sf(count, trials, probability)) <= level)
-
-
-def _first(level: float, trials: int, enough: Callable[[int], bool]) -> int:
-    if not 0.0 <= level <= 1.0:
-        raise ValueError(f"a level is a probability, not {level!r}")
-    return whole_switch(enough, trials, -1)
-
-
-def least_probability(seen: int, trials: int, miss: float) -> float:
-    """The probability at which `seen` or more of `trials` have probability `miss` (Clopper).
-
-    >>> round(least_probability(3, 3, 0.125), 12)
-    0.5
-    """
-    _check_seen(seen, trials, miss)
-    if seen == 0:
-        return 0.0
-    return _solved(lambda p: float(sf(seen - 1, trials, p)), miss)
-
-
-def largest_probability(seen: int, trials: int, miss: float) -> float:
-    """The probability at which `seen` or fewer of `trials` have probability `miss` (Pearson).
-
-    >>> round(largest_probability(0, 3, 0.125), 12)
-    0.5
-    """
-    _check_seen(seen, trials, miss)
-    if seen == trials or float(cdf(seen, trials, _probability(_HIGHEST))) > miss:
-        return 1.0
-    return _solved(lambda p: float(cdf(seen, trials, p)), miss)
-
-
-def _check_seen(seen: int, trials: int, miss: float) -> None:
-    if not 0 <= seen <= trials:
-        raise ValueError(f"{seen!r} of {trials!r}")
-    if not 0.0 < miss < 1.0:
-        raise ValueError(f"a probability strictly between 0 and 1, not {miss!r}")
-
-
-def _solved(chance: Callable[[float], float], miss: float) -> float:
-    """The p at which a monotone chance is `miss`; in logarithms it is nearly a line."""
-
-    def excess(log_odds: float) -> float:
-        return math.log(max(chance(_probability(log_odds)), 1e-320)) - math.log(miss)
-
-    return _probability(root(excess, -700.0, _HIGHEST, relative=1e-15, absolute=1e-15))
-
-
-def _probability(log_odds: float) -> float:
-    return 1.0 / (1.0 + math.exp(-log_odds))
-
-
 def poisson_pmf(count: ArrayLike, mean: ArrayLike) -> Floats:
     """P(Poisson(mean) = count) for whole counts from 0 on and means above 0.
 
@@ -272,30 +232,87 @@ def poisson_cdf(count: ArrayLike, mean: ArrayLike) -> Floats:
     return out
 
 
-def hypergeometric_pmf(count: Floats, population: int, marked: int, drawn: int) -> Floats:
-    """P(count of the marked are among those drawn from the population without replacement), to 5e-14 down to 1e-20.
+def stirling_error(x: Floats) -> Floats:
+    """log x! - log(sqrt(2 pi x) (x/e)^x) for x ≥ 1 (whole numbers below 16), to 1e-16.
 
-    Three binomial probabilities (Loader): nothing cancels for populations of 10^9. Impossible counts have probability
-    zero; drawn are some, not all.
-
-    >>> hypergeometric_pmf(np.arange(4.0), 6, 3, 3).round(6).tolist()
-    [0.05, 0.45, 0.45, 0.05]
+    >>> stirling_error(np.array([1.0, 1e9])).round(12).tolist()
+    [0.081061466795, 8.3e-11]
     """
-    rate = drawn / population
-    here = pmf(count, marked, rate)
-    rest = pmf(drawn - count, population - marked, rate)
-    return np.asarray(here * rest / float(pmf(drawn, population, rate)))
+    inverse = 1.0 / x
+    square = inverse * inverse
+    series = np.full_like(x, _STIRLING[-1])
+    for term in _STIRLING[-2::-1]:
+        series *= square
+        series += term
+    series *= inverse
+    small = x < SERIES_FROM
+    if small.any():
+        series[small] = _WHOLE[x[small].astype(np.int64)]
+    return series
 
 
-def hypergeometric_masses(edges: list[int], population: int, marked: int, drawn: int) -> list[float]:
-    """P(edge < count ≤ next edge) for neighbouring, rising edges; population, marked, drawn as for the masses.
+def log1p_less(v: Floats) -> Floats:
+    """λ(v) = log(1 + v) - v for v > -1, to 3e-15 relative.
 
-    >>> [round(one, 6) for one in hypergeometric_masses([-1, 0, 3], 6, 3, 3)]
-    [0.05, 0.95]
+    >>> round(float(log1p_less(np.array([1e-9]))[0]) * 1e18, 9)
+    -0.5
     """
-    masses = []
-    for left, right in pairwise(edges):
-        starts = range(left + 1, right + 1, _BLOCK)
-        blocks = (np.arange(a, min(a + _BLOCK, right + 1), dtype=np.float64) for a in starts)
-        masses.append(sum(float(hypergeometric_pmf(one, population, marked, drawn).sum()) for one in blocks))
-    return masses
+    r = v / (2.0 + v)
+    square = r * r
+    largest = float(square.max(initial=0.0))
+    # log(1 + v) = 2 artanh(r) = 2r + 2r³/3 + …, and 2r - v = -r v
+    terms = next((n for n, most in _ENOUGH if largest < most), _LAMBDA_TERMS)
+    series = np.full_like(v, 1.0 / (2 * terms + 1))
+    for j in range(terms - 1, 0, -1):
+        series *= square
+        series += 1.0 / (2 * j + 1)
+    series *= square
+    series *= 2.0
+    series -= v
+    series *= r
+    if largest > _NEAR:
+        far = square > _NEAR
+        beyond = v[far]
+        series[far] = np.log1p(beyond) - beyond
+    return series
+
+
+def fallen(slope: Floats, first: Floats, second: Floats, odds: Floats, end: float) -> Floats:
+    """∫ exp(-slope·h + first·λ(∓h) + second·λ(±h·odds)) dh from 0 to `end`, to 1e-14 relative.
+
+    The upper sign where `end` is 1, a density on an interval; the lower one where it is infinite, and then `second` is
+    zero. Neither factor is negative, nor the slope but so little that the exponent rises by no more than 1; the `odds`
+    of the remaining part of the interval are positive.
+    """
+    sign = -1.0 if end == 1.0 else 1.0
+    out = np.empty(slope.size)
+    for start in range(0, slope.size, _ROWS):
+        rows = slice(start, start + _ROWS)
+        out[rows] = _rows(slope[rows], first[rows], second[rows], odds[rows], end, sign)
+    return out
+
+
+def _rows(slope: Floats, first: Floats, second: Floats, odds: Floats, end: float, sign: float) -> Floats:
+    width = _width(slope, first, second, odds, end, sign)
+    h = width[:, None] * NODES
+    exponent = first[:, None] * log1p_less(sign * h) - slope[:, None] * h
+    if second.any():
+        exponent += second[:, None] * log1p_less(h * odds[:, None])
+    return np.asarray(width * (np.exp(exponent) @ WEIGHTS))
+
+
+def _width(slope: Floats, first: Floats, second: Floats, odds: Floats, end: float, sign: float) -> Floats:
+    """Where the exponent is below -FALL, or the end: Newton's tangents of a concave function."""
+    bend = first + second * odds * odds
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # of slope h + bend h²/2 = FALL, without cancellation
+        width = 2 * FALL / (slope + np.sqrt(slope * slope + 2 * bend * FALL))
+        for _ in range(4):
+            h = np.minimum(width, 0.999 * end)
+            there = h * odds
+            # few digits are needed here
+            value = first * (np.log1p(sign * h) - sign * h) - slope * h
+            value += second * (np.log1p(there) - there)
+            steep = slope + first * h / (1 + sign * h) + second * odds * there / (1 + there)
+            width = np.where(steep > 0.0, h + (FALL + value) / steep, end)
+    return np.asarray(np.minimum(np.where(np.isnan(width), end, width), end))

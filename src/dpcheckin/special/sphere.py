@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpcheckin.special import Floats
-from dpcheckin.special.gamma import FALL, NODES, WEIGHTS, log_beta
+from dpcheckin.special.binomial import FALL, NODES, WEIGHTS
+from dpcheckin.special.gamma import log_beta
 from dpcheckin.special.normal import log_ndtr, ndtri
 
 _MANY = 512  # heights from which on a polynomial through some of them is quicker

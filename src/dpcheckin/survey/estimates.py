@@ -19,7 +19,7 @@ from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers.formats import Reports
-from dpcheckin.special import binomial
+from dpcheckin.special import intervals
 from dpcheckin.special.normal import gaussian_profile_at, ndtri
 from dpcheckin.special.roots import switch
 
@@ -166,7 +166,7 @@ def least_sizes(honest: int, probability: float, parts: int) -> NDArray[np.float
     """
     if probability >= 1.0:
         return np.full(parts, float(honest))
-    return np.full(parts, float(binomial.quantile(FAILURE / parts, honest, probability)))
+    return np.full(parts, float(intervals.quantile(FAILURE / parts, honest, probability)))
 
 
 def check_clients(clients: object, population: int, name: str = "clients") -> int:

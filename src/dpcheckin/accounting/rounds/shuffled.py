@@ -20,7 +20,7 @@ from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round, local_pair
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial
-from dpcheckin.special.binomial import hypergeometric_masses
+from dpcheckin.special.intervals import hypergeometric_masses
 
 FEW = 6
 BLANKET = (

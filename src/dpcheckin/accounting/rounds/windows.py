@@ -23,7 +23,7 @@ from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round, 
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import count, keep_count, positive
-from dpcheckin.special import binomial
+from dpcheckin.special import binomial, intervals
 
 # where cells of a slot's load begin, in deviations: what lies below the first counts as empty
 _CELLS = (-16.0, -13.0, -11.0, -9.5, -8.0, -7.0, *(0.5 * i - 6.0 for i in range(24)))
@@ -283,10 +283,10 @@ def typical_averaged_posteriors(
     if not 0.0 < load_delta < 1.0:
         raise InvalidParameter("load_delta", load_delta, "a number strictly between 0 and 1")
     tail = load_delta / (2.0 * slots)
-    high = min(population, binomial.upper_quantile(tail, population, 1.0 / slots))
+    high = min(population, intervals.upper_quantile(tail, population, 1.0 / slots))
     while binomial.sf(high, population, 1.0 / slots) > tail:
         high += 1
-    low = max(0, binomial.quantile(tail, population, 1.0 / slots))
+    low = max(0, intervals.quantile(tail, population, 1.0 / slots))
     while low > 0 and binomial.cdf(low - 1, population, 1.0 / slots) > tail:
         low -= 1
     i = np.arange(1, slots + 1, dtype=np.float64)

@@ -18,7 +18,7 @@ from dpcheckin.accounting.pairs.gaussian import gaussian
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import count, probability
 from dpcheckin.papers.others import strong_composition
-from dpcheckin.special import binomial
+from dpcheckin.special import intervals
 from dpcheckin.special.normal import gaussian_profile
 from dpcheckin.special.roots import switch
 
@@ -90,7 +90,7 @@ def composed_check_in(population: int, rate: float, local_epsilon: float, rounds
     if not 0.0 < rate <= 1.0:
         raise InvalidParameter("rate", rate, "above 0 and at most 1")
     tail = delta / (4.0 * rounds)
-    most = min(population, binomial.upper_quantile(tail, population, rate) + 1)
+    most = min(population, intervals.upper_quantile(tail, population, rate) + 1)
     per_round = min(0.5, delta / (4.0 * rounds) / (most / population))
     one_round = _at_most(most, population, local_epsilon, per_round)
     return strong_composition.closed_form(one_round, rounds, delta / 2.0)
@@ -121,7 +121,7 @@ def gaussian_check_in(population: int, rate: float, noise_multiplier: float, rou
     """
     distance = 2.0 / noise_multiplier
     budget = delta / (4.0 * rounds)
-    most = min(population, binomial.upper_quantile(budget, population, rate) + 1)
+    most = min(population, intervals.upper_quantile(budget, population, rate) + 1)
     fraction = most / population
     best = math.inf
     for local_epsilon in np.geomspace(0.05, 16.0, 120):

@@ -18,7 +18,7 @@ from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import count, open_probability, positive, probability
 from dpcheckin.papers.others import strong_composition
 from dpcheckin.papers.p3 import bounds as p3
-from dpcheckin.special import binomial
+from dpcheckin.special import binomial, intervals
 
 
 def lemma_4(values: FloatArray, rate: float, kept: int) -> float:
@@ -157,7 +157,7 @@ def baseline(
     positive("local_epsilon", local_epsilon)
     open_probability("delta", delta)
     budget = delta / (2.0 * rounds)
-    most = min(population, binomial.upper_quantile(budget / 2.0, population, rate) + 1)
+    most = min(population, intervals.upper_quantile(budget / 2.0, population, rate) + 1)
     fraction = most / population
     spent = fraction * local_delta + float(binomial.sf(most, population, rate))
     if spent > budget:

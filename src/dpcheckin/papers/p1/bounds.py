@@ -27,7 +27,7 @@ from dpcheckin.papers.others import clones
 from dpcheckin.papers.p1 import coupling
 from dpcheckin.papers.p3 import bounds as p3
 from dpcheckin.papers.p4.bounds import subsampled_rdp
-from dpcheckin.special import binomial
+from dpcheckin.special import binomial, intervals
 
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 _WANG_ORDERS = np.arange(2.0, 257.0)
@@ -46,7 +46,7 @@ def baseline(
     True
     """
     d0 = local_delta or delta**2
-    most = binomial.upper_quantile(delta / rounds, population, rate)
+    most = intervals.upper_quantile(delta / rounds, population, rate)
     count = min(population, most + 1)
     fraction = count / population
     shuffled = min(local_epsilon, clones.formula(local_epsilon, count, delta))
@@ -94,8 +94,8 @@ def approach_2(
 
 def _counts(population: int, rate: float) -> tuple[NDArray[np.int64], FloatArray]:
     """At most 80 visible numbers of check-ins and their probabilities (0 check-ins left out)."""
-    low = max(1, binomial.quantile(1e-15, population, rate) - 1)
-    high = min(population, binomial.upper_quantile(1e-15, population, rate) + 1)
+    low = max(1, intervals.quantile(1e-15, population, rate) - 1)
+    high = min(population, intervals.upper_quantile(1e-15, population, rate) + 1)
     if high - low < 80:
         k = np.arange(low, high + 1)
         return k, np.asarray(binomial.pmf(k, population, rate))

@@ -21,7 +21,7 @@ import numpy as np
 from dpcheckin.accounting.composition.clones import numerical_delta
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.numerals import count, open_probability, positive
-from dpcheckin.special import binomial
+from dpcheckin.special import binomial, intervals
 
 _GROUPS = 72
 _TAIL = 1e-16
@@ -97,8 +97,8 @@ def _groups(n: int, rate: float) -> tuple[list[tuple[int, int, float]], float]:
     others = n - 1
     if others == 0:
         return [(1, 1, 1.0)], 0.0
-    first = 1 + max(0, binomial.quantile(_TAIL / 2.0, others, rate) - 1)
-    last = 1 + min(others, binomial.upper_quantile(_TAIL / 2.0, others, rate) + 1)
+    first = 1 + max(0, intervals.quantile(_TAIL / 2.0, others, rate) - 1)
+    last = 1 + min(others, intervals.upper_quantile(_TAIL / 2.0, others, rate) + 1)
     left_out = float(binomial.cdf(first - 2, others, rate) + binomial.sf(last - 1, others, rate))
     if last - first < _GROUPS:
         k = np.arange(first, last + 1)

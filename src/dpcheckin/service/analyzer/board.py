@@ -20,7 +20,7 @@ from dpcheckin.service.pricing import Price
 from dpcheckin.service.reports import influence
 from dpcheckin.service.web.metrics import Metrics
 from dpcheckin.service.wire.documents import OCTETS
-from dpcheckin.special import binomial
+from dpcheckin.special import intervals
 
 _SHOWN = (
     "protocol", "population", "minimum_present", "colluding", "dropout", "minimum_batch", "rounds", "epsilon_budget",
@@ -50,8 +50,8 @@ def expected(present: int, chance: float) -> dict[str, float]:
     """Mean of Bin(present, chance), and an interval that holds 99% of it."""
     return {
         "mean": present * chance,
-        "low": binomial.quantile(_BAND, present, chance),
-        "high": binomial.quantile(1 - _BAND, present, chance),
+        "low": intervals.quantile(_BAND, present, chance),
+        "high": intervals.quantile(1 - _BAND, present, chance),
     }
 
 
