@@ -24,35 +24,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Protocol:
-    """A protocol: what it is called, which numbers it takes, what may be asked about it, and how its plan is made.
+    """A protocol: what it is called, which numbers it takes, what may be asked about it, and how its plan is made."""
 
-    Args:
-        label: Its name in headings.
-        about: One sentence.
-        fields: Parameters it takes, in the order in which they are asked for.
-        plan: Makes the plan of a run; windows are told how many slots are a gradient step.
-        over: Parameters along which a picture can run.
-        solvable: Those for which an epsilon can be aimed at.
-        bounded: Is there a lower bound for it?
-        empty_seats: Is its guarantee the empty-seat theorem? Sums and averages have others.
-        aliases: Other spellings.
-        trusted: When the first of the two figures holds.
-        betrayed: When only the second does.
-        understood: Parameters beside the fields that may stand for one of them, or are refused with a reason.
-    """
-
-    label: str
-    about: str
-    fields: tuple[str, ...]
-    plan: Callable[[RunQuestion, int], Plan]
-    over: tuple[str, ...] = ()
-    solvable: tuple[str, ...] = ()
-    bounded: bool = True
-    empty_seats: bool = True
-    aliases: tuple[str, ...] = ()
-    trusted: str = "If the shuffler is honest"
-    betrayed: str = "If it works with the analyzer"
-    understood: tuple[str, ...] = ()
+    label: str  # its name in headings
+    about: str  # one sentence
+    fields: tuple[str, ...]  # parameters it takes, in the order in which they are asked for
+    plan: Callable[[RunQuestion, int], Plan]  # of a run; windows are told how many slots are a gradient step
+    over: tuple[str, ...] = ()  # parameters along which a picture can run
+    solvable: tuple[str, ...] = ()  # those for which an epsilon can be aimed at
+    bounded: bool = True  # is there a lower bound for it?
+    empty_seats: bool = True  # is its guarantee the empty-seat theorem? Sums and averages have others
+    aliases: tuple[str, ...] = ()  # other spellings
+    trusted: str = "If the shuffler is honest"  # when the first of the two figures holds
+    betrayed: str = "If it works with the analyzer"  # when only the second does
+    understood: tuple[str, ...] = ()  # parameters that may stand for one of the fields, or are refused with a reason
 
 
 def _check_in(run: RunQuestion, _: int) -> Plan:
