@@ -37,7 +37,7 @@ def log_beta(a: float, b: float) -> float:
     whole, few, many = a + b, min(a, b), max(a, b)
     if many < SERIES_FROM:
         return math.lgamma(a) + math.lgamma(b) - math.lgamma(whole)
-    if few >= _SERIES_FROM:  # all three by Stirling's formula, in parts of one sign
+    if few >= SERIES_FROM:  # all three by Stirling's formula, in parts of one sign
         one, other, both = map(float, stirling_error(np.array([few, many, whole], np.float64)))
         parts = (few - 0.5) * math.log(few / whole) + (many - 0.5) * math.log1p(-few / whole)
         return parts + 0.5 * math.log(2 * math.pi / whole) + one + other - both
