@@ -177,11 +177,9 @@ def write_page(finding: Finding, words: str, picture: Path | None, path: Path) -
 
 def draw_finding(finding: Finding, path: Path) -> None:
     """Draw the finding to `path`: the audited lower bound as a bar, with the claim as a mark."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 2.25), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.barh([0], [finding.lower], height=0.45, color="#d62728" if finding.refuted else "#1f77b4")
     if math.isfinite(finding.claimed):

@@ -297,11 +297,9 @@ def _ratio(value: float, rounds: int) -> str:
 
 def draw(results: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw `results` at `path`: certified curves with audited points, a panel for each response and population."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 7), layout="constrained")
-    FigureCanvasAgg(figure)
     panels = [(r, n) for r in _RESPONSES for n in _POPULATIONS]
     axes = figure.subplots(2, 2, sharex=True)
     for (response, population), place in zip(panels, axes.ravel(), strict=True):

@@ -13,7 +13,7 @@ appendix D). One run can show less than many, but costs one run; it also needs n
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -218,20 +218,10 @@ class OneRunFinding:
 
     def to_json(self) -> dict[str, Any]:
         """A plain object for JSON."""
-        return {
-            "name": self.name,
-            "claimed_epsilon": self.claimed,
-            "delta": self.delta,
-            "confidence": self.confidence,
-            "lower_bound": self.lower,
-            "refuted": self.refuted,
-            "verdict": self.verdict.value,
-            "wanted_lower_bound": self.wanted,
-            "canaries": self.canaries,
-            "guesses": self.guesses,
-            "right": self.right,
-            "seed": self.seed,
-        }
+        facts = asdict(self)
+        figures = {"claimed_epsilon": facts.pop("claimed"), "lower_bound": facts.pop("lower")}
+        judged = {"refuted": self.refuted, "verdict": self.verdict.value, "wanted_lower_bound": self.wanted}
+        return {**facts, **figures, **judged}
 
 
 def audit_one_run(
@@ -250,8 +240,6 @@ def audit_one_run(
     `seed` is that of signs and run, `length` the norm of the canaries in clips; `claimed` is the epsilon under audit,
     None for the certified one at `delta`. The lower bound has this `confidence`, in [0.5, 1).
     """
-    # torch, which nothing else here needs
-
     n, randomizer = plan.population, gaussian_of(plan)
     count = max(1, n // 10) if guesses is None else guesses
     if not 1 <= count <= n:

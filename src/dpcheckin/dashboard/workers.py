@@ -298,6 +298,3 @@ class Workers:
             job.answer.set_exception(WorkerDied("a worker process was terminated abruptly, twice"))
         else:
             heapq.heappush(self._waiting[job.pool], job)
-
-
-__all__ = ["WorkerDied", "Workers"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.options import DEFAULT_DELTA
+from dpcheckin.options import DEFAULT_DELTA, check_values
 from dpcheckin.service.wire.documents import KEEP_ONE
 from dpcheckin.survey.estimates import Estimate
 from dpcheckin.survey.questions.distribution import Distribution
@@ -153,21 +153,14 @@ class DemoOptions:
     def __post_init__(self) -> None:
         if not 10 <= self.clients <= _MOST_CLIENTS:
             raise InvalidParameter("clients", self.clients, f"from 10 to {_MOST_CLIENTS:,}")
-        if not 0 < self.rate <= 1:
-            raise InvalidParameter("rate", self.rate, "a probability above 0")
+        check_values(self, ("rate",), lambda x: 0 < x <= 1, "a probability above 0")
         self._check_task()
-        if self.rounds < 1:
-            raise InvalidParameter("rounds", self.rounds, "at least 1")
-        if not 0 < self.delta < 1:
-            raise InvalidParameter("delta", self.delta, "strictly between 0 and 1")
-        for name in ("round_seconds", "local_epsilon", "noise_multiplier", "epsilon_budget"):
-            value = getattr(self, name)
-            if not 0 < value < math.inf:
-                raise InvalidParameter(name, value, "a positive, finite number")
-        if not 1 <= self.processes <= self.clients:
-            raise InvalidParameter("processes", self.processes, f"from 1 to {self.clients:,}")
-        if not 0 <= self.absent < 1:
-            raise InvalidParameter("absent", self.absent, "in [0, 1)")
+        check_values(self, ("rounds",), lambda x: x >= 1, "at least 1")
+        check_values(self, ("delta",), lambda x: 0 < x < 1, "strictly between 0 and 1")
+        finite = ("round_seconds", "local_epsilon", "noise_multiplier", "epsilon_budget")
+        check_values(self, finite, lambda x: 0 < x < math.inf, "a positive, finite number")
+        check_values(self, ("processes",), lambda x: 1 <= x <= self.clients, f"from 1 to {self.clients:,}")
+        check_values(self, ("absent",), lambda x: 0 <= x < 1, "in [0, 1)")
 
     def _check_task(self) -> None:
         if self.task == TRAINING:

@@ -15,12 +15,13 @@ import numpy as np
 from dpcheckin.accounting import CheckInRound, compose
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.randomizers import Gaussian, IntegerVector, VectorRandomizer, registry
+from dpcheckin.special.roots import switch
 
 LARGEST_LOCAL_EPSILON = 30.0
 
 
 @dataclass(frozen=True)
-class Advice:
+class Tuned:
     """One randomizer tuned to the error, and what the run costs with it (None: cannot)."""
 
     randomizer: str
@@ -36,7 +37,7 @@ def advise(
     rounds: int,
     delta: float,
     on_randomizer: Callable[[str], None] = lambda _: None,
-) -> list[Advice]:
+) -> list[Tuned]:
     """Randomizers of vectors tuned to the variance, with the epsilon of the run at `delta`, the least first.
 
     `variance` is the mean squared error of one report in units of the squared norm, `dimension` that of the vectors;
@@ -60,14 +61,14 @@ def advise(
         chosen = _tuned(kind, variance, dimension)
         if chosen is None:
             why = "its error stays above this at every local epsilon"
-            out.append(Advice(kind.label, None, why))
+            out.append(Tuned(kind.label, None, why))
             continue
         try:
             one = CheckInRound(population, rate, chosen.pair)
             epsilon = compose([(one, rounds)]).epsilon(delta).upper
-            out.append(Advice(chosen.describe(), epsilon))
+            out.append(Tuned(chosen.describe(), epsilon))
         except OutsideTheorem as reason:
-            out.append(Advice(chosen.describe(), None, str(reason)))
+            out.append(Tuned(chosen.describe(), None, str(reason)))
     return sorted(out, key=lambda a: (a.epsilon is None, a.epsilon or 0.0))
 
 
@@ -89,10 +90,8 @@ def _tuned(kind: type[VectorRandomizer], variance: float, dimension: int) -> Vec
     def error(local_epsilon: float) -> float:
         return float(make(local_epsilon).total_variance(vector)[0])
 
-    low, high = 1e-3, LARGEST_LOCAL_EPSILON
-    if error(high) > variance:
+    low, high = math.log(1e-3), math.log(LARGEST_LOCAL_EPSILON)
+    if error(LARGEST_LOCAL_EPSILON) > variance:
         return None
-    for _ in range(50):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if error(middle) <= variance else (middle, high)
-    return make(high)
+    enough, _ = switch(lambda power: error(math.exp(power)) <= variance, high, low, absolute=(high - low) * 2.0**-50)
+    return make(math.exp(enough))

@@ -6,6 +6,8 @@ promise with arithmetic of many digits; SciPy would weigh more than all the rest
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,3 +16,4 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complexfloating[Any, Any]]
 UNIT = 2.0**-53  # unit round-off of a double
+CONSTANTS = json.loads(Path(__file__).with_name("constants.json").read_text("utf-8"))

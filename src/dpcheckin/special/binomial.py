@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcheckin.special import Floats
+from dpcheckin.special import CONSTANTS, Floats
 from dpcheckin.special.roots import whole_switch
 
 # Probability below which a corner of a distribution is not enumerated but charged, in natural logarithms; exp(-85) =
@@ -25,28 +25,11 @@ _TERMS = 14  # of the deviance's series: 0.25^28 is below round-off
 SERIES_FROM = 16.0
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 # Stirling's error of 1, 2, …, 15, where the series is not good enough (a test computes them anew)
-_WHOLE = np.array([
-    math.inf, 0.08106146679532726, 0.0413406959554093, 0.02767792568499834, 0.020790672103765093,
-    0.016644691189821193, 0.013876128823070748, 0.01189670994589177, 0.010411265261972096, 0.009255462182712733,
-    0.00833056343336287, 0.007573675487951841, 0.00694284010720953, 0.006408994188004207, 0.0059513701127588475,
-    0.005554733551962801,
-])  # fmt: skip
+_WHOLE = np.array([math.inf, *CONSTANTS["stirling_errors"]])
 FALL = 40.0  # exp(-40) = 4e-18
 # Gauss and Legendre's 28 nodes on [0, 1], and the weights of the first half: NumPy's are good to
 # 1e-13 only (a test computes these anew)
-NODES = np.array([
-    0.001778751213022775, 0.009348417314563623, 0.022870359685530903, 0.04218348680393396, 0.06705373871280247,
-    0.09717931454141042, 0.1321945609931841, 0.17167445298056752, 0.21513976409429914, 0.2620628875224409,
-    0.31187424195546065, 0.363969186182411, 0.41771535893330963, 0.47246035505798284, 0.5275396449420171,
-    0.5822846410666904, 0.6360308138175891, 0.6881257580445393, 0.7379371124775591, 0.7848602359057009,
-    0.8283255470194325, 0.8678054390068158, 0.9028206854585896, 0.9329462612871975, 0.9578165131960661,
-    0.9771296403144691, 0.9906515826854364, 0.9982212487869773,
-])  # fmt: skip
-_HALF = np.array([
-    0.0045621412965472586, 0.01056605629638563, 0.01645071389115219, 0.022136467379502114, 0.027553672837858374,
-    0.0326364619834998, 0.03732310711728439, 0.041556708614450606, 0.04528587219651642, 0.04846532899896496,
-    0.05105648378903038, 0.05302788296142321, 0.05435559612914707, 0.0550235065082376,
-])  # fmt: skip
+NODES, _HALF = np.array(CONSTANTS["legendre_nodes"]), np.array(CONSTANTS["legendre_weights"])
 WEIGHTS = np.concatenate([_HALF, _HALF[::-1]])
 _NEAR = 1 / 81  # largest r² of λ's series, which has so many terms,
 _LAMBDA_TERMS = 9

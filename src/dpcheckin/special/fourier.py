@@ -12,7 +12,11 @@ from bisect import bisect_left
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.fft import fft as fft
+from numpy.fft import ifft as ifft
+from numpy.fft import irfft as irfft
+from numpy.fft import rfft as rfft
+from numpy.typing import NDArray
 
 from dpcheckin.special import UNIT, Complexes, Floats
 
@@ -49,26 +53,6 @@ def _fast_numbers(bits: int, primes: tuple[int, ...]) -> list[int]:
             if number * prime <= most:
                 numbers.append(number * prime)
     return sorted(numbers)
-
-
-def rfft(signal: ArrayLike) -> Complexes:
-    """Frequencies 0 to size // 2 of a real signal."""
-    return np.asarray(np.fft.rfft(signal), np.complex128)
-
-
-def irfft(spectrum: Complexes, size: int) -> Floats:
-    """The real signal of this size with this spectrum."""
-    return np.asarray(np.fft.irfft(spectrum, size), np.float64)
-
-
-def fft(signal: Complexes | Floats, size: int | None = None) -> Complexes:
-    """All frequencies of a signal, filled up with zeros to `size`."""
-    return np.asarray(np.fft.fft(signal, size), np.complex128)
-
-
-def ifft(spectrum: Complexes) -> Complexes:
-    """The signal with these frequencies."""
-    return np.asarray(np.fft.ifft(spectrum), np.complex128)
 
 
 def _sines(size: int) -> tuple[Floats, Floats]:

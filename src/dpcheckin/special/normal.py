@@ -13,26 +13,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpcheckin.special import Floats
+from dpcheckin.special import CONSTANTS, Floats
 
 _MIDDLE = 5.0  # z at t = 0
 # coefficient of t^(5i + j) in row i, column j
-_TAIL = np.array([
-    0.769193049750063, -0.665382502890057, 0.49530561596997624, -0.3135331566712814,
-    0.16502036617039925, -0.06911863870707162, 0.020795066799424885, -0.002993376758978478,
-    -0.000797869391016416, 0.0005448989683735629, -5.937579729300215e-05, -4.9762327924579515e-05,
-    1.6681606239553063e-05, 3.979361513829216e-06, -2.7706673577333692e-06, -3.3354271412310544e-07,
-    4.3630855178173217e-07, 3.857144856725763e-08, -7.037836390945854e-08, -6.940847374044905e-09,
-    1.1239006700979628e-08, 1.2713759260278389e-09, -1.5336075571599208e-09, -1.3312107430107303e-10,
-    1.246936164725256e-10,
-]).reshape(5, 5)  # fmt: skip
+_TAIL = np.array(CONSTANTS["scaled_normal_tail"]).reshape(5, 5)
 # with r = sqrt(-2 log p) and s = (r - 1.5)/(r + 1.5), a quantile is about -r times a polynomial in
 # (s - 0.4025)/0.523, for every p ≤ 1/2 that a double can be
-_GUESS = (
-    0.81599625393, 0.36988179872, -0.26342756161, 0.10834119648, -0.04568113175, 0.01733061494,
-    -0.00716255721, 0.00250346248, -0.00094849485, 0.00053092816, -0.00042536518, -0.00024454245,
-    0.00020623321, 0.00024269188, -0.00010259331, -8.89412e-05,
-)  # fmt: skip
+_GUESS = CONSTANTS["normal_quantile_guess"]
 _ROOT = math.sqrt(2 * math.pi)
 _CLOSE = 0.1  # deviations of two laws whose divergence would lose its digits
 _NEAR = 30.0  # beyond, one of the two probabilities is as good as nothing

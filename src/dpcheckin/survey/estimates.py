@@ -204,20 +204,9 @@ class Estimate:
 
     def as_document(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
-        return {
-            "names": list(self.names),
-            "values": self.values.tolist(),
-            "lower": self.lower.tolist(),
-            "upper": self.upper.tolist(),
-            "deviation": self.deviation.tolist(),
-            "confidence": self.confidence,
-            "simultaneous": self.simultaneous,
-            "population": self.population,
-            "reports": self.reports,
-            "dropped": self.dropped,
-            "parts": list(self.parts or (self.reports,)),
-            **{name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in self.more.items()},
-        }
+        every = {**vars(self), "names": list(self.names), "parts": list(self.parts or (self.reports,)), **self.more}
+        del every["more"]
+        return {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in every.items()}
 
     def to_frame(self) -> Any:
         """The figures as a pandas DataFrame, one row a name; needs pandas."""

@@ -103,19 +103,11 @@ class SurveyOptions:
         """What a plan must keep to that asks this query of a population."""
         from dpcheckin.survey.planning import Wish
 
+        same = ("delta", "error", "rounds", "rate", "largest_local_epsilon", "confidence", "colluding")
+        asked = {name: getattr(self, name) for name in same}
+        epsilon = 1.0 if self.epsilon is None and self.error is None else self.epsilon
         return Wish(
-            query=query,
-            population=population,
-            delta=self.delta,
-            epsilon=1.0 if self.epsilon is None and self.error is None else self.epsilon,
-            error=self.error,
-            rounds=self.rounds,
-            rate=self.rate,
-            mechanism=self.randomizer,
-            largest_local_epsilon=self.largest_local_epsilon,
-            confidence=self.confidence,
-            colluding=self.colluding,
-            colluding_clients=self._liars(),
+            query, population, epsilon=epsilon, mechanism=self.randomizer, colluding_clients=self._liars(), **asked
         )
 
     def _liars(self) -> tuple[int, ...] | None:

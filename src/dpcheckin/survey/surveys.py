@@ -7,7 +7,7 @@ document.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -117,15 +117,8 @@ class Survey:
 
     def as_document(self) -> dict[str, Any]:
         """The survey as plain data."""
-        return {
-            "query": self.query.as_document(),
-            "population": self.population,
-            "local_epsilon": self.local_epsilon,
-            "mechanism": self.mechanism or self.query.mechanisms()[0],
-            "rate": self.rate,
-            "rounds": self.rounds,
-            "colluding": self.colluding,
-        }
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**own, "query": self.query.as_document(), "mechanism": self.mechanism or self.query.mechanisms()[0]}
 
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> Survey:

@@ -81,10 +81,7 @@ def equation_18(population: int, rate: float, local_epsilon: float, kept: int, m
     second = p3.printed_log_excess(rate, kept + 1, local_epsilon, max_order)
     log_excess = np.logaddexp(first - (mean - kept) ** 2 / (2.0 * mean), second)
     orders = np.arange(2.0, max_order + 1.0)
-    log_moment = np.where(
-        log_excess < 0.0, np.log1p(np.exp(np.minimum(log_excess, 0.0))), np.logaddexp(0.0, log_excess)
-    )
-    return RenyiCurve(orders, log_moment / (orders - 1.0))
+    return RenyiCurve(orders, np.logaddexp(0.0, log_excess) / (orders - 1.0))
 
 
 def equation_18_epsilon(population: int, rate: float, local_epsilon: float, rounds: int, delta: float) -> float:

@@ -50,16 +50,6 @@ def moment(others: int, order: float, noise: float, distance: float = 1.0) -> fl
     return math.exp(log)
 
 
-def reverse_moment(others: int, order: float, noise: float, distance: float = 1.0) -> float:
-    """E_p[(q/p)^order], with others, noise and distance as in `moment`, the direction P0's prefactor belongs to.
-
-    It is finite for every order.
-    """
-    k, a = others, order
-    root = math.sqrt((k + 1) ** a / ((k + a) * k ** (a - 1)))
-    return root * math.exp(a * (a - 1) * k * distance**2 / (2 * noise**2 * (k + 1) * (k + a)))
-
-
 def printed_moment(others: int, order: float, noise: float) -> float:
     """The moment as P0 prints it, with others, order and noise as in `moment`. Refuted."""
     k, a = others, order

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcheckin.accounting.composition.account import compose
 from dpcheckin.accounting.pairs.local import any_pure
@@ -182,18 +181,6 @@ def fixed_window_posteriors(slots: int, check_in_probability: float, local_epsil
     positive("local_epsilon", local_epsilon)
     i = np.arange(slots, dtype=np.float64)
     return tuple((check_in_probability / (slots + i * math.expm1(-local_epsilon))).tolist())
-
-
-def averaged_posteriors(loads: NDArray[np.int64], local_epsilon: float) -> tuple[float, ...]:
-    """P2, Theorem A.5, for a local_epsilon and realised loads: the middle expression of its proof, not the last."""
-    positive("local_epsilon", local_epsilon)
-    sizes = np.asarray(loads, dtype=np.float64)
-    if sizes.ndim != 1 or sizes.size == 0 or np.any(sizes < 0.0) or sizes.sum() < 1.0:
-        raise InvalidParameter("loads", sizes.tolist()[:5], "non-negative counts, at least one")
-    before = np.cumsum(sizes) - sizes
-    after = sizes.sum() - sizes - before
-    e = math.exp(-local_epsilon)
-    return tuple((sizes / np.maximum(sizes + e * e * before + e * after, 1e-300)).tolist())
 
 
 def shuffling_posteriors(reports: int, local_epsilon: float) -> tuple[float, ...]:

@@ -159,11 +159,8 @@ def _log_weighted_sum(weight: FloatArray, first: FloatArray, second: FloatArray)
 
 def _curve(log_excess: FloatArray) -> RenyiCurve:
     orders = np.arange(2, log_excess.size, dtype=np.float64)
-    # log(1 + D); log1p keeps tiny excesses exact, logaddexp serves the huge ones.
-    d = log_excess[2:]
-    small = d < 0.0
-    log_moment = np.where(small, np.log1p(np.exp(np.minimum(d, 0.0))), np.logaddexp(0.0, d))
-    return RenyiCurve(orders, log_moment / (orders - 1.0))
+    # log(1 + D): tiny excesses stay exact, huge ones do not overflow
+    return RenyiCurve(orders, np.logaddexp(0.0, log_excess[2:]) / (orders - 1.0))
 
 
 def subsampled_rdp(rate: float, reports: int, noise_multiplier: float) -> RenyiCurve:
