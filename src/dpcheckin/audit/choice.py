@@ -1,10 +1,10 @@
 """Which event to bet on: learned from a pilot, before the runs that count.
 
 An event is "the score of this statistic is at least (or at most) that threshold", for one of the neighbours. The one
-that promises the largest lower bound is taken, judged a standard error pessimistically so that luck in the pilot is not
-mistaken for signal. The choice decides how large the bound gets, never whether it holds. When every client takes its
-turn mean degrees are numbers of any size: candidates are ranked by mean and variance, and the best are weighed by what
-their capital would have been. Slopes only: a cliff could see by a score's last bits how it was added up.
+that promises the largest lower bound is taken, judged a standard error pessimistically. The choice decides how large
+the bound gets, never whether it holds. When every client takes its turn candidates are ranked by mean and variance of
+the degrees, and the best are weighed by what their capital would have been. Slopes only: a cliff could see by a score's
+last bits how it was added up.
 """
 
 from __future__ import annotations
@@ -221,9 +221,7 @@ class _Search:
         return np.clip(mean / square, 1e-9, 0.9 / (e + self._delta)), mean, square
 
     def _weighed(self, event: Event, stake: float) -> Choice:
-        """What this event would have won on the pilot, scaled to the pairs still to come; as pessimistic as
-        `_promised`.
-        """
+        """What this event would have won on the pilot, scaled to the pairs still to come, pessimistically."""
         a, b = _means(event, self._turns)
         one, other = (a, b) if event.for_first else (b, a)
         seen = np.array([_moments(one, other)])

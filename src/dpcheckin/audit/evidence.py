@@ -2,16 +2,13 @@
 
 A mechanism that is (ε, δ)-private has P(S) - e^ε Q(S) ≤ δ for every event S, also for events that happen to a degree
 between 0 and 1. We play it on both neighbours again and again, and bet against that inequality: a capital of 1 is
-multiplied by 1 + stake · (S(first) - e^ε S(second) - δ) for every pair of runs. If the inequality holds the expected
-capital never exceeds 1, whatever the mechanism is, so by Ville's inequality it reaches 1/(1 - confidence) at any time,
-ever, with probability at most 1 - confidence (betting: Waudby-Smith and Ramdas, arXiv 2010.09686v7). Pairs must be
-independent of each other; the two runs *within* a pair need not be, which is why both may use the same coins and the
-same noise: the difference then varies far less. The event and the stakes must be chosen before the pairs are seen.
+multiplied by 1 + stake · (S(first) - e^ε S(second) - δ) for every pair of runs (docs/audit.md says why it ever reaches
+1/(1 - confidence) with probability at most 1 - confidence; betting: Waudby-Smith and Ramdas, arXiv 2010.09686v7). Pairs
+must be independent; the two runs within a pair need not be, so both may have the same noise. Event and stakes must be
+chosen before the pairs are seen.
 
 Few degrees are counted in a table (`Counts`), and the capital is worked out for any epsilon afterwards. Mean degrees
-over many runs are too many to count, so their capital is carried along for a grid of epsilons that is fixed beforehand
-(`Capital`). It falls as epsilon grows, so the largest epsilon that is refuted is a lower bound. The bound of Clopper
-and Pearson is here for comparison.
+over many runs are too many to count, so their capital is carried along for a grid of epsilons (`Capital`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Clients that lie together in a survey: do they move a figure further than is proved, or as far?
 
-The attack plays what ships. The colluding clients report in every round, whatever their coins say, and try every report
-there is (or, where there are too many, reports of the shipped randomizer); they keep to the one that drives a figure up
-most, and in another run of the same coins to the one that drives it down most. The two answers differ by no more than
-the stated bound, or the bound is false. Bytes that are no report are thrown in and must be dropped.
+The attack plays what ships. The colluding clients report in every round and try every report there is (or some of the
+shipped randomizer); they keep to the one that drives a figure up most, and in another run of the same coins to the one
+that drives it down most. The two answers differ by no more than the stated bound, or the bound is false. Bytes that are
+no report are thrown in and must be dropped.
 """
 
 from __future__ import annotations
@@ -182,9 +182,7 @@ class InfluenceAttack:
         return [[b"", b"\x00" * (size + 1), b"\xff" * size] for _ in range(self.survey.rounds)]
 
     def _answer(self, hostile: Sequence[bytes] | Sequence[list[bytes]]) -> Estimate:
-        """What shipped decoder and estimator make of honest reports and hostile ones, alike in every round or a list
-        each.
-        """
+        """What shipped decoder and estimator make of honest reports and hostile ones, alike in each round or not."""
         survey, kept, dropped = self.survey, [], 0
         for index, (others, own) in enumerate(self._rounds):
             sent: Sequence[Any] = hostile

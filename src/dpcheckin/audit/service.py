@@ -1,10 +1,9 @@
 """Black-box audit of the deployed parties: real agents, real envelopes, the real shuffler. Needs the `service` extra.
 
 Every run is a small deployment in this process; network and clock are the only things left out. All chance is the
-operating system's, so runs cannot be paired; what the audit sees is what an analyzer sees. The order of a batch must
-come from the shuffler itself: stores may hand out a round's reports in any order (PostgreSQL's does so as they
-arrived), so the store here does just that, and the target is the first who enrolled and the first, or the last, whose
-report arrives.
+operating system's, so runs cannot be paired; what the audit sees is what an analyzer sees. Stores may hand out a
+round's reports as they arrived (PostgreSQL's does), so the one here does, and the target is the first who enrolled and
+the first, or the last, whose report arrives: only the shuffler's own order hides it.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ ARRIVALS = ("first", "last", "anywhere")
 
 
 class ArrivalStore(MemoryStore):
-    """The least helpful store that the shuffler must live with: ids in the order of arrival.
-
-    Elsewhere random ids are keys, and reading them in order hides by itself what a permutation should hide.
-    """
+    """The least helpful store that the shuffler must live with: ids in the order of arrival, not random keys."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -249,8 +245,5 @@ def check_failure(system: Deployed, confidence: float = DEFAULT_CONFIDENCE, *, e
 
 
 def default_service() -> Deployed:
-    """Few clients and a large delta: sealing is slow, and unpaired runs need a visible loss.
-
-    Enough clients that hiding among them is worth much more than noise: an order that tells shows.
-    """
+    """Few clients and a large delta (sealing is slow), yet enough that hiding among them matters more than noise."""
     return Deployed(population=12, rate=0.75, rounds=1, local_epsilon=3.0, symbols=3, delta=0.1)

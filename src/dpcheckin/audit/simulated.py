@@ -1,10 +1,9 @@
 """Plans played by the package's own code: the plan's cohorts, the randomizer, the shuffler's order.
 
-`Simulated` asks the plan who reports, run by run; randomizes the values of all clients of all runs in one call, which
-is what the batch interface is for; and lets the deployed shuffler's own chance put each batch in order. Reports reach
-the shuffler in the order of enrolment, the target's first: that is what a shuffler that does not shuffle gives away.
-`PerClient` is its slow reference. `CoinByCoin` draws cohorts and orders of many runs at once: figures
-about *theorems* can be measured with them, faults of the shipped cohorts and orders are not seen, and findings say so.
+`Simulated` asks the plan who reports, run by run; randomizes the values of all runs in one call; and lets the deployed
+shuffler's own chance put each batch in order, of reports that arrive in the order of enrolment, the target's first.
+`PerClient` is its slow reference. `CoinByCoin` draws cohorts and orders of many runs at once: figures about *theorems*
+can be measured with them, faults of the shipped ones are not seen, and findings say so.
 """
 
 from __future__ import annotations
@@ -186,10 +185,7 @@ class CoinByCoin(Simulated):
 
 
 def heads(generator: np.random.Generator, coins: int, rate: float) -> IntArray:
-    """Which of so many independent `coins` show heads, with probability `rate`, by chance of the `generator`.
-
-    When heads are rare the gaps between them are drawn instead, which are geometric; a coin that is sure is not drawn.
-    """
+    """Which of so many independent coins show heads at a rate, by a generator; gaps are drawn where they are rare."""
     if rate == 1.0:
         return np.arange(coins)
     if rate > 0.25:

@@ -1,12 +1,10 @@
 """Scores by which an adversary tells neighbours apart.
 
-`LikelihoodRatio` is the optimal attack when the others all hold one value, by the accountant's own pair
-(docs/theory.md): given k reports out of n clients the density of a batch relative to "the target is one of the others"
-is (n - k + Σ W_i)/n, and rounds add up. The other statistics are blind on an honest system, or nearly so.
-
-All of it only chooses what to look at: a wrong density weakens an attack, never its validity. Scores are rounded to a
-billionth: the last bits of a simulated report betray its input by the rounding of the addition alone (Mironov, CCS
-2012), which simulations do not guard against and deployed reports do; `exact` keeps them, to attack just that.
+`LikelihoodRatio` is the optimal attack when the others all hold one value, by the accountant's own pair: given k
+reports out of n clients the density of a batch relative to "the target is one of the others" is (n - k + Σ W_i)/n, and
+rounds add up. The other statistics are blind on an honest system, or nearly so. A wrong density weakens an attack,
+never its validity. Scores are rounded to a billionth, as the last bits of a simulated report betray its input by the
+rounding of the addition alone (Mironov, CCS 2012); `exact` keeps them, to attack just that.
 """
 
 from __future__ import annotations

@@ -240,10 +240,7 @@ def audit_cells(
     seed: int = 1,
     progress: Progress = lambda share, words: None,
 ) -> list[dict[str, Any]]:
-    """Audit each of the `cells` within the budget, all from one seed; results in the order of the cells.
-
-    Those in the file at `path` are finished already. `confidence`, `workers` and `progress` are those of `examine`.
-    """
+    """Audit cells within a budget, from a seed; path keeps them; confidence, workers, progress as for `examine`."""
     done = _stored(path, "a file of finished cells")
     for place, cell in enumerate(cells):
         if cell.key in done:

@@ -1,13 +1,12 @@
 """Canaries in gradients: attacks on training as `dpcheckin.learning` plays it, in many runs or in a single one.
 
-The adversary sees what the analyzer publishes: the model after every round, and how many checked in. Steps of plain
-gradient descent give the sum of the reports back. Records are made so that a client's gradient is any vector we like (a
-linear model under a linear loss), which is the worst a client can hold; everything else is the real trainer.
+The adversary sees what the analyzer publishes: the model after every round, and how many checked in. Records are made
+so that a client's gradient is any vector we like (a linear model under a linear loss); everything else is the real
+trainer.
 
 In one run every client is a canary: it holds +v or -v by a fair coin of ours, each v a direction of its own, and we
-guess the signs we are surest of. If the run is (ε, δ)-private under replacing one client, right guesses are dominated
-by coins of bias e^ε/(1 + e^ε), up to δ (Steinke, Nasr and Jagielski, arXiv 2305.08846v1, Theorem 5.2 and its code in
-appendix D). One run can show less than many, but costs one run; it also needs no worst-case neighbours.
+guess the signs we are surest of. Under (ε, δ)-privacy right guesses are dominated by coins of bias e^ε/(1 + e^ε), up to
+δ (Steinke, Nasr and Jagielski, arXiv 2305.08846v1, Theorem 5.2 and its code in appendix D).
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
 """Every client takes the target's part in turn, on one set of coins and noise.
 
-The two neighbours differ in one client, but nothing says in which. So one play of a plan, in which everybody holds what
-the others hold, serves for as many pairs of runs as there are clients: in the pair of client j only j's reports are
-exchanged for those it makes of the first or the second value with the same coins and the same noise. Every one is a run
-of the real code. They depend on each other, which is why a play counts once, with the *mean* degree of the event over
-its runs; it varies far less than what one target shows, which is mostly whether its coin and noise were lucky.
-
-For reports that are symbols: counts are all there is to their batches, so that exchanging one report is an addition.
-Scores come from whole counts in one order of operations: an event is a function of what is released, not of how it came
-about.
+One play of a plan, in which everybody holds what the others hold, serves for as many pairs of runs as there are
+clients: in the pair of client j only j's reports are exchanged for those it makes of the first or the second value with
+the same coins and noise. The runs depend on each other, so a play counts once, with the *mean* degree of the event over
+them; it varies far less than what one target shows. For reports that are symbols: exchanging one is an addition to
+counts, and scores come from whole counts in one order of operations, a function of what is released.
 """
 
 from __future__ import annotations

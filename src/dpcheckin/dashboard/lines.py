@@ -125,10 +125,7 @@ def _point(x: float, value: float, kind: Kind) -> Answer:
 
 
 def coarse_first(values: Sequence[float], here: float | None = None) -> list[float]:
-    """Both ends of ascending values, the middle, the quarters, …: a line that is cut short is coarse, not half.
-
-    `here`, if given and one of them, comes before all others.
-    """
+    """Both ends of ascending values, the middle, the quarters, …; `here`, one of them, comes before all others."""
     order = [0, len(values) - 1]
     if here is not None and here in values:
         order.insert(0, values.index(here))

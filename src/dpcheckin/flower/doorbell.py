@@ -1,13 +1,10 @@
 """The ClientApp: it rings the agents of its node and says so, always in the same words.
 
 Flower tells the server how long a ClientApp ran, how large its reply was and whether it failed, and the server ships
-the ClientApp's code. So nothing of the protocol may be in it: no coin, no data, no noise. The doorbell drops the
-message into the node's mailbox and answers the same bytes at once, whether or not the client behind it will check in,
-and does not wait for anybody.
-
-Where the mailbox is comes from the node's own configuration, never from a message:
-`flower-supernode --node-config 'doorbell="/path/to/box"'`, or DPCHECKIN_DOORBELL in its environment
-(where `{node}` stands for the number of a simulated node).
+the ClientApp's code. So nothing of the protocol may be in it: the doorbell drops the message into the node's mailbox
+and answers the same bytes at once, whether or not the client behind it will check in. Where the mailbox is comes from
+the node's own configuration, never from a message: `flower-supernode --node-config 'doorbell="/path/to/box"'`, or
+DPCHECKIN_DOORBELL in its environment (where `{node}` stands for the number of a simulated node).
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Between the doorbell and the agents of a node: one file, replaced as a whole.
 
 The doorbell (code that the server ships) may only drop a ring; the agent (code of the data's owner) looks at it when it
-likes. Dropping takes the same time whether agents are there, busy or gone, and nothing flows back: a doorbell that
-asked the agent anything could tell the answer. The box holds the latest ring only, for a round that was missed is over.
-
-A ring is the round's signed document and the model's bytes. Nothing in it is believed: agents check the signature and
-follow the shuffler.
+likes. Dropping takes the same time whether agents are there, busy or gone, and nothing flows back. The box holds the
+latest ring only: the round's signed document and the model's bytes. Nothing in it is believed: agents check the
+signature and follow the shuffler.
 """
 
 from __future__ import annotations

@@ -103,10 +103,7 @@ def _dealt(fleet: Fleet) -> str:
 def write_report(
     folder: Path, trainer: Trainer, outcome: Outcome, options: RunOptions | None = None, data_name: str | None = None
 ) -> dict[str, Any]:
-    """Write all files to a folder, which must exist, and return the `summary` of trainer, outcome and data_name.
-
-    Without options the table of settings has the analyzer's only.
-    """
+    """Write all files to an existing folder and return the `summary` of trainer, outcome, options and data_name."""
     facts = summary(trainer, outcome, options, data_name)
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"

@@ -1,10 +1,9 @@
 """Which reports and how many rounds tell the analyzer most, for a target epsilon.
 
 The mean of N reports about vectors of length one strays from their mean by the variance of one report over N in every
-coordinate. *Signal* is N over that variance: what is left of it at a fixed epsilon is what a choice of randomizer, rate
-and rounds decides; accuracy follows it. It is given as a share of what a trusted server would have that sees
-everybody's vector and adds Gaussian noise once, with the same epsilon, delta and adjacency (replace one). The clip is
-no part of it: signal is in units of the clip, epsilon does not depend on it, and it is chosen on held-out records.
+coordinate. *Signal* is N over that variance, given as a share of what a trusted server would have that sees everybody's
+vector and adds Gaussian noise once, with the same epsilon, delta and adjacency (replace one). It is in units of the
+clip, of which epsilon does not depend.
 """
 
 from __future__ import annotations

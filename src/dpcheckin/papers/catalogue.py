@@ -29,10 +29,7 @@ def _entry(kind: str, protocols: list[str], compute: str | None = None, **said: 
 
 
 def evaluate(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[BoundValue]:
-    """Every bound of these kinds about the setting's protocol: those that apply first, least epsilon first.
-
-    Refuted claims are the slow ones.
-    """
+    """Every bound of these kinds about the setting's protocol: those that apply first, least epsilon first."""
     values = [
         bound.evaluate(setting) for bound in catalogue() if setting.protocol in bound.protocols and bound.kind in kinds
     ]

@@ -160,10 +160,7 @@ def run_folder(options: RunOptions, seed: int, folder: Path) -> Path:
 def accounted_by_papers(
     names: tuple[str, ...], options: RunOptions, log: Log, population: int
 ) -> dict[str, list[tuple[float, int]]]:
-    """What bounds of these names say of a run with these options and this population: (epsilon, row of its log).
-
-    A bound that does not apply to the run is left out.
-    """
+    """What bounds of these names say of a run with these options and population: (epsilon, row of its log)."""
     protocol = protocol_name(options.protocol)
     rows = sorted({round(i * (len(log) - 1) / (_POINTS - 1)) for i in range(_POINTS)})
     accounted: dict[str, list[tuple[float, int]]] = {}

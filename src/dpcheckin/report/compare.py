@@ -56,10 +56,7 @@ class Line:
 def compare(
     setting: Setting, kinds: frozenset[Kind] = frozenset(Kind), on_bound: Callable[[str], None] = lambda _: None
 ) -> list[Line]:
-    """Every bound that speaks about the setting: applicable ones first, least epsilon first.
-
-    Published bounds only of these kinds; `on_bound` is told what is computed next.
-    """
+    """Every bound about the setting, published ones of these kinds: applicable and least first; on_bound is told."""
     setting = replace(setting, protocol=protocol_name(setting.protocol, COMPARED))
     on_bound("published bounds")
     if setting.randomizer is not None:  # published lower bounds are about the worst randomizer

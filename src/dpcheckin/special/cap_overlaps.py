@@ -2,15 +2,10 @@
 
 A cap of S^(d-1) is {u : <u, v> >= t}, 0 < t < 1. Seen from the plane of two centres, the part of u in that plane has
 length at least r with probability (1 - r^2)^((d-2)/2), its direction is uniform, and in the direction at angle psi from
-the further centre u is in both caps once r cos psi >= t:
-
-    overlap(angle) = (1/pi) * integral of (1 - t^2 / cos^2 psi)^((d-2)/2)
-
-over psi from angle/2 to arccos t. With t tan psi = sqrt(1 - t^2) sin beta this is
-
-    (t (1 - t^2)^((d-1)/2) / pi) * integral of cos^(d-1) beta / (t^2 + (1 - t^2) sin^2 beta),
-
-analytic up to the end, beta = pi/2, whatever the dimension. An overlap at angle zero is the measure of the cap itself.
+the further centre u is in both caps once r cos psi >= t: the overlap is 1/pi times the integral of (1 - t^2 / cos^2
+psi)^((d-2)/2) over psi from angle/2 to arccos t. With t tan psi = sqrt(1 - t^2) sin beta the integrand is t (1 -
+t^2)^((d-1)/2) cos^(d-1) beta / (t^2 + (1 - t^2) sin^2 beta), analytic up to the end, beta = pi/2, whatever the
+dimension. An overlap at angle zero is the measure of the cap itself.
 """
 
 from __future__ import annotations

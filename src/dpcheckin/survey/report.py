@@ -51,10 +51,7 @@ def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
 
 
 def influence(survey: Survey, estimate: Estimate, clients: Sequence[int] = COLLUDING_CLIENTS) -> dict[str, float]:
-    """The most that some numbers of colluding clients can have moved any figure of a survey's estimate by; proved.
-
-    Numbers above the population are left out.
-    """
+    """The most that these numbers of clients can have moved any figure of a survey's estimate by; proved."""
     few = (c for c in clients if c <= survey.population)
     return {str(c): float(survey.moves(c, estimate).max(initial=0.0)) for c in few}
 
@@ -85,10 +82,7 @@ def write_csv(path: Path, estimate: Estimate, truth: Figures | None = None) -> N
 
 
 def write_picture(path: Path, survey: Survey, estimate: Estimate, truth: Figures | None = None) -> None:
-    """A picture at this path: bars with the intervals of a survey's estimate, or the distribution with its band.
-
-    The truth is what only a simulation knows.
-    """
+    """At this path bars of a survey's estimate with intervals, or its distribution; the truth where known."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.5, 4.5), layout="constrained")

@@ -96,10 +96,7 @@ def held_out(data: Dataset, share: float) -> Dataset:
 
 
 def load_dataset(name: str, data_dir: Path | None = None) -> Dataset:
-    """A dataset by name, one of `options.DATASETS`, or by the path of an .npz file or of a folder that holds one.
-
-    Files are looked for in `data_dir`; without it beside the repository and in the cache.
-    """
+    """One of `options.DATASETS` by name, with files in `data_dir` or the usual places, or an .npz or its folder."""
     if name == "digits":
         return _digits()
     if name in _IMAGES:

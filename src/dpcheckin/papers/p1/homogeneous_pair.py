@@ -2,13 +2,11 @@
 
 Everybody else holds one value, the target moves by `sensitivity`. The likelihood ratio of the two outputs is L = (sum
 of n independent terms)/n, each 1 for a user who stays away and log-normal for one who reports, so the curves are E(L -
-alpha)+ and E(1 - alpha L)+. It is one pair of datasets: whatever it gives, the mechanism is at least as bad (the
-guarantee is the empty-seat theorem). Rényi divergences of the same pair: `papers.p4.bounds`.
+alpha)+ and E(1 - alpha L)+. It is one pair of datasets: the mechanism is at least as bad.
 
 One term is put on a lattice from its potential E(W - x)+. Keeping the potential at the nodes makes the law larger in
 convex order (upper end of the bracket); lowering it until every chord lies below makes it smaller (lower end). The sum
-is one FFT to the n-th power; its round-off is charged by an estimate, which a lower bound that is never charged to
-anybody can bear.
+is one FFT to the n-th power, whose round-off is charged by an estimate: nobody is charged a lower bound.
 """
 
 from __future__ import annotations

@@ -172,10 +172,7 @@ def _local(local_epsilon: float, delta: float) -> None:
 
 
 def fixed_window_posteriors(slots: int, check_in_probability: float, local_epsilon: float) -> tuple[float, ...]:
-    """q_i = p / (m - (i-1)(1 - e^-eps0)): P2, Theorem A.4; also the sliding window with p = 1.
-
-    m are the slots, p the check_in_probability, eps0 the local_epsilon.
-    """
+    """P2, Theorem A.4: p / (m - (i-1)(1 - e^-eps0)) for m slots, p the check_in_probability, eps0 the local_epsilon."""
     count("slots", slots)
     probability("check_in_probability", check_in_probability)
     positive("local_epsilon", local_epsilon)

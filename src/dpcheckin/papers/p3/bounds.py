@@ -71,10 +71,7 @@ def printed_log_excess(rate: float, cohort: int, local_epsilon: float, max_order
 
 @lru_cache(maxsize=1024)
 def _log_tail_sums(max_order: int, per_term: float) -> FloatArray:
-    """log sum_{j=3..a} C(a,j) j Gamma(j/2) exp(j * per_term) for a = 2..max_order.
-
-    Kept: it does not depend on rounds or delta, along which a bound is mostly drawn.
-    """
+    """log sum_{j=3..a} C(a,j) j Gamma(j/2) exp(j * per_term), a = 2..max_order; kept for other rounds and deltas."""
     out = np.full(max_order - 1, -np.inf)
     j = np.arange(3, max_order + 1, dtype=np.float64)
     base = np.log(j) + log_gamma(j / 2.0) - log_gamma(j + 1.0) + j * per_term
@@ -128,10 +125,7 @@ def shuffle_rdp(reports: int, local_epsilon: float, max_order: int) -> RenyiCurv
 
 
 def lemma_2_rdp(population: int, cohort: int, local_epsilon: float, max_order: int = 300) -> RenyiCurve:
-    """The curve P3 compares itself with: shuffle bound, then Wang et al. (black in Figure 5).
-
-    A cohort of the population, reports of this local_epsilon, orders 2..max_order.
-    """
+    """Shuffle bound, then Wang et al. (black in Figure 5): population, cohort, local_epsilon, orders 2..max_order."""
     _check(population, cohort, local_epsilon, max_order)
     base = shuffle_rdp(cohort, local_epsilon, max_order)
     return wang_subsampled(base, cohort / population, local_epsilon)

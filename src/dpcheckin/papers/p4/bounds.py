@@ -1,20 +1,15 @@
 """Rényi divergences of shuffled Gaussian reports against one fixed background, all orders at once.
 
 Everybody of the population but one user holds the same value; the one user moves by `sensitivity` (1 in the papers, 2
-for the two ends of the unit ball) under noise `noise_multiplier`. The likelihood ratio of the two shuffled outputs is
-then a mean of independent terms, log-normal for those who report and 1 for those who stay away, and its moments are
-power-series coefficients. P4 Theorem 1 (arXiv 2206.09569v1) and P1 Theorem 3 (arXiv 2206.03151v2) write the same
-moments as a sum over integer partitions.
-
-What it is worth: this is exact for ONE pair of datasets. It is a lower bound on the mechanism's Rényi divergence, never
-a guarantee (P4 calls it an upper bound "w.l.o.g."; see docs/errata.md). The loss distribution of the same pair is in
-`papers.p1.homogeneous_pair`.
+for the two ends of the unit ball). The likelihood ratio of the two shuffled outputs is a mean of independent terms,
+log-normal for those who report and 1 for those who stay away, and its moments are power-series coefficients; P4 Theorem
+1 (arXiv 2206.09569v1) and P1 Theorem 3 (arXiv 2206.03151v2) write them as sums over integer partitions. This is exact
+for ONE pair of datasets, a lower bound on the mechanism's divergence and no guarantee (docs/errata.md).
 
 How: let M_m be the m-th moment of a mean of n terms with moments g_k. Raising a power series to the n-th power gives m
-M_m = sum_k (k(n+1) - m) C(m,k) n^-k g_k M_{m-k}, and for g = 1 all M are 1, so the weights sum to one and the excess D
-= M - 1 obeys the same recurrence with (g_k - 1) + g_k D_{m-k} in place of g_k M_{m-k}. For m <= n + 1 every term is
-positive: nothing cancels, and the logarithm of D keeps full relative accuracy however close M is to 1. For larger
-orders two means are merged by binomial weights, again all positive.
+M_m = sum_k (k(n+1) - m) C(m,k) n^-k g_k M_{m-k}, and the excess D = M - 1 obeys it with (g_k - 1) + g_k D_{m-k} in
+place of g_k M_{m-k}. For m <= n + 1 every term is positive: nothing cancels. For larger orders two means are merged by
+binomial weights, again all positive.
 """
 
 from __future__ import annotations
