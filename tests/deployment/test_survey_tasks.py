@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dpcheckin.deployment.tasks import OwnerTask, analyzer_task, client_task
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.protocols import FullShuffle
 from dpcheckin.randomizers import SecureSource
-from dpcheckin.service.analyzer import batches, core, state
+from dpcheckin.service.analyzer import backup, batches, core, state
 from dpcheckin.service.analyzer.batches import OUT_OF_RANGE
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
@@ -77,7 +78,7 @@ class Fleet:
         broken[-1] ^= 1  # does not open
         hostile = [seal(kept, key, number, digest, bad) for _ in range(HOSTILE - 2)]
         envelopes += [*hostile, bytes(broken), envelopes[0]]  # and a copy
-        return Status("closed", PEOPLE, len(envelopes)), envelopes
+        return Status("closed", PEOPLE + HOSTILE, len(envelopes)), envelopes
 
     def run(self) -> Analyzer:
         def now() -> float:
@@ -103,7 +104,7 @@ def test_the_estimate_is_the_librarys_for_the_reports_that_were_sent(tmp_path: P
     told = json.loads((tmp_path / "analyzer" / "estimate.json").read_text())
     reports = [fleet.task.reports(i) for i in range(2)]
     assert [len(rows) for rows in reports] == [PEOPLE, PEOPLE]
-    again = fleet.task.survey.estimate(reports)
+    again = replace(fleet.task.survey, population=PEOPLE + HOSTILE).estimate(reports)
     assert told["estimate"]["values"] == again.values.tolist()
     assert told["estimate"]["upper"] == again.upper.tolist()
     # hostile reports are dropped and counted, everywhere alike
@@ -141,7 +142,10 @@ def test_a_crash_at_any_moment_changes_nothing(tmp_path: Path) -> None:
         assert kept["spent"]["charged"] == 2
         told = json.loads((folder / "analyzer" / "estimate.json").read_text())
         reports = [fleet.task.reports(i) for i in range(2)]
-        assert told["estimate"]["values"] == fleet.task.survey.estimate(reports).values.tolist()
+        assert (
+            told["estimate"]["values"]
+            == replace(fleet.task.survey, population=PEOPLE + HOSTILE).estimate(reports).values.tolist()
+        )
 
 
 def test_prefixes_of_heavy_hitters_are_published_and_the_stage_follows_what_was_released(tmp_path: Path) -> None:
@@ -413,3 +417,39 @@ def test_a_client_that_only_answers_loads_no_torch(tmp_path: Path) -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+@pytest.mark.parametrize("kind", ["count", "heavy-hitters"])
+def test_a_restored_survey_goes_on_where_it_was(tmp_path: Path, kind: str) -> None:
+    """Backup after two rounds, an empty folder, two rounds more: as if nothing had happened."""
+    fleet = Fleet(tmp_path, kind, plan={"rounds": 4})
+    folder, file = fleet.folder / "analyzer", tmp_path / "backup"
+
+    def until(rounds: int) -> None:
+        made = Analyzer(
+            folder, fleet.document, fleet.identity, fleet.task, fleet.shuffler,  # type: ignore[arg-type]
+            Schedule(now=lambda: fleet.__dict__.update(time=fleet.time + 1.0) or fleet.time), threading.Event(),
+        )  # fmt: skip
+        keep = made._keep
+
+        def kept(after: state.AnalyzerState) -> None:
+            keep(after)
+            if after.steps >= rounds:
+                made.stop.set()
+
+        made._keep = kept  # type: ignore[method-assign]
+        try:
+            made.run()
+        finally:
+            made.close()
+
+    until(2)
+    backup.backup(folder, file, with_keys=True)
+    reports = [fleet.task.reports(i).tolist() for i in range(2)]
+    folder.rename(tmp_path / "lost")
+    assert sum(name.startswith("rounds/") for name in backup.restore(folder, file)) == 2
+    until(4)
+    assert [fleet.task.reports(i).tolist() for i in range(2)] == reports
+    shot = json.loads((folder / "estimate.json").read_text())
+    assert shot["rounds"] == 4
+    assert fleet.task.finish()

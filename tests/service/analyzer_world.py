@@ -88,6 +88,10 @@ class World:
         assert found is not None
         return found
 
+    @property
+    def kept_plan(self) -> PlanDocument:
+        return PlanDocument.from_object(self.kept.plan)
+
 
 OUTCOMES = {1: Status("void", 50, None, "population"), 3: Status("void", 120, 1, "batch")}
 

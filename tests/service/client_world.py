@@ -43,7 +43,7 @@ class SameWords(SecureSource):
         self._generator = np.random.default_rng(seed)
 
     def _words(self, count: int) -> NDArray[np.uint64]:
-        return np.frombuffer(self._generator.bytes(8 * count), dtype=np.uint64)
+        return np.frombuffer(bytearray(self._generator.bytes(8 * count)), dtype=np.uint64)
 
 
 class World:

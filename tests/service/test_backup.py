@@ -305,7 +305,7 @@ def test_a_round_that_was_charged_is_not_opened_again_by_a_shuffler_put_back_in_
     world = World(tmp_path / "a", small_plan(), {})
     world.shuffler.on_claim = lambda *_: world.stop.set()
 
-    def no_batch(number: int) -> Any:
+    def no_batch(number: int, largest: int) -> Any:
         raise KeyboardInterrupt
 
     world.shuffler.batch = no_batch  # type: ignore[method-assign]

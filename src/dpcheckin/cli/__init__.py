@@ -39,9 +39,9 @@ MODULES = {
     "audit": "audit",
     "parties.deploy": "demo",
     "parties.shuffler": "serve init identity enroll rotate revoke backup restore",
-    "parties.analyzer": "serve identity backup restore",
-    "parties.issuer": "init serve identity enroll revoke rekey",
-    "parties.client": "run",
+    "parties.analyzer": "serve identity budget close backup restore",
+    "parties.issuer": "init serve identity enroll revoke rekey backup restore",
+    "parties.client": "run status",
     "parties.flower": "agent fleet",
 }
 

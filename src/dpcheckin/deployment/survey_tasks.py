@@ -120,9 +120,6 @@ def write_pictures(folder: Path, survey: Survey, found: Estimate, about: str, st
     page.write(folder / PAGE)
 
 
-ROUNDS = "rounds"
-
-
 @dataclass(frozen=True)
 class _Counted:
     """What the checkpoint keeps of the rounds: sizes of the crowds, and what was dropped."""
@@ -234,7 +231,7 @@ class SurveyAnalyzerTask:
         replace_file(file, buffer.getvalue())
 
     def _file(self, index: int) -> Path:
-        return self.folder / ROUNDS / f"round-{index:04}.npy"
+        return self.folder / state.ROUNDS / f"round-{index:04}.npy"
 
 
 def _metrics(rounds: list[Reports], estimate: Estimate | None) -> dict[str, float]:

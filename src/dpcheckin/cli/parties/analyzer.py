@@ -1,4 +1,4 @@
-"""`dpcheckin analyzer …`: run an analyzer, show its identity, back it up."""
+"""`dpcheckin analyzer …`: run an analyzer, show its identity and budget, close a round, back it up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from dpcheckin.cli.parties.preparing import print_identity
+from dpcheckin.cli.parties import preparing
 
 _FOLDER = typer.Option(Path("analyzer-data"), "--folder", "-f", help="Settings, keys, ledger and checkpoint.")
 
@@ -44,7 +44,46 @@ def identity(folder: Path = _FOLDER) -> None:
 
     It is made if the folder, which has to exist, has none.
     """
-    print_identity(folder)
+    preparing.print_identity(folder)
+
+
+def budget(folder: Path = _FOLDER, as_json: bool = preparing.AS_JSON) -> None:
+    """Show what was spent and what is left, by plan: of this folder, and of the fleet's common budget if it has one.
+
+    May run beside an analyzer.
+    """
+    from dpcheckin.service.analyzer.ledger import view
+    from dpcheckin.service.analyzer.settings import FILE, read_settings
+
+    settings = read_settings(folder) if (folder / FILE).is_file() else None
+    preparing.show_budget(view(folder, None if settings is None else settings.budget), as_json)
+
+
+def close(
+    folder: Path = _FOLDER, patience: float = typer.Option(10.0, help="Seconds in which the shuffler may answer.")
+) -> None:
+    """Close the round that an analyzer cannot get past, and destroy its reports at the shuffler; run it again after.
+
+    The round is charged unless the shuffler says that nothing of it was or will be released. The analyzer must be
+    stopped.
+    """
+    import threading
+
+    from dpcheckin.deployment.tasks import analyzer_task
+    from dpcheckin.service.analyzer.parties import ShufflerClient
+    from dpcheckin.service.analyzer.server import open_analyzer
+    from dpcheckin.service.analyzer.settings import read_settings
+
+    settings, task, dimension = analyzer_task(read_settings(folder))
+    stop = threading.Event()
+    timer = threading.Timer(patience, stop.set)
+    timer.start()
+    shuffler = ShufflerClient(settings.shuffler, settings.token, settings.authority, stop)
+    try:
+        with open_analyzer(settings, task, dimension, shuffler, stop) as analyzer:
+            typer.echo(analyzer.close_round())
+    finally:
+        timer.cancel()
 
 
 def backup(
@@ -54,7 +93,7 @@ def backup(
         False, "--with-keys", help="Opening keys too: what is sealed to them stays readable."
     ),
 ) -> None:
-    """Write settings, identity, checkpoint and ledger to a file; may run beside an analyzer.
+    """Write settings, identity, checkpoint, ledger and a survey's rounds to a file; may run beside an analyzer.
 
     The file is as secret as the folder.
     """

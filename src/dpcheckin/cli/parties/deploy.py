@@ -42,9 +42,12 @@ def demo(
     json: bool = typer.Option(False, "--json", help="Print the end of the run as JSON."),
 ) -> None:
     """Start shuffler, analyzer and client agents on loopback, train or ask, stop by itself."""
+    from dpcheckin.service.shuffler.settings import check_not_typed
+
     need("cryptography", "httpx", "starlette", "uvicorn", *(["torch"] if task == "training" else []))
     if out is not None:
         check_empty(out)
+    check_not_typed(store or "")
     _say(f"starting a shuffler, an analyzer and {clients:,} clients on this machine")
     from dpcheckin.deployment.options import DemoOptions, with_time_enough
 

@@ -79,6 +79,28 @@ def rekey(folder: Path = _FOLDER) -> None:
         typer.echo(f"{store.forget_keys()} keys destroyed")
 
 
+def backup(out: Path = typer.Option(..., help="Write to this new file."), folder: Path = _FOLDER) -> None:
+    """Write identity, the analyzer's token, clients and plans to a file; never a key of a round, nor who got tokens.
+
+    May run beside an issuer. The file is as secret as the folder.
+    """
+    from dpcheckin.service.issuer.backup import backup as run
+
+    typer.echo(f"{out}: {run(folder, out):,} records")
+
+
+def restore(
+    file: Path = typer.Option(..., "--from", help="What `issuer backup` wrote."), folder: Path = _FOLDER
+) -> None:
+    """Make an issuer's folder from a backup; rounds to come get new keys, and clients fetch new tokens.
+
+    Never run two issuers from one backup.
+    """
+    from dpcheckin.service.issuer.backup import restore as run
+
+    typer.echo(f"{folder}: {run(folder, file):,} clients, restored from {file}")
+
+
 def _opened(folder: Path) -> IssuerStore:
     from dpcheckin.service.issuer.store import IssuerStore
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import typer
 
@@ -80,6 +80,27 @@ def show(made: dict[str, str], as_json: bool) -> None:
     else:
         for name, value in made.items():
             typer.echo(f"{name.replace('_', ' ')}: {value}")
+
+
+def show_budget(found: dict[str, Any], as_json: bool) -> None:
+    """Print what was `found` about a budget: facts a line each, then a table of plans and one of totals and limits; or
+    `as_json` one object."""
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    from dpcheckin.console import print_table
+    from dpcheckin.numerals import rounded_up
+
+    def told(value: Any) -> str:
+        return rounded_up(value) if isinstance(value, float) else "unbounded" if value is None else str(value)
+
+    for name, value in found.items():
+        if not isinstance(value, list):
+            typer.echo(f"{name.replace('_', ' ')}: {told(value)}")
+    for name in ("plans", "totals"):
+        if rows := found.get(name):
+            shown = [[told(value) for value in row.values()] for row in rows]
+            print_table(shown, *(head.replace("_", " ") for head in rows[0]))
 
 
 def make_test_certificates(folder: Path, hosts: Sequence[str], settings: str, table: str = "") -> dict[str, str]:

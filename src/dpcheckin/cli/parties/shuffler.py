@@ -11,7 +11,8 @@ import typer
 
 from dpcheckin.cli.arguments import check_exists, options_from
 from dpcheckin.cli.parties import preparing
-from dpcheckin.service.shuffler.settings import SETTINGS_FILE, Settings, load
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.shuffler.settings import IN_USE, SETTINGS_FILE, Settings, load
 
 if TYPE_CHECKING:
     from dpcheckin.service.shuffler.stores.base import Store
@@ -112,7 +113,7 @@ def restore(
 
     kept = read(file)
     make_folder(folder)
-    with closing(_opened(folder, store)) as opened:
+    with closing(_opened(folder, store, fresh=True)) as opened:
         run(opened, kept)
     for name, file_name in (("token", TOKEN_FILE), ("identity", IDENTITY)):
         if kept.about.get(name) and not (folder / file_name).exists():
@@ -120,11 +121,16 @@ def restore(
     typer.echo(f"{folder}: restored from {file}")
 
 
-def _opened(folder: Path, store: str | None) -> Store:
-    """The store that `serve` would use; TLS does not matter here."""
+def _opened(folder: Path, store: str | None, *, fresh: bool = False) -> Store:
+    """The store that `serve` would use, and the last one did unless it is a `fresh` one; TLS does not matter here."""
     from dpcheckin.service.shuffler.server import open_store
 
     settings = load(folder, {"store": store, "dev": True, "host": "127.0.0.1"})
+    used = folder / IN_USE
+    served = used.read_text().strip() if used.is_file() else settings.store_shown
+    if not fresh and served != settings.store_shown:
+        allowed = f"{served}, which the shuffler of this folder serves, as {used} says"
+        raise InvalidParameter("store", settings.store_shown, allowed)
     place = settings.store_address.removeprefix("sqlite:")
     if place != settings.store_address:  # a database of its own, with clients whom nobody serves
         check_exists(Path(place).parent)

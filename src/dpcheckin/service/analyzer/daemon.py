@@ -23,7 +23,15 @@ from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
 from dpcheckin.service.analyzer.core import VOID, Pacing, Status, TooManyVoidRounds
-from dpcheckin.service.analyzer.ledger import BudgetSpent, ChargeReason, FleetBudget, Ledger, TotalLedger, check_round
+from dpcheckin.service.analyzer.ledger import (
+    LEDGER,
+    BudgetSpent,
+    ChargeReason,
+    FleetBudget,
+    Ledger,
+    TotalLedger,
+    check_round,
+)
 from dpcheckin.service.analyzer.parties import NO_TOKENS, IssuerClient, ShufflerClient, Stopped, TruncatedBatch
 from dpcheckin.service.analyzer.state import AnalyzerState, KeyRing
 from dpcheckin.service.pricing import Price
@@ -37,7 +45,6 @@ from dpcheckin.service.wire.signing import signed, signed_bytes
 
 log = logging.getLogger("dpcheckin.analyzer")
 
-LEDGER = "privacy.ledger"
 KEYS = "keys"
 _POLL = 0.1
 _FETCHES = 20
@@ -125,6 +132,29 @@ class Analyzer:
             self.ledger.total.close()  # the next plan of the fleet may have it
         self.board.finish(reason)
         return reason
+
+    def close_round(self) -> str:
+        """Give up the round that is under way, whatever the shuffler has of it, and destroy its reports there; what was
+        done. It is charged unless the shuffler says that nothing of it was or will be seen: its reports may be out."""
+        number = self._state.round
+        if self._state.pending is None:
+            return "no round is under way"
+        try:
+            status = self._shuffler.status(number)
+        except Stopped:
+            status = Status("closed")  # nobody says so
+        known = self.ledger.charge_of(number) is not None
+        if not known and (status is None or (status.state, status.reason) == ("void", "population")):
+            self._finish(self._state, status or Status("void"), VOID)
+            return f"round {number} is closed, and was not charged: nothing of it was released"
+        if status is not None and status.state == "open":
+            raise InvalidParameter("round", number, "one that has ended: it takes reports until its time is over")
+        charge = self.ledger.charge(number, ChargeReason.RELEASE)
+        with contextlib.suppress(Stopped, Refusal):
+            self._shuffler.claim(number, charge.digest)
+            self._shuffler.delete(number)
+        self._finish(self._state, status or Status("done"), "lost")
+        return f"round {number} is closed, and charged: {self.ledger.charged} of {self.price.allowed_rounds} rounds"
 
     # --- announcing ---------------------------------------------------------------------------
 

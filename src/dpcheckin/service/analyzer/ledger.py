@@ -17,7 +17,9 @@ from typing import Any
 from dpcheckin.errors import InvalidParameter, ServiceError
 from dpcheckin.numerals import rounded_up
 from dpcheckin.service.pricing import Price, Spent
-from dpcheckin.service.storage.journal import Journal, JournalDamaged, JournalEntry
+from dpcheckin.service.storage.journal import Journal, JournalDamaged, JournalEntry, entries_of
+
+LEDGER = "privacy.ledger"
 
 
 class BudgetSpent(ServiceError):
@@ -136,6 +138,31 @@ def check_round(price: Price, charged: int, total: TotalLedger | None = None) ->
         )
     if total is not None:
         total.check(document.id.hex(), after)
+
+
+def view(folder: Path, budget: FleetBudget | None = None) -> dict[str, Any]:
+    """What the plan in an analyzer's `folder` has spent and has left, and all plans of a common `budget`, as journals
+    that may be in use have it."""
+    entries = [entry.body for entry in entries_of(folder / LEDGER)]
+    if not entries:
+        raise InvalidParameter("folder", str(folder), "the folder of an analyzer that has run")
+    opened, charges = entries[0], entries[1:]
+    found: dict[str, Any] = {"plan": opened["plan"], "rounds_charged": len(charges)}
+    nothing = Spent(0.0, 0.0, opened["delta"])
+    plans = {opened["plan"]: Spent.from_json(charges[-1]) if charges else nothing}
+    limits = [("epsilon of this plan", plans[opened["plan"]].epsilon, opened["epsilon_budget"])]
+    if budget is not None:
+        others = [entry.body for entry in entries_of(budget.file)[1:]]
+        plans |= {one["plan"]: Spent.from_json(one) for one in others}
+        together = Spent.sum(plans.values())
+        limits.append(("epsilon of all plans", together.epsilon, budget.epsilon))
+        limits.append(("delta of all plans", together.delta, budget.delta))
+    found["plans"] = [{"plan": name, **spent.to_json()} for name, spent in plans.items()]
+    found["totals"] = [
+        {"of": name, "spent": spent, "limit": float(limit), "left": max(0.0, limit - spent)}
+        for name, spent, limit in limits
+    ]
+    return found
 
 
 class Ledger:

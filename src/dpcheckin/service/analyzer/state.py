@@ -26,6 +26,8 @@ from dpcheckin.service.wire.envelope import OpeningKey, new_private_key
 from dpcheckin.service.wire.problems import Malformed
 
 FILE = "checkpoint"
+ROUNDS = "rounds"
+"""Folder of what a task keeps of every round beside the checkpoint: read at every start."""
 FORMAT = 2
 """Of a checkpoint; 1, which did not say so, is read too."""
 _LARGEST = 1 << 34

@@ -24,7 +24,7 @@ from typing import Any
 
 from dpcheckin.service.pricing import Price, Spent
 from dpcheckin.service.storage.files import replace_file
-from dpcheckin.service.storage.journal import Journal
+from dpcheckin.service.storage.journal import Journal, entries_of
 from dpcheckin.service.wire.canonical import canonical, parse
 from dpcheckin.service.wire.problems import Malformed
 
@@ -51,18 +51,24 @@ class _Plan:
 
 class ClientLedger:
     """The open ledger of one client: what it has given away, over all plans it ever joined, by their ids in hex. It
-    lies in the journal at `path`, which is made when it is not there."""
+    lies in the journal at `path`, which is made when it is not there; with `look` it is only read, also while an agent
+    has it open."""
 
-    def __init__(self, path: Path) -> None:
-        self._journal = Journal(path)
+    def __init__(self, path: Path, *, look: bool = False) -> None:
+        self._journal = None if look else Journal(path)
         self._plans: defaultdict[str, _Plan] = defaultdict(_Plan)
         self._slots: dict[str, int | None] = {}
-        for entry in self._journal:
+        for entry in entries_of(path) if self._journal is None else self._journal:
             self._take(entry.body)
 
     def close(self) -> None:
         """Let another process open it."""
-        self._journal.close()
+        if self._journal is not None:
+            self._journal.close()
+
+    def plans(self) -> dict[str, tuple[int, int, Spent]]:
+        """By plan: rounds taken part in, those of them that were void, and what is spent."""
+        return {name: (len(plan.coins), len(plan.void), plan.spent) for name, plan in self._plans.items()}
 
     def reported(self, plan: str, round_number: int) -> bool | None:
         """How the coin of round `round_number` of a `plan` fell; None if the round is new."""
@@ -128,6 +134,7 @@ class ClientLedger:
         return len(new)
 
     def _append(self, body: dict[str, Any]) -> None:
+        assert self._journal is not None
         self._journal.append(body)
         self._take(body)
 

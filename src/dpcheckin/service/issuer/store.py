@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpcheckin.service.issuer.private_keys import PrivateKey, SigningFailure
-from dpcheckin.service.storage.database import Database, StorageFailure, damaged
+from dpcheckin.service.storage.database import Database, Row, StorageFailure, damaged
 from dpcheckin.service.wire.canonical import parse
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Malformed
@@ -143,6 +143,26 @@ class IssuerStore:
         one and were revoked since."""
         holders = "SELECT id FROM clients UNION SELECT client FROM issued WHERE plan = ? AND round = ?"
         return int(self._database.read(f"SELECT count(*) FROM ({holders})", plan, round_number)[0][0])
+
+    # --- copies -------------------------------------------------------------------------------
+
+    def copied(self) -> tuple[list[Row], list[Row]]:
+        """Of one moment: clients with digest and rounds taken part in; plans' documents with their next rounds."""
+        with self._database.writing() as connection:
+            clients = connection.execute(
+                "SELECT id, token, coalesce(rounds, 0) FROM clients LEFT JOIN taken ON client = id"
+            ).fetchall()
+            return clients, connection.execute("SELECT document, next_round FROM plans").fetchall()
+
+    def put_back(self, clients: Sequence[Row], plans: Sequence[Row]) -> None:
+        """Fill an empty store with what `copied` gave: `clients` and `plans`."""
+        with self._database.writing() as connection:
+            connection.executemany("INSERT INTO clients VALUES (?, ?)", [one[:2] for one in clients])
+            connection.executemany("INSERT INTO taken VALUES (?, ?)", [(one[0], one[2]) for one in clients])
+            for document, first in plans:
+                plan = read_signed(PlanDocument, parse(document), None).id
+                connection.execute("INSERT INTO plans VALUES (?, ?, ?)", (plan, document, first))
+            _count_clients(connection)
 
     # --- plans and keys -----------------------------------------------------------------------
 

@@ -12,10 +12,10 @@ from dpcheckin.service.shuffler.chance import SecureChance
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.http import LOGGER, ShufflerApp, ShufflerFront, shuffler_app
 from dpcheckin.service.shuffler.rounds import Settled
-from dpcheckin.service.shuffler.settings import Settings
+from dpcheckin.service.shuffler.settings import IN_USE, Settings
 from dpcheckin.service.shuffler.stores.base import Store
 from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
-from dpcheckin.service.storage.files import without_password
+from dpcheckin.service.storage.files import replace_file, without_password
 from dpcheckin.service.storage.identity import analyzer_token, load_identity
 from dpcheckin.service.web.server import serve_party
 
@@ -61,6 +61,7 @@ def serve(settings: Settings) -> None:
         stack.enter_context(store.serve_alone())
         store.verify()
         front = build(settings, store)
+        replace_file(settings.folder / IN_USE, settings.store_shown.encode() + b"\n")
         return front, shuffler_app(front)
 
     serve_party(settings, LOGGER, opened, store=settings.store_address.split(":", 1)[0])

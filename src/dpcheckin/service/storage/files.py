@@ -33,6 +33,11 @@ def without_password(address: str) -> str:
     return _IN_OPTIONS.sub(r"\1…", shown)
 
 
+def has_password(address: str) -> bool:
+    """Whether an address holds a password, so that it must not stand where others can read it."""
+    return bool(_IN_ADDRESS.search(address) or _IN_OPTIONS.search(address))
+
+
 class InUse(ServiceError):
     """Another process works with these files."""
 

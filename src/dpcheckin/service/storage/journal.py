@@ -102,6 +102,11 @@ def journal_bytes(path: Path) -> bytes:
     return whole
 
 
+def entries_of(path: Path) -> list[JournalEntry]:
+    """The entries of a journal that may be in use, to be looked at."""
+    return _entries_in(journal_bytes(path), path) if path.exists() else []
+
+
 def restore_journal(path: Path, content: bytes) -> None:
     """Make a journal of the whole entries of `journal_bytes`, `content`; `path` must not exist, its folder must."""
     entries = _entries_in(content, path)
