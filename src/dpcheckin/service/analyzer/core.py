@@ -10,8 +10,9 @@ as long, up to a limit; after a while the pauses grow too; and after so many in 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -219,6 +220,18 @@ class Pacing:
             f"{void:,} rounds in a row were void: {min(there):,} to {max(there):,} clients were "
             "there in time; start again when enough of them are"
         )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the analyzer keeps time and rotates keys."""
+
+    rotate_every: int = 0
+    """Rounds between new opening keys; 0: never."""
+    pause_seconds: float = 0.0
+    """Time between the end of one round and the beginning of the next."""
+    now: Callable[[], float] = time.time
+    pacing: Pacing = field(default_factory=Pacing)
 
 
 def void_in_a_row(log: Sequence[dict[str, Any]]) -> int:

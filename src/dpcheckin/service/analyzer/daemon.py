@@ -10,8 +10,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import core, state
 from dpcheckin.service.analyzer.batches import BatchReader, Decoded
 from dpcheckin.service.analyzer.board import Board
-from dpcheckin.service.analyzer.core import VOID, Pacing, Status, TooManyVoidRounds
+from dpcheckin.service.analyzer.core import VOID, Schedule, Status, TooManyVoidRounds
 from dpcheckin.service.analyzer.ledger import (
     LEDGER,
     BudgetSpent,
@@ -48,18 +47,6 @@ log = logging.getLogger("dpcheckin.analyzer")
 KEYS = "keys"
 _POLL = 0.1
 _FETCHES = 20
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How the analyzer keeps time and rotates keys."""
-
-    rotate_every: int = 0
-    """Rounds between new opening keys; 0: never."""
-    pause_seconds: float = 0.0
-    """Time between the end of one round and the beginning of the next."""
-    now: Callable[[], float] = time.time
-    pacing: Pacing = field(default_factory=Pacing)
 
 
 class Analyzer:

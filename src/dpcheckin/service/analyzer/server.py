@@ -25,7 +25,8 @@ from starlette.routing import Route
 
 from dpcheckin.service import logs
 from dpcheckin.service.analyzer.board import Board
-from dpcheckin.service.analyzer.daemon import Analyzer, Schedule
+from dpcheckin.service.analyzer.core import Schedule
+from dpcheckin.service.analyzer.daemon import Analyzer
 from dpcheckin.service.analyzer.parties import IssuerClient, ShufflerClient
 from dpcheckin.service.analyzer.settings import AnalyzerSettings
 from dpcheckin.service.settings import Limits
