@@ -91,6 +91,8 @@ class LatticeCurve(Curve):
         that none exceeds but for another part. Where the lattice holds the whole law, as fine as it should be, a bound
         whose loss varies more is the larger one.
         """
+        if any(seats.empty < 0.0 for _, seats in self._unmerged):  # ratios below zero have no logarithm
+            return None
         law = self._law.simplified(self._smallest / 4)
         even = [(weight, *even_shares(s, self._smallest / 4)) for weight, s in self._unmerged]
         seats = [(weight, s) for weight, s, _ in even]

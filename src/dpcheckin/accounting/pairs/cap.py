@@ -128,6 +128,7 @@ def cap_pair(local_epsilon: float, dimension: int, cap_measure: float) -> CapPai
         True,
         dimension=dimension,
         cap_measure=q,
+        shared=density,
         described=(("kind", "privunit"), ("p", inside), ("q", float(q))),
     )
 

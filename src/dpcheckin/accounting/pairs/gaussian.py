@@ -175,11 +175,13 @@ class GaussianTypes:
     """Types at every alpha that a certificate covers, and the worst law where one report counts.
 
     Of the `certified` types of this `distance` that cover an alpha those are used that make the sum of a `crowd`
-    scatter least.
+    scatter least. Where nothing else stands beside them (`alone`) the worst law does wherever there are no others.
     """
 
-    def __init__(self, distance: float, certified: tuple[CertifiedTypes, ...], crowd: Crowd) -> None:
-        self._true = LogNormalReports(distance, crowd)
+    def __init__(
+        self, distance: float, certified: tuple[CertifiedTypes, ...], crowd: Crowd, *, alone: bool = False
+    ) -> None:
+        self._true, self._alone = LogNormalReports(distance, crowd), alone
         # few reports weigh less than the noise that close types ask for
         best = sorted(certified, key=lambda t: crowd.reports * math.expm1(t.scale**2) + 2 * t.smoothing**2)
         self._larger = [(known, LogNormalReports(known.scale, crowd)) for known in best]
@@ -191,7 +193,7 @@ class GaussianTypes:
         chosen = next(covers, None)
         if chosen is not None and single < _ONLY_ONE_COUNTS * many:
             found.append(_types(*chosen, rise))
-        if single > _ONE_MAY_COUNT * many:
+        if single > _ONE_MAY_COUNT * many or (self._alone and not found):
             points = self._true.points(rise)
             worst = self._true.worst(rise, points)
             found.append(Types((worst,), worst, 0.0, self._true.cut(points)))
@@ -267,6 +269,20 @@ class GaussianPair(LocalPair):
     def others_types(self, parts: Mixture) -> GaussianTypes | None:
         certified = certified_scales(self.s) if self.family is Family.GAUSSIAN else ()
         return GaussianTypes(self.s, certified, Crowd.of(parts)) if certified else None
+
+    def full_types(self, parts: Mixture) -> GaussianTypes:
+        certified = certified_scales(self.s) if self.family is Family.GAUSSIAN else ()
+        return GaussianTypes(self.s, certified, Crowd.of(parts), alone=True)
+
+    def spare(self, clients: int) -> float:
+        """As in the base: G is the noise about the centre, where no report of these `clients` is much less likely.
+
+        Their values are points of the ball, `clients` + 1 with both of the first one's. In all directions but a share
+        q of the noise R(0)/R(x) is at most e^(s²/8 + ts/2) for each of them, in any dimension.
+        """
+        t = np.linspace(0.0, 12.0, 1201)
+        missed = (clients + 1) * ndtr(-t) * UPPER_SLACK
+        return float(np.max(np.maximum(1.0 - missed, 0.0) * np.exp(-self.s * (self.s / 8 + t / 2)))) / UPPER_SLACK
 
     def epsilon_within(self, delta: float) -> float:
         """In closed form and without an end: little noise costs thousands."""

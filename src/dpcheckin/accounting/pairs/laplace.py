@@ -282,6 +282,9 @@ class LaplacePair(LocalPair):
         (real,) = super().directions
         return (replace(real, tails=tails),)
 
+    def spare(self, clients: int) -> float:
+        return math.exp(-0.5 * self.local_epsilon)  # noise about the middle of the interval
+
     def others_types(self, parts: Mixture) -> LaplaceTypes | None:
         return laplace_types(self.local_epsilon) if self.typed else None
 

@@ -24,7 +24,7 @@ from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
 from dpcheckin.accounting.engine.seats import WHOLE, Hits, Mixture, RealPair, Seats
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, atoms
 from dpcheckin.accounting.engine.typed.curve import BadCase, TypesAt, merged_case, with_types
-from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types
+from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types, worst_alone
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, local_epsilon_in_range
 from dpcheckin.special.roots import least
@@ -166,6 +166,18 @@ class LocalPair(ABC):
             return None
         return real.atoms
 
+    def spare(self, clients: int) -> float:
+        """The largest share of a report that may be a draw from a law G that all have, whatever these `clients` hold.
+
+        For every epsilon the least of R(a) and e^epsilon R(x) over all x has a mass of at least 1 - clients h(e^epsilon).
+        """
+        tried = (min(self.local_epsilon, 700.0), self.epsilon_within(0.1 / clients))
+        return max(max(1.0 - clients * self._profile_above(e), 0.0) * math.exp(-e) for e in tried)
+
+    def full_types(self, parts: Mixture) -> TypesAt | None:
+        """As `others_types`, of these `parts`, with the worst law of all among them; None where only a lattice has it."""
+        return None
+
     def repeated(self, reports: int) -> LocalPair | None:
         """One pair as revealing as so many reports about one value; None if none is known."""
         return None
@@ -211,6 +223,7 @@ class ThreeAtoms(LocalPair):
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
     third_hit: float | None = None  # for MERGED_THIRD: how often a third value's report has the largest ratio
+    shared: float = 0.0  # lowest density of a report relative to some law, whatever the value; 0 if not known
     described: Described = field(default=(), repr=False)
     three_atoms: ClassVar[bool] = True
 
@@ -263,6 +276,13 @@ class ThreeAtoms(LocalPair):
         symbols = 2 + round(self.neutral / self.hit) if self.hit > 0.0 else 2
         return pure_types(self.family, self.local_epsilon, symbols, self.local_delta)
 
+    def spare(self, clients: int) -> float:
+        return max(self.shared, super().spare(clients))
+
+    def full_types(self, parts: Mixture) -> TypesAt:
+        known = self.others_types(parts) or (lambda rise: ())
+        return lambda rise: (*known(rise), *worst_alone(self.hits, self.local_delta, rise))
+
     def bad_case(self, parts: Mixture, smallest: float) -> BadCase:
         """As in the base, of `parts` and `smallest`; a third value is worse for k-ary response, and once e0 > 2."""
         if self.family is Family.SYMBOLS:
@@ -312,7 +332,8 @@ def two_atoms(
     epsilon = local_epsilon_in_range(local_epsilon)
     described = ("kind", kind), ("local_epsilon", epsilon)
     hit = 1 / (math.exp(epsilon) + 1)
-    return ThreeAtoms(name, epsilon, hit, 0.0, True, 0.0, others, family, described=described)
+    shared = 0.0 if family is Family.ANY_PURE else 2 * hit  # relative to a uniform report
+    return ThreeAtoms(name, epsilon, hit, 0.0, True, 0.0, others, family, shared=shared, described=described)
 
 
 def any_pure(local_epsilon: float) -> ThreeAtoms:

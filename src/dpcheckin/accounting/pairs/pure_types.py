@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 
+from dpcheckin.accounting.engine.seats import Hits
 from dpcheckin.accounting.engine.typed.curve import TypesAt
 from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types, least_smoothing
 
@@ -237,6 +238,18 @@ def pure_types(family: Family, local_epsilon: float, count: int, local_delta: fl
         return tuple(types for types in found if types is not None)
 
     return at
+
+
+def worst_alone(hits: Hits, local_delta: float, rise: float) -> tuple[Types, ...]:
+    """The worst law of all at alpha - 1 = `rise`, of reports with these `hits`; none where nothing but delta is lost.
+
+    Without mass that has no counterpart calls are at most `local_delta` less, and puts alpha times that.
+    """
+    gain, alpha = math.expm1(hits.local_epsilon), 1.0 + rise
+    if not rise < gain:
+        return ()
+    law = AtomLaw.of((gain, hits.hit), (-alpha * gain, hits.hit), (rise, gain * hits.hit))
+    return (Types((law,), law, 0.0, alpha * local_delta * _ROUNDED_UP),)
 
 
 def variance_of_types(local_epsilon: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from dpcheckin.accounting.pairs.local import ThreeAtoms, two_atoms
@@ -35,16 +36,18 @@ def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
     hit, neutral = 1 / weight, (k - 2) / weight
     described = ("kind", "dary"), ("local_epsilon", epsilon), ("values", k)
     name, family = f"{k}-ary response", Family.SYMBOLS
-    return ThreeAtoms(name, epsilon, hit, neutral, True, 0.0, others, family, described=described)
+    return ThreeAtoms(name, epsilon, hit, neutral, True, 0.0, others, family, shared=k / weight, described=described)
 
 
 def _three_atoms(
-    name: str, epsilon: float, hit: float, third_hit: float | None, *described: tuple[str, Any]
+    name: str, epsilon: float, hit: float, shared: float, third_hit: float | None, *described: tuple[str, Any]
 ) -> ThreeAtoms:
-    """The pair with this mass at the largest ratio, and its lower bound by a third value."""
+    """The pair with this mass at the largest ratio, its lowest density, and its lower bound by a third value."""
     neutral = max(1.0 - (math.exp(epsilon) + 1.0) * hit, 0.0)
     others = OthersData.ONE_OF_TWO if third_hit is None else OthersData.MERGED_THIRD
-    return ThreeAtoms(name, epsilon, hit, neutral, others_data=others, third_hit=third_hit, described=described)
+    return ThreeAtoms(
+        name, epsilon, hit, neutral, others_data=others, third_hit=third_hit, shared=shared, described=described
+    )
 
 
 def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAtoms:
@@ -74,6 +77,7 @@ def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAt
         f"subsets of {w} of {d}",
         epsilon,
         hit,
+        d / total,
         third,
         *(("kind", "subset"), ("local_epsilon", epsilon), ("values", d), ("size", w)),
     )
@@ -94,7 +98,12 @@ def unary_encoding(local_epsilon: float, symbols: int, truth: float = 0.5) -> Th
     q = p / (p + math.exp(epsilon) * (1.0 - p))
     third = q * (1.0 - p) * (1.0 - q) if d > 2 else None
     return _three_atoms(
-        f"unary encoding of {d}", epsilon, q * (1.0 - p), third, *(("kind", "unary"), ("p", p), ("q", q))
+        f"unary encoding of {d}",
+        epsilon,
+        q * (1.0 - p),
+        (1.0 - p) / (1.0 - q),
+        third,
+        *(("kind", "unary"), ("p", p), ("q", q)),
     )
 
 
@@ -112,6 +121,7 @@ def hadamard_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
         f"Hadamard response of {d}",
         epsilon,
         0.5 / (math.exp(epsilon) + 1),
+        2.0 / (math.exp(epsilon) + 1),
         None,
         *(("kind", "hadamard"), ("local_epsilon", epsilon)),
     )
@@ -131,6 +141,7 @@ def mixed(pairs: Sequence[ThreeAtoms], name: str) -> ThreeAtoms:
     if len(pairs) == 1:
         return pairs[0]
     hit = math.fsum(pair.hit for pair in pairs) / len(pairs)
-    made = _three_atoms(name, pairs[0].local_epsilon, hit, None)
-    proved = all(pair.full_shuffle_proved for pair in pairs)
-    return ThreeAtoms(name, made.local_epsilon, hit, made.neutral, proved)
+    # each way with as many draws from its own G as make the same density everywhere
+    shared = math.fsum(pair.shared for pair in pairs) / len(pairs)
+    made = _three_atoms(name, pairs[0].local_epsilon, hit, shared, None)
+    return replace(made, full_shuffle_proved=all(pair.full_shuffle_proved for pair in pairs))

@@ -17,12 +17,13 @@ from dpcheckin import numerals
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
 from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round, local_pair
+from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, TAIL_SHARE, Round, local_pair
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial
 from dpcheckin.special.intervals import hypergeometric_masses
 
 FEW = 6
+_OFTEN = 50.0  # times what is negligible, for rounds from which nobody stays away
 BLANKET = (
     "no empty seat needed for this randomizer: privacy blanket "
     "(Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3)"
@@ -141,12 +142,14 @@ class CheckInRound(ShuffledRound):
             return self.pair.local_curve(high)
         if low < high:
             return self._uneven(n, low, high, smallest)
+        if high == 1.0:
+            return _crowded(self.pair, n, high, smallest)
         parts = [(1.0, Seats(n, self.pair, 0.0, float(n), high, 1.0 - high))]
+        nobody_absent = math.exp(n * math.log(high))
+        if nobody_absent > _OFTEN * smallest and n > FEW:
+            return _crowded(self.pair, n, high, smallest)
         if self.pair.full_shuffle_proved:
             return self.pair.shuffled_curve(parts, high, smallest)
-        if high == 1.0:
-            raise OutsideTheorem(_full_shuffle_advice(self.pair, n))
-        nobody_absent = math.exp(n * math.log(high))
         if n <= FEW:
             # among a handful it pays to leave the round without an empty seat out of the sum
             chances = binomial.pmf(np.arange(n), n, high)
@@ -288,18 +291,16 @@ class ShuffleRound(ShuffledRound):
         )
 
     def curve(self, smallest: float = SMALLEST_DELTA) -> Curve:
-        if not self.pair.full_shuffle_proved:
-            raise OutsideTheorem(_full_shuffle_advice(self.pair, self.honest))
-        n = self.honest
-        parts = [(1.0, Seats(n, self.pair, 0.0, float(n)))]
-        return self.pair.curve(parts, 1.0, smallest)
+        if self.honest == 1:
+            return self.pair.local_curve(1.0)
+        return _crowded(self.pair, self.honest, 1.0, smallest)
 
     def lower_seats(self, pair: LocalPair) -> Seats:
         return Seats(self.honest, pair, 0.0, float(self.honest))
 
 
-def _full_shuffle_advice(pair: LocalPair, n: int) -> str:
-    instead = f"let every client stay away with probability {min(50 / n, 0.5):.3g}"
-    if pair.pure:
-        instead += " or account for it as any pure randomizer of the same local epsilon"
-    return f"full shuffling leaves no empty seat, and is not proved for {pair.label}: {instead}"
+def _crowded(pair: LocalPair, n: int, rate: float, smallest: float) -> Curve:
+    """The curve of a round from which perhaps nobody stays away."""
+    from dpcheckin.accounting.pairs.marking import crowded_curve
+
+    return crowded_curve(pair, n, rate, min(smallest / TAIL_SHARE, 0.1), smallest)
