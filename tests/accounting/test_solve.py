@@ -8,7 +8,7 @@ import pytest
 
 from dpcheckin.accounting import CheckInRound, any_pure, compose, gaussian
 from dpcheckin.accounting.composition.solve import solve
-from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
+from dpcheckin.errors import InvalidParameter, Unreachable
 
 
 @pytest.mark.parametrize("free", ["rounds", "rate", "population", "local_epsilon"])
@@ -42,9 +42,8 @@ def test_noise_is_solved_for() -> None:
     assert compose([build(value)]).epsilon(1e-5).upper <= 0.001
     less = value - 10.0 ** (math.floor(math.log10(value)) - 3)
     assert compose([build(less)]).epsilon(1e-5).upper > 0.001
-    with pytest.raises(OutsideTheorem, match="full shuffling"):  # not: no noise is enough
-        solve("noise_multiplier", lambda v: (CheckInRound(300, 1.0, gaussian(v)), 1),
-              epsilon=0.5, delta=1e-5)  # fmt: skip
+    most = solve("noise_multiplier", lambda v: (CheckInRound(300, 1.0, gaussian(v)), 1), epsilon=0.5, delta=1e-5)
+    assert 0.5 < most < 10.0
 
 
 @pytest.mark.parametrize(("start", "target"), [(1.0, 0.5), (1e-9, 3.0), (1e5, 1e-3), (1e-3, 700.0), (2.0, 1.0)])
@@ -94,4 +93,4 @@ def test_inverse_questions_without_answer() -> None:
     def gaussian_rate(value: float) -> tuple[CheckInRound, int]:
         return CheckInRound(1000, value, gaussian(20.0)), 2
 
-    assert solve("rate", gaussian_rate, epsilon=5.0, delta=1e-6) < 1.0
+    assert solve("rate", gaussian_rate, epsilon=5.0, delta=1e-6) == 1.0

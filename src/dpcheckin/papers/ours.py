@@ -25,9 +25,6 @@ from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.p1.homogeneous_pair import check_in_epsilon
 from dpcheckin.papers.panel import Column, Parameters, called, column
 
-EMPTY_SEATS = 50
-"""Full shuffling of Gaussian reports: every client stays away with probability 50/n."""
-
 
 def guarantee(round_of: Callable[..., Round], label: str = "empty-seat guarantee") -> Column:
     """A column with this label: epsilon, certified, of equal rounds, `round_of` a row's parameters."""
@@ -83,18 +80,17 @@ WINDOW = guarantee(lambda slots, local_epsilon: WindowRound(slots, any_pure(loca
 """One window of random check-ins of pure reports."""
 
 
-def _nearly_full(population: int, noise_multiplier: float) -> CheckInRound:
+def _gaussian_shuffle(population: int, noise_multiplier: float) -> ShuffleRound:
     # the papers' unit is one end of the ball to its centre; gaussian() tells its two ends apart
-    return CheckInRound(population, 1.0 - EMPTY_SEATS / population, gaussian(2.0 * noise_multiplier))
+    return ShuffleRound(population, gaussian(2.0 * noise_multiplier))
 
 
 def _homogeneous(population: int, noise_multiplier: float, rounds: int, delta: float) -> Bracket:
-    rate = 1.0 - EMPTY_SEATS / population
-    return check_in_epsilon(population, rate, noise_multiplier, rounds, delta, sensitivity=1.0)
+    return check_in_epsilon(population, 1.0, noise_multiplier, rounds, delta, sensitivity=1.0)
 
 
-GAUSSIAN_SHUFFLE = (guarantee(_nearly_full), column("homogeneous pair, lower", Kind.LOWER_BOUND, _homogeneous))
-"""Gaussian reports of all but about fifty clients, values 1 apart as in P4."""
+GAUSSIAN_SHUFFLE = (guarantee(_gaussian_shuffle), column("homogeneous pair, lower", Kind.LOWER_BOUND, _homogeneous))
+"""Gaussian reports of all clients, values 1 apart as in P4."""
 
 COLUMNS = {
     "check-in": CHECK_IN,

@@ -327,8 +327,6 @@ def fits(protocol: str, kind: type[Randomizer]) -> bool:
         pair = registry.usual(kind).pair
     except OutsideTheorem:  # priced in sums only
         return False
-    if protocol == "shuffle":
-        return pair.full_shuffle_proved
     return pair.pure or protocol != "random-check-in-averaged"
 
 

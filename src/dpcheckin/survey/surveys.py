@@ -22,10 +22,6 @@ from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures, Sample
 from dpcheckin.survey.questions.query import Query
 
-ABSENT = 50.0
-"""Clients that stay away on average in a round that asks "everybody" where full shuffling is not
-proved; that nobody does then has probability e^-50, and is charged."""
-
 
 @dataclass(frozen=True)
 class Survey:
@@ -61,12 +57,11 @@ class Survey:
     @cached_property
     def plan(self) -> FullShuffle | ShuffledCheckIn:
         """Who answers when, for accounting, simulation and deployment."""
-        proved = self.randomizer.pair.full_shuffle_proved
-        if self.rate == 1.0 and proved:
+        if self.rate == 1.0:
             return FullShuffle(self.population, self.rounds, self.randomizer, self.colluding)
         return ShuffledCheckIn(
             population=self.population,
-            rate=min(self.rate, 1.0 - min(ABSENT / self.population, 0.5)),
+            rate=self.rate,
             rounds=self.rounds,
             randomizer=self.randomizer,
             colluding=self.colluding,

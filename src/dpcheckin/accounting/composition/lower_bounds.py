@@ -239,7 +239,23 @@ def side_of(one: Round, pair: LocalPair, smallest: float, direction: int) -> Sid
     `one`: the round. `pair`: what a report gives away in that case. `smallest`: where the curves may end. `direction`:
     which of the pair's two laws the others' reports have.
     """
-    seats = _seats(one, pair)
+    parts = one.lower_parts(pair)
+    sides = [_side(seats, pair, smallest, direction) for _, seats in parts]
+    if len(sides) == 1:
+        return sides[0]
+
+    def curves(step: float, points: int) -> tuple[Array, Array]:
+        total = np.zeros((2, points))
+        for (weight, _), side in zip(parts, sides, strict=True):
+            total += weight * np.array(side.curves(step, points))
+        return total[0], total[1]
+
+    symmetric, reach = all(side.symmetric for side in sides), max(side.reach for side in sides)
+    return Side(max(side.spread for side in sides), reach, symmetric, curves)
+
+
+def _side(seats: Seats, pair: LocalPair, smallest: float, direction: int) -> Side:
+    """What these seats reveal."""
     if views := pair.bad_views(seats):
         return _symmetric(views, smallest)
     if outputs := pair.few_outputs(seats, direction):

@@ -34,10 +34,10 @@ MOST_MERGED, MOST_OUTPUTS = 60_000, 50  # combinations and outputs of reports cu
 _CUT, _CUT_FAR = 1e-5, 1e-4
 _MOVED = 2e-5  # of the deviation of the sum, by which moving up what is lowest may raise it
 _LOGS = np.linspace(-2.0, 60.0, 1 << 10)  # of W - 1, where the end of the points is looked for
+_ALONE = 2.5  # deviations of the sum that one report has to reach
 # One large report makes the answer where that is likelier than many small ones. The types then only
 # have the larger distance, and the worst law of the true distance has no more than the upper tail.
 _ONE_MAY_COUNT, _ONLY_ONE_COUNTS = 0.03, 1e3
-_ALONE = 2.5  # deviations of the sum that one report has to reach
 TABLE = "gaussian.jsonl"  # one line of JSON for each claim, with its proof
 _WIDER = 1.02  # how much wider than the first further types may be
 _REACH_DOWN = 1.05  # below the smallest diameter rounding up would cost more than types gain
@@ -286,32 +286,17 @@ class GaussianPair(LocalPair):
 
     def epsilon_within(self, delta: float) -> float:
         """In closed form and without an end: little noise costs thousands."""
-        return least(lambda epsilon: self._profile_above(epsilon) <= delta, 1.0)
+        return least(lambda epsilon: self.profile_above(epsilon) <= delta, 1.0)
 
-    def _profile_above(self, epsilon: float) -> float:  # a little to the left: it is larger there
+    def profile_above(self, epsilon: float) -> float:  # a little to the left: it is larger there
         left = np.array([max(epsilon * (1.0 - 1e-15) - 1e-15, 0.0)])
         return float(gaussian_profile_at(self.s, left)[0]) * UPPER_SLACK
 
     def merged(self, outputs: int) -> tuple[Array, Array]:
-        """Ratios and masses under Q of reports told apart no finer than so many intervals.
+        """Ratios and masses under Q of reports told apart no finer than so many intervals (`outputs`)."""
+        from dpcheckin.accounting.pairs.merged import merged_gaussian
 
-        What is seen of a merged report is not more than of the report: bounds from below stay so. The intervals are
-        equal but for the two ends, and reach into the tails as far as they can without growing too wide.
-
-        `outputs`: how many, at least 3.
-        """
-        tail = min(5.0, 1.0 + 0.25 * outputs)
-        inner = np.linspace(-tail, self.s + tail, outputs - 1)
-
-        def masses(mean: float) -> Array:
-            low = np.concatenate([[-np.inf], inner - mean])
-            high = np.concatenate([inner - mean, [np.inf]])
-            # from the nearer tail, so that nothing cancels
-            left, right = np.where(low > 0, -high, low), np.where(low > 0, -low, high)
-            return np.asarray(ndtr(right) - ndtr(left))
-
-        q = masses(0.0)
-        return masses(self.s) / q, q
+        return merged_gaussian(self.s, outputs)
 
     def few_outputs(self, seats: Seats, direction: int) -> tuple[Array, Array] | None:
         """Merged reports in either `direction`, unless these `seats` are so many that a lattice is better.

@@ -26,7 +26,7 @@ from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, atoms
 from dpcheckin.accounting.engine.typed.curve import BadCase, TypesAt, merged_case, with_types
 from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types, worst_alone
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, local_epsilon_in_range
+from dpcheckin.numerals import local_epsilon_in_range
 from dpcheckin.special.roots import least
 
 Described = tuple[tuple[str, Any], ...]
@@ -81,32 +81,16 @@ class LocalPair(ABC):
         return self.name
 
     def simplified(self, local_delta: float) -> ThreeAtoms:
-        """The worst report of an epsilon that this one exceeds with at most `local_delta`.
+        """The worst report of an epsilon that this one exceeds with at most `local_delta`."""
+        from dpcheckin.accounting.pairs.profile import worst_but_for
 
-        A profile h is convex and closed under swapping, so with h(e^epsilon) <= delta it lies below its chord between
-        e^-epsilon and e^epsilon and below delta beyond: that is the profile of the worst (epsilon, delta)-LDP report.
-        Its delta is larger than asked for only where no epsilon up to the largest allowed will do.
-
-        >>> from dpcheckin.accounting import gaussian
-        >>> worst = gaussian(2.0).simplified(1e-9)
-        >>> worst.local_delta, round(worst.local_epsilon, 2)
-        (1e-09, 6.17)
-        """
-        if self.pure and self.local_epsilon <= LARGEST_LOCAL_EPSILON:
-            return any_pure(self.local_epsilon)
-        allowed = self.local_delta + local_delta
-        # where the pair's own epsilon is finite its profile has fallen to its local delta there
-        epsilon = min(self.epsilon_within(allowed), self.local_epsilon, LARGEST_LOCAL_EPSILON)
-        reached = 0.0 if epsilon == self.local_epsilon else self._profile_above(epsilon)
-        delta = min(max(allowed, reached), 1.0)
-        hit = (1.0 - delta) / (math.exp(epsilon) + 1.0)
-        return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, local_delta=delta)
+        return worst_but_for(self, local_delta)
 
     def epsilon_within(self, delta: float) -> float:
         """An epsilon of one report at this delta; infinite if none below 700 is."""
-        return least(lambda e: self._profile_above(e) <= delta, min(1.0, self.local_epsilon), 700.0, halvings=40)
+        return least(lambda e: self.profile_above(e) <= delta, min(1.0, self.local_epsilon), 700.0, halvings=40)
 
-    def _profile_above(self, epsilon: float) -> float:
+    def profile_above(self, epsilon: float) -> float:
         """An upper bound of the profile, since an epsilon is certified by it."""
         return float(self.profile(left_of(np.array([math.exp(epsilon)])))[0]) * UPPER_SLACK
 
@@ -167,15 +151,11 @@ class LocalPair(ABC):
         return real.atoms
 
     def spare(self, clients: int) -> float:
-        """The largest share of a report that may be a draw from a law G that all have, whatever these `clients` hold.
-
-        For every epsilon the least of R(a) and e^epsilon R(x) over all x has a mass of at least 1 - clients h(e^epsilon).
-        """
-        tried = (min(self.local_epsilon, 700.0), self.epsilon_within(0.1 / clients))
-        return max(max(1.0 - clients * self._profile_above(e), 0.0) * math.exp(-e) for e in tried)
+        """The largest share of a report that is known to be a draw from one law, whatever these `clients` hold."""
+        return 0.0
 
     def full_types(self, parts: Mixture) -> TypesAt | None:
-        """As `others_types`, of these `parts`, with the worst law of all among them; None where only a lattice has it."""
+        """As `others_types`, of `parts`, and the worst law of all beside them; None where only a lattice has it."""
         return None
 
     def repeated(self, reports: int) -> LocalPair | None:
@@ -277,7 +257,7 @@ class ThreeAtoms(LocalPair):
         return pure_types(self.family, self.local_epsilon, symbols, self.local_delta)
 
     def spare(self, clients: int) -> float:
-        return max(self.shared, super().spare(clients))
+        return self.shared
 
     def full_types(self, parts: Mixture) -> TypesAt:
         known = self.others_types(parts) or (lambda rise: ())

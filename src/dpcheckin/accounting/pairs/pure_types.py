@@ -241,15 +241,12 @@ def pure_types(family: Family, local_epsilon: float, count: int, local_delta: fl
 
 
 def worst_alone(hits: Hits, local_delta: float, rise: float) -> tuple[Types, ...]:
-    """The worst law of all at alpha - 1 = `rise`, of reports with these `hits`; none where nothing but delta is lost.
-
-    Without mass that has no counterpart calls are at most `local_delta` less, and puts alpha times that.
-    """
-    gain, alpha = math.expm1(hits.local_epsilon), 1.0 + rise
-    if not rise < gain:
+    """The worst law at alpha - 1 = `rise` of reports with these `hits`; none where only `local_delta` is lost."""
+    gain = math.expm1(hits.local_epsilon)
+    if not (rise < gain and hits.hit > 0.0):
         return ()
-    law = AtomLaw.of((gain, hits.hit), (-alpha * gain, hits.hit), (rise, gain * hits.hit))
-    return (Types((law,), law, 0.0, alpha * local_delta * _ROUNDED_UP),)
+    law = AtomLaw.of((gain, hits.hit), (-(1.0 + rise) * gain, hits.hit), (rise, hits.rest))
+    return (Types((law,), law, 0.0, local_delta * _ROUNDED_UP),)
 
 
 def variance_of_types(local_epsilon: float) -> float:

@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 from dpcheckin import numerals
 from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.sampling import FunctionCurve
-from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.accounting.engine.seats import Mixture, Seats
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Adjacency, Bracket, LocalGuarantee
 from dpcheckin.errors import InvalidParameter
@@ -93,6 +93,11 @@ class Round(ABC):
         None for rounds of a kind whose bad data are not known.
         """
         return None
+
+    def lower_parts(self, pair: LocalPair) -> Mixture:
+        """A mixture of seats of this `pair`, in which no more is lost than by some data that the assumptions allow."""
+        seats = self.lower_seats(pair)
+        return [] if seats is None else [(1.0, seats)]
 
     def bad_sum(self, smallest: float) -> FunctionCurve | None:
         """Where only a sum is seen: everybody else on one end of the ball, for deltas down to `smallest`."""

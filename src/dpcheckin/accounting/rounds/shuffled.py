@@ -7,6 +7,7 @@ population), or the randomizer must be one for which full shuffling is proved.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ import numpy as np
 
 from dpcheckin import numerals
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
-from dpcheckin.accounting.engine.seats import Seats
+from dpcheckin.accounting.engine.seats import Mixture, Seats
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, TAIL_SHARE, Round, local_pair
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -23,12 +24,15 @@ from dpcheckin.special import binomial
 from dpcheckin.special.intervals import hypergeometric_masses
 
 FEW = 6
-_OFTEN = 50.0  # times what is negligible, for rounds from which nobody stays away
+# of rounds from which nobody stays away: how many are too many, in times what is negligible if that is known
+_OFTEN, _SELDOM = 50.0, 1e-12
 BLANKET = (
     "no empty seat needed for this randomizer: privacy blanket "
     "(Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3)"
 )
+MARKED = "reports that say nothing stand for clients that stay away (docs/theory.md, section 4)"
 TYPES = "types of the other clients' reports (docs/theory.md)"
+_LOWER_CELLS = (-4.0, -2.4, -1.6, -1.0, -0.5, 0.0, 0.5, 1.0, 1.6, 2.4, 4.0)
 _CELLS = np.concatenate([[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]])
 
 
@@ -54,9 +58,8 @@ class ShuffledRound(Round):
 
     def basis(self) -> tuple[str, ...]:
         if self.participation == 1.0:
-            return (EMPTY_SEAT, BLANKET)
-        known = self.even and self.pair.typed
-        return (EMPTY_SEAT, TYPES) if known else (EMPTY_SEAT,)
+            return (EMPTY_SEAT, BLANKET, MARKED) if self.pair.full_shuffle_proved else (EMPTY_SEAT, MARKED)
+        return (EMPTY_SEAT, TYPES) if self.pair.typed else (EMPTY_SEAT,)
 
     @property
     def even(self) -> bool:
@@ -141,12 +144,14 @@ class CheckInRound(ShuffledRound):
         if n == 1:  # there is nobody to hide among
             return self.pair.local_curve(high)
         if low < high:
-            return self._uneven(n, low, high, smallest)
+            from dpcheckin.accounting.pairs.marking import uneven_curve
+
+            return uneven_curve(self.pair, n, low, high, min(smallest / TAIL_SHARE, 0.1), smallest)
         if high == 1.0:
             return _crowded(self.pair, n, high, smallest)
         parts = [(1.0, Seats(n, self.pair, 0.0, float(n), high, 1.0 - high))]
         nobody_absent = math.exp(n * math.log(high))
-        if nobody_absent > _OFTEN * smallest and n > FEW:
+        if nobody_absent > (_OFTEN * smallest if smallest > SMALLEST_DELTA else _SELDOM) and n > FEW:
             return _crowded(self.pair, n, high, smallest)
         if self.pair.full_shuffle_proved:
             return self.pair.shuffled_curve(parts, high, smallest)
@@ -156,21 +161,25 @@ class CheckInRound(ShuffledRound):
             parts = [(float(chances[k]), Seats(k, self.pair, float(n - k), float(n))) for k in range(1, n)]
         return self.pair.shuffled_curve(parts, high, smallest, nobody_absent)
 
-    def _uneven(self, n: int, low: float, high: float, smallest: float) -> Curve:
-        """Rates in an interval: some absences are told to the adversary, the rest are equal."""
-        if high == 1.0:
-            raise OutsideTheorem(
-                "rates in an interval need a largest rate below 1, got 1: lower the rate to "
-                f"{max(1 - 50 / n, 0.5):.6g} so that a seat stays empty"
-            )
-        q = low / high
-        parts = [(1.0, Seats(n, self.pair, 0.0, n * q, low, q * (1 - high), 1 - q))]
-        nobody_absent = high * math.exp((n - 1) * math.log1p(-q * (1 - high)))
-        # among different rates a crowd of different types may be worse than a part of it
-        return self.pair.curve(parts, high, smallest, nobody_absent)
-
     def lower_seats(self, pair: LocalPair) -> Seats:
         return Seats(self.honest, pair, 0.0, float(self.honest), self.rate, 1 - self.rate)
+
+    def lower_parts(self, pair: LocalPair) -> Mixture:
+        n, low, high = self.honest, self._lowest, self.rate
+        if not 0.0 < low < high or n == 1:
+            return super(CheckInRound, self).lower_parts(pair)
+        # everybody else at the lowest rate: taken and empty seats weigh differently, and k is known but for its cell
+        taken, empty = high / low, (1.0 - high) / (1.0 - low)
+        spread = math.sqrt(n * low * (1.0 - low))
+        edges = sorted({min(max(math.ceil(n * low + x * spread), 1), n + 1) for x in _LOWER_CELLS})
+        parts: list[tuple[float, Seats]] = []
+        for first, after in itertools.pairwise(edges):
+            weight = float(binomial.cdf(after - 1, n, low) - binomial.cdf(first - 1, n, low)) - 1e-15
+            whole = taken * (after - 1) + empty * (n - after + 1)
+            people = whole / taken
+            if weight > 0.0:
+                parts.append((weight * whole / n * (1.0 - 1e-9), Seats(first, pair, max(people - first, 0.0), people)))
+        return parts
 
 
 @dataclass(frozen=True, slots=True)

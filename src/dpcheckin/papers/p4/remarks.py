@@ -30,5 +30,5 @@ def on_table_1(rows: Rows, cells: Cells) -> list[str]:
         f"At distance 1 clones cost less for the first {cheaper} rows, not for the first only.",
         "The Rényi rows are about one pair of datasets at distance 1. Theorem 1, which calls it the worst, is "
         "refuted; the figures are not, since a guarantee lies below them. That guarantee holds for all data at "
-        "the same distance, with about fifty clients staying away each round.",
+        "the same distance.",
     ]
