@@ -17,16 +17,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, LocalCurve, Unshuffled, left_of, no_loss
+from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled, left_of
 from dpcheckin.accounting.engine.lattice_curve import lattice_curve
 from dpcheckin.accounting.engine.loss import Atoms
 from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
 from dpcheckin.accounting.engine.seats import WHOLE, Hits, Mixture, RealPair, Seats
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, atoms
 from dpcheckin.accounting.engine.typed.curve import BadCase, TypesAt, merged_case, with_types
-from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types, worst_alone
+from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import local_epsilon_in_range
+from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, local_epsilon_in_range
 from dpcheckin.special.roots import least
 
 Described = tuple[tuple[str, Any], ...]
@@ -42,6 +42,7 @@ class LocalPair(ABC):
     full_shuffle_proved: bool  # does the theorem hold when no seat is empty?
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
+    shared: float = 0.0  # lowest density of a report relative to some law, whatever the value; 0 if not known
     described: Described = ()  # the randomizer as a certificate says it; empty if it cannot
     condition: str = ""  # what must hold for the pair to speak of every client's report, in words
     dear: ClassVar[bool] = False  # do values of its curves take long?
@@ -81,10 +82,21 @@ class LocalPair(ABC):
         return self.name
 
     def simplified(self, local_delta: float) -> ThreeAtoms:
-        """The worst report of an epsilon that this one exceeds with at most `local_delta`."""
-        from dpcheckin.accounting.pairs.profile import worst_but_for
+        """The worst report of an epsilon that this one exceeds with at most `local_delta`.
 
-        return worst_but_for(self, local_delta)
+        A profile h is convex and closed under swapping, so with h(e^epsilon) <= delta it lies below its chord between
+        e^-epsilon and e^epsilon and below delta beyond: that is the profile of the worst (epsilon, delta)-LDP report.
+        Its delta is larger than asked for only where no epsilon up to the largest allowed will do.
+        """
+        if self.pure and self.local_epsilon <= LARGEST_LOCAL_EPSILON:
+            return any_pure(self.local_epsilon)
+        allowed = self.local_delta + local_delta
+        # where the pair's own epsilon is finite its profile has fallen to its local delta there
+        epsilon = min(self.epsilon_within(allowed), self.local_epsilon, LARGEST_LOCAL_EPSILON)
+        reached = 0.0 if epsilon == self.local_epsilon else self.profile_above(epsilon)
+        delta = min(max(allowed, reached), 1.0)
+        hit = (1.0 - delta) / (math.exp(epsilon) + 1.0)
+        return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, local_delta=delta)
 
     def epsilon_within(self, delta: float) -> float:
         """An epsilon of one report at this delta; infinite if none below 700 is."""
@@ -152,7 +164,7 @@ class LocalPair(ABC):
 
     def spare(self, clients: int) -> float:
         """The largest share of a report that is known to be a draw from one law, whatever these `clients` hold."""
-        return 0.0
+        return self.shared
 
     def full_types(self, parts: Mixture) -> TypesAt | None:
         """As `others_types`, of `parts`, and the worst law of all beside them; None where only a lattice has it."""
@@ -166,14 +178,6 @@ class LocalPair(ABC):
         """An epsilon, at this delta, of so many reports of one client that are seen; infinite if not known."""
         whole = self.repeated(reports)
         return math.inf if whole is None else whole.epsilon_within(delta)
-
-    def local_curve(self, rate: float) -> Curve:
-        """The curve of a round in which it is seen who reported, at this rate."""
-        if rate == 0.0:
-            return no_loss()
-        local = Unshuffled(self.profile, 0.0, rate, self.local_delta)
-        real = self.directions[0] if len(self.directions) > 1 else None
-        return LocalCurve(local, self.local_epsilon, real)
 
     def curve(self, parts: Mixture, rate: float, smallest: float, unprotected: float = 0.0) -> Curve:
         """The theorem's curve for seats taken by such reports.
@@ -203,7 +207,7 @@ class ThreeAtoms(LocalPair):
     others_data: OthersData = OthersData.ONE_OF_TWO
     family: Family = Family.OTHER
     third_hit: float | None = None  # for MERGED_THIRD: how often a third value's report has the largest ratio
-    shared: float = 0.0  # lowest density of a report relative to some law, whatever the value; 0 if not known
+    shared: float = 0.0
     described: Described = field(default=(), repr=False)
     three_atoms: ClassVar[bool] = True
 
@@ -255,13 +259,6 @@ class ThreeAtoms(LocalPair):
     def others_types(self, parts: Mixture) -> TypesAt | None:
         symbols = 2 + round(self.neutral / self.hit) if self.hit > 0.0 else 2
         return pure_types(self.family, self.local_epsilon, symbols, self.local_delta)
-
-    def spare(self, clients: int) -> float:
-        return self.shared
-
-    def full_types(self, parts: Mixture) -> TypesAt:
-        known = self.others_types(parts) or (lambda rise: ())
-        return lambda rise: (*known(rise), *worst_alone(self.hits, self.local_delta, rise))
 
     def bad_case(self, parts: Mixture, smallest: float) -> BadCase:
         """As in the base, of `parts` and `smallest`; a third value is worse for k-ary response, and once e0 > 2."""

@@ -18,8 +18,9 @@ from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import Curve, LocalCurve, Unshuffled
 from dpcheckin.accounting.engine.lattice_curve import LatticeCurve
 from dpcheckin.accounting.engine.seats import Mixture, Seats
-from dpcheckin.accounting.engine.typed.curve import FEWER_PLACES, TypedCurve, TypesFirstCurve
-from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.engine.typed.curve import FEWER_PLACES, TypedCurve, TypesAt, TypesFirstCurve
+from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms
+from dpcheckin.accounting.pairs.pure_types import worst_alone
 from dpcheckin.special import binomial
 
 _LEAST, _MOST = 2e-3, 0.2  # of delta, that may be spent on rounds without a marked report
@@ -94,7 +95,7 @@ class Crowds:
             return beside or alone
         types, worst = None, beside or alone
         if not enough:
-            types = pair.full_types(parts)
+            types = _all_types(pair, parts)
             if types is None:
                 local = Unshuffled(pair.profile, lost, rate, pair.local_delta + spent / rate)
                 worst = LatticeCurve(parts, local, smallest)
@@ -163,6 +164,14 @@ def uneven_curve(pair: LocalPair, clients: int, low: float, high: float, delta: 
     plain = high < 1.0 and nobody < 0.1 * delta and not (pair.dear and pair.typed)
     beside = pair.curve(told, high, smallest, nobody) if plain or not crowds else None
     return Crowds(pair, crowds, high, told, high * fewer[0]).curve(delta, smallest, beside, enough=plain)
+
+
+def _all_types(pair: LocalPair, parts: Mixture) -> TypesAt | None:
+    """What the others' reports can look like, and the worst law beside it; None where only a lattice has that."""
+    if not isinstance(pair, ThreeAtoms):
+        return pair.full_types(parts)
+    known, hits, delta = pair.others_types(parts) or (lambda rise: ()), pair.hits, pair.local_delta
+    return lambda rise: (*known(rise), *worst_alone(hits, delta, rise))
 
 
 class _Least(Curve):

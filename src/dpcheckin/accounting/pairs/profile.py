@@ -12,7 +12,7 @@ from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import right_of
 from dpcheckin.accounting.engine.seats import Mixture, RealPair
 from dpcheckin.accounting.engine.typed.curve import TypesAt
-from dpcheckin.accounting.pairs.local import Described, LocalPair, ThreeAtoms, any_pure
+from dpcheckin.accounting.pairs.local import Described, LocalPair, ThreeAtoms
 from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types, variance_of_types
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, in_range, local_epsilon_in_range, open_probability
@@ -144,26 +144,3 @@ def approximate(local_epsilon: float, local_delta: float) -> ThreeAtoms:
         family=Family.ANY_PURE,
         described=(("kind", "any"), ("local_epsilon", epsilon), ("local_delta", delta)),
     )
-
-
-def worst_but_for(pair: LocalPair, local_delta: float) -> ThreeAtoms:
-    """The worst report of an epsilon that a `pair` exceeds with at most `local_delta`.
-
-    A profile h is convex and closed under swapping, so with h(e^epsilon) <= delta it lies below its chord between
-    e^-epsilon and e^epsilon and below delta beyond: that is the profile of the worst (epsilon, delta)-LDP report. Its
-    delta is larger than asked for only where no epsilon up to the largest allowed will do.
-
-    >>> from dpcheckin.accounting import gaussian
-    >>> worst = gaussian(2.0).simplified(1e-9)
-    >>> worst.local_delta, round(worst.local_epsilon, 2)
-    (1e-09, 6.17)
-    """
-    if pair.pure and pair.local_epsilon <= LARGEST_LOCAL_EPSILON:
-        return any_pure(pair.local_epsilon)
-    allowed = pair.local_delta + local_delta
-    # where the pair's own epsilon is finite its profile has fallen to its local delta there
-    epsilon = min(pair.epsilon_within(allowed), pair.local_epsilon, LARGEST_LOCAL_EPSILON)
-    reached = 0.0 if epsilon == pair.local_epsilon else pair.profile_above(epsilon)
-    delta = min(max(allowed, reached), 1.0)
-    hit = (1.0 - delta) / (math.exp(epsilon) + 1.0)
-    return ThreeAtoms("any approximate randomizer", epsilon, hit, 0.0, local_delta=delta)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from dpcheckin import numerals
-from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.engine.curves import Curve, LocalCurve, Unshuffled, no_loss
 from dpcheckin.accounting.engine.sampling import FunctionCurve
 from dpcheckin.accounting.engine.seats import Mixture, Seats
 from dpcheckin.accounting.pairs.local import LocalPair
@@ -33,6 +33,15 @@ def local_pair(name: str, value: object) -> LocalPair:
         return value
     example = value if isinstance(value, int | float) and not isinstance(value, bool) else 2.0
     raise InvalidParameter(name, value, f"what one report gives away: any_pure({example!r}), gaussian(2.0), ...")
+
+
+def seen_curve(pair: LocalPair, rate: float) -> Curve:
+    """The curve of a round in which it is seen who reported: of a `pair`, at this `rate`."""
+    if rate == 0.0:
+        return no_loss()
+    local = Unshuffled(pair.profile, 0.0, rate, pair.local_delta)
+    real = pair.directions[0] if len(pair.directions) > 1 else None
+    return LocalCurve(local, pair.local_epsilon, real)
 
 
 class RenyiSide(Protocol):
@@ -169,7 +178,7 @@ class LocalRound(Round):
         return ("composition of the local randomizer alone",)
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
-        return [(self.pair.local_curve(self.rate), 1)]
+        return [(seen_curve(self.pair, self.rate), 1)]
 
     def lower_seats(self, pair: LocalPair) -> Seats:
         return Seats(1, pair, 0.0, 1.0, self.rate, 1 - self.rate)

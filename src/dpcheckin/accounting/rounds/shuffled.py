@@ -18,7 +18,7 @@ from dpcheckin import numerals
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
 from dpcheckin.accounting.engine.seats import Mixture, Seats
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, TAIL_SHARE, Round, local_pair
+from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, TAIL_SHARE, Round, local_pair, seen_curve
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.special import binomial
 from dpcheckin.special.intervals import hypergeometric_masses
@@ -142,7 +142,7 @@ class CheckInRound(ShuffledRound):
         if high < 1e-100:  # below what binomial masses can carry; the crowd is not worth counting
             return no_loss(Unshuffled(self.pair.profile, high, high, self.pair.local_delta))
         if n == 1:  # there is nobody to hide among
-            return self.pair.local_curve(high)
+            return seen_curve(self.pair, high)
         if low < high:
             from dpcheckin.accounting.pairs.marking import uneven_curve
 
@@ -301,7 +301,7 @@ class ShuffleRound(ShuffledRound):
 
     def curve(self, smallest: float = SMALLEST_DELTA) -> Curve:
         if self.honest == 1:
-            return self.pair.local_curve(1.0)
+            return seen_curve(self.pair, 1.0)
         return _crowded(self.pair, self.honest, 1.0, smallest)
 
     def lower_seats(self, pair: LocalPair) -> Seats:
