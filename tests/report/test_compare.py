@@ -7,8 +7,11 @@ import math
 import numpy as np
 import pytest
 
+from dpcheckin.errors import OutsideTheorem
+from dpcheckin.notebook.comparisons import setting_of
 from dpcheckin.numerals import Kind
 from dpcheckin.papers.entry import Setting
+from dpcheckin.protocols.questions import RunQuestion
 from dpcheckin.report.compare import EMPTY_SEAT, compare
 
 
@@ -59,3 +62,13 @@ def test_order_for_gaussian_reports(noise: float) -> None:
     low, ours = values["homogeneous Gaussian pair"], values[EMPTY_SEAT]
     assert low is not None and ours is not None and low < ours < 2 * low
     assert math.isfinite(values["check-in alone, Gaussian reports"] or math.inf)
+
+
+@pytest.mark.parametrize("name", ["skellam", "discrete-gaussian"])
+def test_sums_of_integers_are_compared(name: str) -> None:
+    """Their guarantee is the run's own, beside what is published of sums; alone such reports have no pair."""
+    run = {"population": 500, "rate": 0.1, "rounds": 3, "randomizer": f"{name}:4:50"}
+    ours = [line for line in compare(setting_of(protocol="distributed-check-in", delta=1e-4, **run)) if line.ours]
+    assert [line.epsilon for line in ours] == [RunQuestion("distributed-check-in", **run).guarantee(1e-4).epsilon.upper]
+    with pytest.raises(OutsideTheorem, match="distributed check-in"):
+        setting_of(protocol="shuffled-check-in", delta=1e-4, **run)

@@ -147,6 +147,8 @@ def test_somebody_elses_randomizer_answers_a_question(monkeypatch):
     assert np.abs(survey.estimate([reports]).values - [200, 150, 100, 50]).max() < 60
     with pytest.raises(InvalidParameter, match="mechanism"):
         Survey(query, 500, 3.0, "levels:4")
+    with pytest.raises(InvalidParameter, match="mechanism = 'skellam:4' is not allowed: expected one such as privunit"):
+        Survey(VectorMean(3), 500, 3.0, "skellam:4")  # it keeps no local epsilon
 
 
 def _seeded():

@@ -12,7 +12,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import count, open_probability
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.entry import Setting
-from dpcheckin.randomizers import Gaussian, Randomizer, registry
+from dpcheckin.randomizers import Gaussian, IntegerVector, Randomizer, registry
 from dpcheckin.report import compare as comparison
 from dpcheckin.report.compare import Line
 
@@ -112,8 +112,9 @@ def setting_of(randomizer: str | Randomizer = "any", **run: Any) -> Setting:
     made = registry.randomizer(randomizer, local_delta=run.pop("local_delta", None) or None, **numbers)
     if isinstance(made, Gaussian):
         return Setting(**run, noise_multiplier=made.noise_multiplier)
-    pair = made.pair
-    return Setting(**run, local_epsilon=pair.local_epsilon if pair.pure else None, randomizer=made)
+    summed = isinstance(made, IntegerVector) and run["protocol"] == "distributed-check-in"
+    pure = not summed and made.pair.pure
+    return Setting(**run, local_epsilon=made.pair.local_epsilon if pure else None, randomizer=made)
 
 
 def checked(setting: Setting) -> Setting:

@@ -18,6 +18,7 @@ from dpcheckin.papers.catalogue import evaluate
 from dpcheckin.papers.entry import REMOVAL, Setting
 from dpcheckin.papers.panel import Column, Panel, Row
 from dpcheckin.protocols.questions import PLANNED, PROTOCOLS, RunQuestion, protocol_name
+from dpcheckin.randomizers import IntegerVector
 
 # bounds about the removal of a client are published, but no protocol of its own
 COMPARED = (*PLANNED, REMOVAL)
@@ -115,10 +116,10 @@ def _changed(setting: Setting, parameter: str, value: float) -> Setting:
 
 
 def question_of(s: Setting) -> RunQuestion | None:
-    """The setting as a question about the empty-seat theorem; None where it says nothing."""
+    """The setting as a question about the empty-seat theorem, or a sum of integers; None where neither speaks of it."""
     protocol = PROTOCOLS.get(s.protocol)
     nothing = (s.randomizer, s.noise_multiplier, s.local_epsilon) == (None, None, None)
-    if protocol is None or not protocol.empty_seats or nothing:
+    if protocol is None or nothing or not (protocol.empty_seats or isinstance(s.randomizer, IntegerVector)):
         return None
     if "rounds" not in protocol.fields:
         s.need_one_round()
@@ -148,7 +149,8 @@ def _ours(s: Setting) -> list[Line]:
         upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
     except OutsideTheorem as reason:
         return [Line(EMPTY_SEAT, source, Kind.GUARANTEE, None, str(reason), ours=True)]
-    out = [Line(EMPTY_SEAT, source, Kind.GUARANTEE, upper, None, ours=True)]
+    name = EMPTY_SEAT if PROTOCOLS[s.protocol].empty_seats else one.basis()[0]
+    out = [Line(name, source, Kind.GUARANTEE, upper, None, ours=True)]
     if isinstance(one, CheckInRound | SubsampleRound) and one.pair.typed:
         before = replace(one, pair=one.pair.without_types())
         value = compose([(before, s.rounds)]).epsilon(s.delta).upper

@@ -96,8 +96,8 @@ class Query(ABC):
     def randomizer(self, local_epsilon: float, mechanism: str | None = None) -> Randomizer:
         """What makes reports of this local_epsilon of encoded values: a mechanism by name that the query `reads`."""
         text = mechanism or self.mechanisms()[0]
-        randomizer: Randomizer = registry.randomizer(text, self.known(), local_epsilon=local_epsilon)
-        fits = isinstance(randomizer, self.reads[0])
+        randomizer: Randomizer = registry.randomizer(text, {**self.known(), "local_epsilon": local_epsilon})
+        fits = isinstance(randomizer, self.reads[0]) and randomizer.noise_field == "local_epsilon"
         if not fits:
             raise InvalidParameter("mechanism", text, f"one such as {self.mechanisms()[0]}")
         return randomizer
