@@ -117,3 +117,13 @@ def axes_for(axes: Any = None, *, xlabel: str, ylabel: str) -> Any:
 def legend_beside(axes: Any) -> None:
     """The legend to the right of the plot, where it covers nothing."""
     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, fontsize=8)
+
+
+def readable_ticks(axes: Any) -> None:
+    """Ticks of logarithmic axes as numbers that people read, 0.02 and not 2 × 10⁻², and few of them."""
+    ticker = needed("matplotlib.ticker", "plot")
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=9))
+            axis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:,.10g}" if 1e-4 < x < 1e7 else f"{x:g}"))
+            axis.set_minor_formatter(ticker.NullFormatter())

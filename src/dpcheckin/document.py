@@ -16,6 +16,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 Row = Sequence[object]
 
@@ -39,7 +40,7 @@ class Document:
 
     The `kind` is what was done, such as "Training report", the `title` one figure or one sentence, the `chip` a word
     about it, such as "certified" (`bad` news or not), the `statement` the one sentence to quote. `figures` are names
-    and values shown large, `pictures` files, with a text for those who do not see them.
+    and values shown large, `pictures` files or what they hold, with a text for those who do not see them.
     """
 
     kind: str
@@ -47,7 +48,7 @@ class Document:
     chip: str
     statement: str
     figures: Mapping[str, str]
-    pictures: Mapping[Path, str] = field(default_factory=dict)
+    pictures: Mapping[Any, str] = field(default_factory=dict)
     tables: Sequence[Table] = ()
     bad: bool = False
 
@@ -105,8 +106,8 @@ def _cell(value: object) -> str:
     return f'<a href="{text}">{text}</a>' if isinstance(value, Path) else text
 
 
-def _picture(path: Path, about: str) -> str:
-    embedded = base64.b64encode(path.read_bytes()).decode()
+def _picture(path: Path | bytes, about: str) -> str:
+    embedded = base64.b64encode(path if isinstance(path, bytes) else path.read_bytes()).decode()
     return (
         f'<figure class="panel"><img alt="{_safe(about)}" '
         f'src="data:image/png;base64,{embedded}"><figcaption>{_safe(about)}</figcaption></figure>'

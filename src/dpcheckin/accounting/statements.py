@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dpcheckin.display import frame, html_facts
@@ -132,6 +133,12 @@ class Guarantee:
         if self.prove is None:
             raise OutsideTheorem("no certificate: the statement does not know its run any more")
         return self.prove(self.epsilon.upper, self.delta)
+
+    def report(self, path: str | Path, **run: Any) -> None:
+        """Write the page to hand over to `path` (.html), with card and certificate beside it; `run` are parameters."""
+        from dpcheckin.handover import hand_over
+
+        hand_over(Path(path), self, run)
 
     def charge(self) -> float:
         """The epsilon to enter in a ledger."""

@@ -15,8 +15,14 @@ from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
 
 if TYPE_CHECKING:
+    from dpcheckin.accounting import Guarantee
     from dpcheckin.protocols.coalitions import Coalition
+    from dpcheckin.protocols.questions import RunQuestion
 
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.html", help="Write a page to hand over, one or two sheets of A4, with card and proof."),
+]
 Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
 _WINDOWS = ("slots", "check_in_probability")
 
@@ -28,12 +34,14 @@ def epsilon(
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a proof that verify/check.py checks, here.")
     ] = None,
+    out: Out = None,
     json: Json = False,
     **given: Any,
 ) -> None:
     """Certified epsilon of a run at the given delta."""
     from dpcheckin.protocols.questions import RunQuestion
 
+    _check_out(out)
     question = RunQuestion(**given)
     with waiting("epsilon") as say:
         stated = question.guarantee(delta)
@@ -45,12 +53,13 @@ def epsilon(
         say("the lower bound")
         wanted = lower_bound and question.has_lower_bound
         least = question.lower_bound(delta) if wanted else None
+        _hand_over(out, question, stated, say, least=least)
     data = stated.to_json()
     if least is not None:
         data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
     if certificate is not None:
         data["certificate"] = str(certificate)
-    _show(data, str(stated), json)
+    _show(data, str(stated), json, out)
 
 
 @takes_run(*_WINDOWS)
@@ -82,20 +91,38 @@ def plan(
         str, typer.Option(help="shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in.")
     ] = "shuffled-check-in",
     delta: Delta = DEFAULT_DELTA,
+    out: Out = None,
     json: Json = False,
     **given: Any,
 ) -> None:
     """Solve for the one parameter left out, so that the run meets the target epsilon."""
     from dpcheckin.notebook.plans import plan as planned
 
+    _check_out(out)
     with waiting("plan") as say:
         answer = planned(epsilon=epsilon, delta=delta, solve_for=solve, protocol=protocol, on_question=say, **given)
+        _hand_over(out, answer.run, answer.guarantee, say)
     data = answer.guarantee.to_json()
     data["solved"] = {"parameter": answer.parameter.replace("_", "-"), "value": answer.value}
-    _show(data, str(answer), json)
+    _show(data, str(answer), json, out)
 
 
-def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
+def _check_out(out: Path | None) -> None:
+    if out is not None:
+        from dpcheckin.notebook.pages import check_page
+
+        check_page(out)
+
+
+def _hand_over(out: Path | None, question: RunQuestion, stated: Guarantee, say: Any, **more: Any) -> None:
+    """Write the page to hand over, if one is wanted."""
+    if out is not None:
+        from dpcheckin.notebook.pages import run_page
+
+        run_page(out, question, stated, say=say, **more)
+
+
+def _show(data: dict[str, Any], sentence: str, json: bool, out: Path | None = None) -> None:
     if json:
         typer.echo(json_format.dumps(data))
         return
@@ -122,6 +149,8 @@ def _show(data: dict[str, Any], sentence: str, json: bool) -> None:
     print_sentence(sentence)
     if "certificate" in data:
         print_sentence(f"Certificate: {data['certificate']}")
+    if out is not None:
+        print_sentence(f"written to {out}; card and certificate beside it")
 
 
 @takes_run(
@@ -132,24 +161,32 @@ def trust(
     delta: Delta = DEFAULT_DELTA,
     minimum_batch: Annotated[int, typer.Option(help="Fewest reports of a round that is used.")] = 0,
     issuer: Annotated[bool, typer.Option("--issuer/--no-issuer", help="Do reports carry tokens of an issuer?")] = True,
+    out: Out = None,
     json: Json = False,
     **given: Any,
 ) -> None:
     """Epsilon left against each coalition of shuffler, analyzer and issuer (shuffled check-in)."""
     from dpcheckin.accounting import CheckInRound
+    from dpcheckin.document import Table
     from dpcheckin.protocols.coalitions import coalitions
     from dpcheckin.protocols.questions import RunQuestion
 
+    _check_out(out)
     question = RunQuestion(**given)
     one = question.round(delta)
     assert isinstance(one, CheckInRound)
-    with waiting("trust"):
+    with waiting("trust") as say:
         priced = coalitions(one, question.rounds, delta, minimum_batch, tokens=issuer)
+        rows = [(coalition.parties, coalition.figure, coalition.basis) for coalition in priced]
+        table = Table("Who could work together", rows, ("", "ε left", "what it rests on"))
+        _hand_over(out, question, question.guarantee(delta), say, tables=[table])
     if json:
         facts = {"delta": delta, "tokens": issuer, "coalitions": [coalition.to_json() for coalition in priced]}
         print(json_format.dumps(facts))
         return
     print_coalitions(priced, issuer=issuer)
+    if out is not None:
+        print(f"written to {out}; card and certificate beside it")
 
 
 def print_coalitions(priced: Sequence[Coalition], *, issuer: bool) -> None:

@@ -24,6 +24,7 @@ from dpcheckin.options import DEFAULT_DELTA
 
 if TYPE_CHECKING:
     from dpcheckin.accounting import Kind
+    from dpcheckin.notebook.comparisons import Comparison
     from dpcheckin.papers.entry import Setting
     from dpcheckin.papers.panel import Panel
     from dpcheckin.report.compare import Line
@@ -49,7 +50,10 @@ def compare(
         ),
     ] = None,
     values: Annotated[str | None, typer.Option(help="Its values, separated by commas.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the picture and its CSV (with --over).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A page to hand over, FILE.html; with --over a folder for the picture and its CSV."),
+    ] = None,
     variance: Annotated[
         float | None,
         typer.Option(
@@ -74,9 +78,8 @@ def compare(
         _advise(setting, variance, dimension, json)
         return
     checked(setting)
-    for name, value in (("values", values), ("out", out)):
-        if over is None and value is not None:
-            raise Superfluous(name, str(value), "leave it out without --over")
+    if over is None and values is not None:
+        raise Superfluous("values", values, "leave it out without --over")
     if over is not None:
         numbers = _numbers(values)
         if out is not None:
@@ -85,8 +88,14 @@ def compare(
             panel = comparison.along(setting, over.replace("-", "_"), numbers, say)
         _draw(panel, out, json)
         return
+    if out is not None:
+        from dpcheckin.notebook.pages import check_page
+
+        check_page(out)
     with waiting("compare") as say:
         lines = comparison.compare(setting, on_bound=say)
+        if out is not None:
+            _hand_over(out, Comparison(setting, tuple(lines)), {**run, "protocol": protocol}, say)
     if json:
         typer.echo(json_format.dumps([line.to_json() for line in lines], indent=2))
         return
@@ -123,6 +132,17 @@ def _advise(setting: Setting, variance: float, dimension: int | None, as_json: b
     rows = [(Kind.GUARANTEE.figure(x.epsilon), x.randomizer, x.note or "") for x in lines]
     title = f"error {variance:g} per report in dimension {dimension:,}"
     print_table(rows, "epsilon", "randomizer", "note", title=title, overflow="fold")
+
+
+def _hand_over(out: Path, found: Comparison, run: dict[str, Any], say: Any) -> None:
+    from dpcheckin.document import Table
+    from dpcheckin.notebook.pages import run_page
+    from dpcheckin.protocols.questions import RunQuestion
+
+    question = RunQuestion(**run)
+    rows = [(line["ε"], line["kind"], f"{line['bound']} [{line['source']}]") for line in found.shown()]
+    bounds = Table("Every bound about this run; docs/errata.md says why some are refuted", rows, ("ε", "kind", "bound"))
+    run_page(out, question, question.guarantee(found.setting.delta), tables=[bounds], drawn=found, say=say)
 
 
 def _coloured(text: str, kind: Kind) -> str:

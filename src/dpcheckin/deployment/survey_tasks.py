@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.accounting import Guarantee
 from dpcheckin.deployment.questions import round_question
 from dpcheckin.document import Document
 from dpcheckin.errors import InvalidParameter
@@ -27,7 +28,16 @@ from dpcheckin.service.storage.files import replace_file
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.survey.estimates import Estimate, Figures
-from dpcheckin.survey.report import MOST_BARS, answer_table, influence, run_rows, tables, write_csv, write_picture
+from dpcheckin.survey.report import (
+    MOST_BARS,
+    answer_table,
+    influence,
+    run_rows,
+    survey_card,
+    tables,
+    write_csv,
+    write_picture,
+)
 from dpcheckin.survey.surveys import Survey
 
 MOST_POINTS, MOST_ROWS = 256, 12
@@ -103,11 +113,12 @@ def write_results(folder: Path, survey: Survey, estimate: Estimate, facts: dict[
     fresh.replace(folder / CSV)
 
 
-def write_pictures(folder: Path, survey: Survey, found: Estimate, about: str, statement: str) -> None:
+def write_pictures(folder: Path, survey: Survey, found: Estimate, about: str, stated: Guarantee) -> None:
     """Picture and page, in a `folder`, of a `survey` `about` a topic that is over: what was `found`, and the
-    `statement` of what is guaranteed for the rounds that were charged."""
+    guarantee `stated` for the rounds that were charged."""
     write_picture(folder / PICTURE, survey, found)
-    rows = {**run_rows(survey, found), "about": about}
+    card = survey_card(folder, stated, survey)
+    rows = {**run_rows(survey, found), "about": about, "privacy card": card}
     figures = {
         "clients present": f"{survey.population:,}",
         "reports counted": f"{found.reports:,}",
@@ -116,7 +127,7 @@ def write_pictures(folder: Path, survey: Survey, found: Estimate, about: str, st
     title = f"{survey.query.kind.capitalize()}: {about}"
     tabled = tables(answer_table(found), rows, influence(survey, found))
     pictures = {folder / PICTURE: "Estimate with intervals"}
-    page = Document("Survey report", title, "charged", statement, figures, pictures, tabled)
+    page = Document("Survey report", title, "charged", str(stated), figures, pictures, tabled)
     page.write(folder / PAGE)
 
 
@@ -186,8 +197,8 @@ class SurveyAnalyzerTask:
         if estimate is None:
             return False
         price = Price(PlanDocument.from_object(kept.plan))
-        statement = str(price.statement(max(row["charged"] for row in kept.log)))
-        write_pictures(self.folder, self._asked(counted), estimate, self.about, statement)
+        stated = price.statement(max(row["charged"] for row in kept.log))
+        write_pictures(self.folder, self._asked(counted), estimate, self.about, stated)
         return True
 
     def _asked(self, counted: _Counted) -> Survey:

@@ -19,6 +19,7 @@ from dpcheckin.console import waiting
 from dpcheckin.display import told
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.errors import InvalidParameter, Superfluous
+from dpcheckin.handover import CARD, card_beside
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner
 from dpcheckin.learning.data.own import OWN
@@ -82,6 +83,9 @@ def summary(
     }
 
 
+_ON_CARD = ("protocol", "randomizer", "population", "rounds", "clip", "data", "model")
+
+
 def _records(fleet: Fleet) -> int:
     return len(getattr(fleet, "targets", ()))
 
@@ -110,6 +114,8 @@ def write_report(
     _plot(picture, outcome.log, outcome.scored)
     stated = outcome.guarantee
     proof = "none: no guarantee" if stated is None else beside(stated, folder)
+    if stated is not None:
+        card_beside(folder, "training run", stated, {name: facts[name] for name in _ON_CARD}, proof)
     page = _document(facts, outcome.scored, picture, options or trainer.settings, proof)
     page.write(folder / "report.html")
     return facts
@@ -132,6 +138,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         "budget": "none" if (most := facts["epsilon_budget"]) is None else f"ε ≤ {most:g}",
         "stopped by the budget": "yes" if facts["stopped_by_budget"] else "no",
         "certificate": proof,
+        "privacy card": "none: no guarantee" if epsilon is None else Path(CARD),
     }
     title = f"{reached if score.percent else facts['reached']} at {spent}"
     return Document(

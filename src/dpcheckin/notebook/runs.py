@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -22,11 +22,12 @@ from dpcheckin.accounting import (
     compose,
     epsilon_by_rounds,
 )
-from dpcheckin.display import Tabular, axes_for, legend_beside
+from dpcheckin.display import Tabular, axes_for, legend_beside, readable_ticks
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.handover import in_words
 from dpcheckin.numerals import written
 from dpcheckin.options import DEFAULT_DELTA
-from dpcheckin.protocols.questions import RunQuestion
+from dpcheckin.protocols.questions import PROTOCOLS, RunQuestion
 from dpcheckin.randomizers import Randomizer
 
 
@@ -41,12 +42,14 @@ class Sweep(Tabular):
         values: Of the parameter.
         epsilon: Between certified bounds, one for each value.
         least: What no guarantee can be smaller than, at one value; None where nothing is known.
+        about: The run in one line.
     """
 
     parameter: str
     values: NDArray[Any]
     epsilon: Brackets
     least: Callable[[Any], LowerBound | None] = field(repr=False)
+    about: str = ""
 
     @cached_property
     def lower_bounds(self) -> NDArray[np.float64]:
@@ -89,10 +92,13 @@ class Sweep(Tabular):
         axes.plot(x, self.epsilon.upper[order], color="#1b9e4b", marker="o", ms=3, label="certified")
         if lower_bound:
             least = self.lower_bounds[order]
-            axes.plot(x, least, color="#1f5fbf", ls=":", label="proven lower bound")
+            axes.fill_between(x, 0.0, least, color="#1f5fbf", alpha=0.15, lw=0)
+            axes.plot(x, least, color="#1f5fbf", ls=(0, (4, 4)), lw=2.2, label="proven lower bound: nothing below it")
         if x.size > 2 and x[0] > 0 and x[-1] / x[0] > 20:
             axes.set_xscale("log")
             axes.set_yscale("log")
+        readable_ticks(axes)
+        axes.set_title(self.about, fontsize=9)
         legend_beside(axes)
         return axes
 
@@ -160,6 +166,11 @@ def epsilon(
     return _over(name, values, given, delta)
 
 
+def sweep_of(name: str, values: NDArray[Any], question: RunQuestion, delta: float) -> Sweep:
+    """The `question` at `delta`, with many values of one of its fields, or of delta: the `name`."""
+    return _over(name, values, {one.name: getattr(question, one.name) for one in fields(question)}, delta)
+
+
 def _over(name: str, values: NDArray[Any], given: dict[str, Any], delta: Any) -> Sweep:
     def asked(value: Any) -> tuple[RunQuestion, float]:
         if name == "delta":
@@ -175,7 +186,8 @@ def _over(name: str, values: NDArray[Any], given: dict[str, Any], delta: Any) ->
         certified = _composed_at_once(name, values.tolist(), question, delta)
     else:
         certified = [question.guarantee(delta).epsilon for question, delta in map(asked, values.tolist())]
-    return Sweep(name, values, Brackets.of(certified), least)
+    about = in_words(PROTOCOLS[question.protocol].label, {**given, "delta": delta}, name)
+    return Sweep(name, values, Brackets.of(certified), least, about)
 
 
 def _composed_at_once(name: str, values: list[Any], question: RunQuestion, delta: Any) -> list[Bracket]:

@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.accounting import Guarantee
 from dpcheckin.accounting.proof.certificate import beside
 from dpcheckin.display import legend_beside
 from dpcheckin.document import Document, Table, versions
+from dpcheckin.handover import CARD, card_beside
 from dpcheckin.numerals import rounded_up, written
 from dpcheckin.survey.estimates import COLLUDING_CLIENTS, Estimate, Figures
 from dpcheckin.survey.planning import SurveyPlan
@@ -63,9 +65,21 @@ def write_report(folder: Path, plan: SurveyPlan, outcome: Outcome) -> dict[str, 
     (folder / "estimate.json").write_text(json.dumps(facts, indent=1) + "\n")
     write_csv(folder / "estimate.csv", outcome.estimate, outcome.truth)
     write_picture(folder / "estimate.png", outcome.survey, outcome.estimate, outcome.truth)
-    page = _document(folder / "estimate.png", outcome, facts, beside(plan.guarantee, folder))
+    proof = beside(plan.guarantee, folder)
+    survey_card(folder, plan.guarantee, outcome.survey, proof)
+    page = _document(folder / "estimate.png", outcome, facts, proof)
     page.write(folder / "report.html")
     return facts
+
+
+def survey_card(folder: Path, stated: Guarantee, survey: Survey, proof: Path | str = "") -> Path:
+    """Write the privacy card of a `survey` into the `folder` of its report, where its `proof` may lie.
+
+    What is `stated` is its guarantee.
+    """
+    run = survey.as_document()
+    run |= {"question": run.pop("query")["kind"], "randomizer": survey.randomizer.describe()}
+    return card_beside(folder, "survey", stated, run, proof)
 
 
 def write_csv(path: Path, estimate: Estimate, truth: Figures | None = None) -> None:
@@ -164,6 +178,7 @@ def _document(picture: Path, outcome: Outcome, facts: dict[str, Any], proof: Pat
         "intervals that contain the truth": f"{facts['intervals_with_truth']:,} of {len(e.names):,}",
         "seed": facts["seed"],
         "certificate": proof,
+        "privacy card": Path(CARD),
     }
     if facts["notice"]:
         rows["values"] = facts["notice"]
