@@ -93,7 +93,7 @@ class Sweep(Tabular):
         if lower_bound:
             least = self.lower_bounds[order]
             axes.fill_between(x, 0.0, least, color="#1f5fbf", alpha=0.15, lw=0)
-            axes.plot(x, least, color="#1f5fbf", ls=(0, (4, 4)), lw=2.2, label="proven lower bound: nothing below it")
+            axes.plot(x, least, color="#1f5fbf", ls=(0, (4, 4)), lw=2.2, label="proven lower bound")
         if x.size > 2 and x[0] > 0 and x[-1] / x[0] > 20:
             axes.set_xscale("log")
             axes.set_yscale("log")
