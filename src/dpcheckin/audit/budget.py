@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
@@ -86,8 +87,7 @@ class WorkerPool:
 @contextmanager
 def worker_pool(workers: int) -> Iterator[WorkerPool]:
     """So many processes (1: this one only); they end with the block."""
-    if workers < 1:
-        raise InvalidParameter("workers", workers, "at least 1")
+    at_least("workers", workers, 1)
     if workers == 1:
         yield WorkerPool(1, None)
         return

@@ -29,6 +29,7 @@ from dpcheckin.audit.systems import Neighbours, System
 from dpcheckin.audit.turns import NAME as TURNS
 from dpcheckin.audit.turns import Turns, can_take_turns, play_in_turns
 from dpcheckin.errors import InvalidParameter, Superfluous
+from dpcheckin.numerals import open_probability
 
 Progress = Callable[[float, str], None]
 """Called with the share of the budget that is used up, and a few words."""
@@ -74,8 +75,7 @@ class Check:
         evidence.needed_capital(self.confidence)
         if not 0.0 <= self.epsilon <= math.inf:
             raise InvalidParameter("epsilon", self.epsilon, "a number of at least 0")
-        if not 0.0 < self.delta < 1.0:
-            raise InvalidParameter("delta", self.delta, "a number strictly between 0 and 1")
+        open_probability("delta", self.delta)
 
     def fingerprint(self) -> str:
         """What must be equal for a saved state to be taken up."""

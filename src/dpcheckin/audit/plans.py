@@ -19,6 +19,7 @@ from dpcheckin.audit.statistics import LikelihoodRatio, Statistic, WindowRatio, 
 from dpcheckin.audit.systems import Neighbours, OneReport, System
 from dpcheckin.audit.turns import can_take_turns
 from dpcheckin.errors import InvalidParameter, OutsideTheorem, Superfluous
+from dpcheckin.numerals import open_probability
 from dpcheckin.protocols import FullShuffle, Plan, RandomCheckIns, Reveals, ShuffledCheckIn, Window
 from dpcheckin.protocols.plan import RoundPlan
 from dpcheckin.protocols.questions import PLANNED, PROTOCOLS, RunQuestion, protocol_name
@@ -88,8 +89,7 @@ def check_plan(
         turns: let every client be the target in turn where that is possible (`audit.turns`).
         fast: coins and orders in batches of the audit's own (`simulated.CoinByCoin`), not the plan's.
     """
-    if not 0.0 < delta < 1.0:
-        raise InvalidParameter("delta", delta, "a number strictly between 0 and 1")
+    open_probability("delta", delta)
     data, statistics = attack_on(plan)
     claimed = plan.guarantee(delta).epsilon.upper if epsilon is None else epsilon
     name = f"{plan.describe()}; {plan.randomizer.describe()}; {rounds_text(plan.rounds)}"

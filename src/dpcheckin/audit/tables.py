@@ -18,7 +18,7 @@ from dpcheckin.audit.mutants import Mutant, all_mutants
 from dpcheckin.audit.plans import check_plan, plan_named, rounds_text
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import replacing
-from dpcheckin.numerals import rounded_down, rounded_up
+from dpcheckin.numerals import at_least, rounded_down, rounded_up
 from dpcheckin.randomizers import registry
 from dpcheckin.special import intervals
 
@@ -119,8 +119,7 @@ def measure(
 
     Earlier results in the file at `path` count; `progress` is called with the share that is done and a mutant's name.
     """
-    if repetitions < 1:
-        raise InvalidParameter("repetitions", repetitions, "at least 1")
+    at_least("repetitions", repetitions, 1)
     everyone = all_mutants() if chosen is None else tuple(chosen)
     rows = load_rows(path)
     total = repetitions * len(everyone)

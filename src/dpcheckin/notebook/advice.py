@@ -18,6 +18,7 @@ import numpy as np
 from dpcheckin.accounting import Kind
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least, open_probability, positive
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.protocols import ShuffledCheckIn
 from dpcheckin.randomizers import Gaussian, PrivUnit, VectorRandomizer
@@ -209,13 +210,9 @@ def _most_rounds(plan: ShuffledCheckIn, epsilon: float, delta: float) -> int:
 
 
 def _check(epsilon: float, delta: float, population: int, dimension: int, passes: float | None) -> None:
-    if not 0 < epsilon < math.inf:
-        raise InvalidParameter("epsilon", epsilon, "a finite number above 0")
-    if not 0 < delta < 1:
-        raise InvalidParameter("delta", delta, "strictly between 0 and 1")
-    if population < 2:
-        raise InvalidParameter("population", population, "at least 2")
-    if dimension < 2:
-        raise InvalidParameter("dimension", dimension, "at least 2")
+    positive("epsilon", epsilon)
+    open_probability("delta", delta)
+    at_least("population", population, 2)
+    at_least("dimension", dimension, 2)
     if passes is not None and not 0 < passes < math.inf:
         raise InvalidParameter("passes", passes, "a finite number above 0")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 from dpcheckin.protocols.plan import Plan, SubsampledShuffle, generator_for
 from dpcheckin.randomizers import SeededSource, VectorRandomizer
 
@@ -39,8 +40,7 @@ class ConvexTask:
     norm: float = 2
 
     def __post_init__(self) -> None:
-        if self.dimension < 1:
-            raise InvalidParameter("dimension", self.dimension, "at least 1")
+        at_least("dimension", self.dimension, 1)
         for name in ("lipschitz", "diameter", "smoothness"):
             if not 0 < getattr(self, name) < math.inf:
                 raise InvalidParameter(name, getattr(self, name), "a finite number above 0")
@@ -166,8 +166,7 @@ def checked(
     the last one.
     """
     runs = [play(task, plan, step, (seed, run), weight) for run in range(repeats)]
-    if repeats < 2:
-        raise InvalidParameter("repeats", repeats, "at least 2")
+    at_least("repeats", repeats, 2)
     excess = [mean if of_mean else last for last, mean in runs]
     deviation = statistics.stdev(excess) / math.sqrt(repeats)
     return UtilityCheck(theorem, bound, statistics.fmean(excess), deviation, repeats, plan, details)

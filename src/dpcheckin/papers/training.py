@@ -23,7 +23,7 @@ from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.run import run_watched, write_report
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.numerals import rounded_up
+from dpcheckin.numerals import at_least, rounded_up
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.figures import TRAINING
@@ -48,8 +48,7 @@ class Machine:
     data_dir: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.workers < 1:
-            raise InvalidParameter("workers", self.workers, "at least 1")
+        at_least("workers", self.workers, 1)
 
     def equipped(self, options: RunOptions) -> RunOptions:
         """The options of the same run on this machine."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcheckin.accounting import CheckInRound, compose
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.errors import OutsideTheorem
+from dpcheckin.numerals import at_least, positive
 from dpcheckin.randomizers import Gaussian, IntegerVector, VectorRandomizer, registry
 from dpcheckin.special.roots import switch
 
@@ -47,10 +48,8 @@ def advise(
     >>> best.randomizer.split(",")[0]
     'PrivUnit'
     """
-    if not (variance > 0.0 and math.isfinite(variance)):
-        raise InvalidParameter("variance", variance, "a positive, finite number")
-    if not dimension >= 2:
-        raise InvalidParameter("dimension", dimension, "at least 2")
+    positive("variance", variance)
+    at_least("dimension", dimension, 2)
     out = []
     for kind in registry.kinds().values():
         if not issubclass(kind, VectorRandomizer) or kind.norm != 2:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import open_probability
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.special import intervals
@@ -80,8 +81,7 @@ def critical_value(confidence: float, intervals: int = 1) -> float:
     >>> round(critical_value(0.95), 3), round(critical_value(0.95, 100), 3)
     (1.96, 3.481)
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidParameter("confidence", confidence, "strictly between 0 and 1")
+    open_probability("confidence", confidence)
     return float(-ndtri((1.0 - confidence) / (2.0 * intervals)))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcheckin.accounting import Guarantee, LowerBound
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import at_least
+from dpcheckin.numerals import at_least, positive
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import Randomizer
 from dpcheckin.randomizers.formats import Reports
@@ -43,8 +43,7 @@ class Survey:
     def __post_init__(self) -> None:
         at_least("population", self.population, 2)
         at_least("rounds", self.rounds, 1)
-        if not 0.0 < self.rate <= 1.0:
-            raise InvalidParameter("rate", self.rate, "above 0 and at most 1")
+        positive("rate", self.rate, 1.0)
         if self.rounds % self.query.stages:
             raise InvalidParameter("rounds", self.rounds, f"a multiple of the query's {self.query.stages} stages")
         self.query.randomizer(self.local_epsilon, self.mechanism)  # refuses what it does not know

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import at_least
 
 Clients = NDArray[np.int64]
 Records = tuple[Tensor, Tensor, Tensor | None]
@@ -105,8 +106,7 @@ class GroupedByOwner(Fleet):
     def __post_init__(self) -> None:
         if len(self.owners) != len(self.targets):
             raise InvalidParameter("owners", len(self.owners), f"{len(self.targets):,} entries")
-        if self.most_records < 1:
-            raise InvalidParameter("most_records", self.most_records, "at least 1")
+        at_least("most_records", self.most_records, 1)
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -20,6 +20,7 @@ from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.learning.data.datasets import Dataset, divided, load_dataset
 from dpcheckin.learning.data.tables import Bounds, Choice, Table, is_table_file, not_finite, read_table
 from dpcheckin.learning.options import TASKS
+from dpcheckin.numerals import open_probability
 from dpcheckin.options import listed
 
 OWN = "own data"
@@ -182,8 +183,7 @@ def _numbered(called: str, raw: _Raw, classes: Sequence[Any] | None) -> Dataset:
 
 def _split(data: Dataset, share: float, seed: int) -> Dataset:
     """Hold out whole clients, so that nobody is both trained on and evaluated on."""
-    if not 0 < share < 1:
-        raise InvalidParameter("test_share", share, "strictly between 0 and 1")
+    open_probability("test_share", share)
     clients = np.arange(len(data.train_targets)) if data.owners is None else data.owners
     count = int(clients.max()) + 1 if len(clients) else 0
     held = max(1, round(share * count))

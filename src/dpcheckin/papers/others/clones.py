@@ -15,8 +15,8 @@ import numpy as np
 
 from dpcheckin.accounting.composition.clones import approximate_delta, check_local, numerical
 from dpcheckin.accounting.pairs.gaussian import gaussian
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
-from dpcheckin.numerals import count, probability
+from dpcheckin.errors import OutsideTheorem
+from dpcheckin.numerals import count, positive, probability
 from dpcheckin.papers.others import strong_composition
 from dpcheckin.special import intervals
 from dpcheckin.special.normal import gaussian_profile
@@ -87,8 +87,7 @@ def composed_check_in(population: int, rate: float, local_epsilon: float, rounds
     with more than l check-ins; the bound must hold for every k up to l, and since it grows with k on either side of the
     point where the closed form starts to apply, two values of k decide.
     """
-    if not 0.0 < rate <= 1.0:
-        raise InvalidParameter("rate", rate, "above 0 and at most 1")
+    positive("rate", rate, 1.0)
     tail = delta / (4.0 * rounds)
     most = min(population, intervals.upper_quantile(tail, population, rate) + 1)
     per_round = min(0.5, delta / (4.0 * rounds) / (most / population))

@@ -20,7 +20,7 @@ from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.loss import convex_minorant
 from dpcheckin.accounting.engine.sampling import FunctionCurve, refined
 from dpcheckin.accounting.statements import Bracket
-from dpcheckin.errors import InvalidParameter, NumericalFailure
+from dpcheckin.errors import NumericalFailure
 from dpcheckin.numerals import count, positive
 from dpcheckin.special import UNIT, fourier
 from dpcheckin.special.normal import gaussian_profile
@@ -39,8 +39,7 @@ def check_in_epsilon(
     the mechanism's epsilon; `upper` only tells how exactly this pair was computed (it is infinite where the lattice is
     too coarse for a handful of clients).
     """
-    if not 0.0 < rate <= 1.0:
-        raise InvalidParameter("rate", rate, "above 0 and at most 1")
+    positive("rate", rate, 1.0)
     return _epsilon(population, population, rate, noise_multiplier, sensitivity, rounds, delta)
 
 
