@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpcheckin.special import binomial, gamma, roots, sphere
+from dpcheckin.special import binomial, gamma, sphere
 
 
 @pytest.mark.parametrize("x", [1e-6, 0.01, 0.5, 3.0, 20.0, 59.9, 60.0, 61.0, 100.0, 1e4])
@@ -113,13 +113,3 @@ def test_logarithm_less_its_argument() -> None:
     together = binomial.log1p_less(v)
     alone = np.array([float(binomial.log1p_less(np.array([one]))[0]) for one in v])
     np.testing.assert_allclose(together, alone, rtol=3e-15)
-
-
-def test_integrals() -> None:
-    assert roots.integral(np.sqrt, 0.0, 1.0) == pytest.approx(2 / 3, rel=1e-9)
-    assert roots.integral(lambda x: np.exp(-50 * x), 0.0, 60.0) == pytest.approx(1 / 50)
-    assert roots.integral(lambda x: np.abs(x - 0.3), 0.0, 1.0) == pytest.approx(0.29, rel=1e-9)
-    jump = roots.integral(lambda x: np.where(x > 0.123, 1.0, 0.0), 0.0, 1.0)
-    assert jump == pytest.approx(0.877, rel=1e-8)
-    assert roots.integral(np.sin, 2.0, 2.0) == 0.0
-    assert math.isnan(roots.integral(lambda x: x * math.nan, 0.0, 1.0))

@@ -64,17 +64,14 @@ class Fault:
         return f"{module + '.' if module else ''}{self.owner.__name__}.{self.attribute}"
 
 
-def _eager(shipped: Any, plan: ShuffledCheckIn, seed: int, round_index: int) -> Any:
-    return shipped(replace(plan, rate=2 * plan.rate), seed, round_index)
+def _times(name: str, factor: float) -> Callable[..., Any]:
+    """As if a number of the plan, or the randomizer, were another."""
+    return lambda shipped, made, *given: shipped(replace(made, **{name: factor * getattr(made, name)}), *given)
 
 
 def _doubling(shipped: Any, plan: ShuffledCheckIn, seed: int, round_index: int) -> Any:
     drawn = shipped(plan, seed, round_index)
     return replace(drawn, clients=np.repeat(drawn.clients, 2 - drawn.clients % 2))
-
-
-def _weak(shipped: Any, noisy: Gaussian, values: Any, source: Any) -> Any:
-    return shipped(replace(noisy, noise_multiplier=0.9 * noisy.noise_multiplier), values, source)
 
 
 def _forgetful(part: int) -> Callable[..., None]:
@@ -107,11 +104,15 @@ def failure_as_cover() -> Fault:
     return Fault(Agent, "complete", telling)
 
 
-DOUBLED_RATE = Fault(ShuffledCheckIn, "cohort", _eager)
+DOUBLED_RATE = Fault(ShuffledCheckIn, "cohort", _times("rate", 2.0))
 SAME_CLIENTS = Fault(ShuffledCheckIn, "cohort", lambda shipped, plan, seed, round_index: shipped(plan, seed, 0))
 SENT_TWICE = Fault(ShuffledCheckIn, "cohort", _doubling)
 NO_PERMUTATION = Fault(SecureChance, "permutation", lambda shipped, chance, count: np.arange(count))
-LESS_NOISE = Fault(Gaussian, "randomize", _weak)
+LESS_NOISE = Fault(
+    Gaussian,
+    "randomize",
+    lambda shipped, noisy, *at: shipped(replace(noisy, noise_multiplier=0.9 * noisy.noise_multiplier), *at),
+)
 NO_CLIPPING = Fault(additive, "clip_rows", lambda shipped, values, clip: values)
 SAME_NOISE_EVERY_ROUND = Fault(SeededSource, "__init__", _forgetful(1))
 SAME_NOISE_FOR_ALL = Fault(SeededSource, "__init__", _forgetful(2))
@@ -209,17 +210,12 @@ def _last_bits() -> Check:
     return replace(check, statistics=(LikelihoodRatio(randomizer, check.data, 1, exact=True),))
 
 
-def _deployed() -> Check:
+def _deployed(check: str, population: int, rate: float, local_epsilon: float) -> Check:
     # agents, envelopes and stores: imported here, as they need the service extra
-    from dpcheckin.audit.service import Deployed, check_service
+    from dpcheckin.audit import service
 
-    return check_service(Deployed(16, 0.95, 1, 2.0, 3, 0.2), CONFIDENCE)
-
-
-def _failing() -> Check:
-    from dpcheckin.audit.service import Deployed, check_failure
-
-    return check_failure(Deployed(2, 0.97, 1, 1.0, 3, 0.2), CONFIDENCE)
+    made: Check = getattr(service, check)(service.Deployed(population, rate, 1, local_epsilon, 3, 0.2), CONFIDENCE)
+    return made
 
 
 @cache
@@ -235,9 +231,9 @@ def all_mutants() -> tuple[Mutant, ...]:
         Mutant("shuffler that does not permute", "the shuffler's order is that of arrival",
                NO_PERMUTATION, _plan_check(100, 0.5, 1, 4.0, 0.02), 2_000),
         Mutant("deployed shuffler that does not permute", "the same, among agents and envelopes",
-               NO_PERMUTATION, _deployed, 240, 10),
+               NO_PERMUTATION, partial(_deployed, "check_service", 16, 0.95, 2.0), 240, 10),
         Mutant("data-dependent failure", "a client whose task fails sends a cover",
-               failure_as_cover(), _failing, 120, 10),
+               failure_as_cover(), partial(_deployed, "check_failure", 2, 0.97, 1.0), 120, 10),
         Mutant("non-independent noise seeds (rounds)", "a client adds the same noise in every round",
                SAME_NOISE_EVERY_ROUND, _linked, 800, 5),
         Mutant("non-independent noise seeds (clients)", "all clients of a round add the same noise",

@@ -68,14 +68,9 @@ class Specification:
         return Specification(**json.loads(path.read_text(encoding="utf-8")))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4)  # once for all agents of a process
 def _price(plan_bytes: bytes) -> Price:
     return Price(PlanDocument.from_object(json.loads(plan_bytes)))
-
-
-def shared_price(plan: PlanDocument) -> Price:
-    """The price of a plan, computed once for all agents of a process."""
-    return _price(plan.to_bytes())
 
 
 def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
@@ -99,7 +94,7 @@ def agents_of(spec: Specification, http: httpx.AsyncClient) -> list[Daemon]:
         )
         own: dict[str, Answer] = {topic: replace(one, row=number + 1) for topic, one in answers.items()}
         task = OwnerTask(own, training.get(number))
-        made.append(Daemon(config, task, http, price=shared_price))
+        made.append(Daemon(config, task, http, price=lambda plan: _price(plan.to_bytes())))
     return made
 
 

@@ -78,7 +78,7 @@ class TorchAnalyzerTask:
         return self._packed(State(parameters=first, average=first.clone()))
 
     def step(self, state: TaskState, total: NDArray[np.float64], reports: int, index: int, steps: int) -> TaskState:
-        found = self._unpacked(state.private)
+        found = State(**torch.load(io.BytesIO(state.private), weights_only=True))
         optimizer = self.settings.make_optimizer(self.module)
         if found.optimizer:
             optimizer.load_state_dict(found.optimizer)
@@ -93,9 +93,6 @@ class TorchAnalyzerTask:
         set_parameters(self.module, state.average)
         right = accuracy(self.module, self.test_inputs, self.test_targets)
         return TaskState(to_bytes(state.parameters), buffer.getvalue(), {"accuracy": right})
-
-    def _unpacked(self, private: bytes) -> State:
-        return State(**torch.load(io.BytesIO(private), weights_only=True))
 
 
 def make_module(model: str, data: Dataset, seed: int) -> nn.Module:

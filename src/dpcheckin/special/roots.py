@@ -1,20 +1,12 @@
-"""Functions of one number between two bounds: roots, where a condition ends, smallest values, integrals."""
+"""Functions of one number between two bounds: roots, where a condition ends, smallest values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from dpcheckin.special import Floats
-
 _GOLDEN = (3.0 - math.sqrt(5.0)) / 2.0
 _MOST = 500  # bisection alone needs fewer for every pair of doubles with a relative tolerance
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-_HALVINGS = 40  # of an interval, enough for a jump
-_INTERVALS = 4096  # intervals that are halved further at once
 
 
 def root(
@@ -197,37 +189,3 @@ def _parabola(
         return None
     step = -p / q
     return step if abs(step) < abs(0.5 * before) else None
-
-
-def integral(function: Callable[[Floats], ArrayLike], low: float, high: float, *, relative: float = 1e-10) -> float:
-    """The integral of a function that is smooth but for a few places; a guide, not a certificate.
-
-    An interval from `low` to `high` is halved until its two halves agree with it to `relative` parts of the integral of
-    the absolute value.
-
-    >>> round(integral(np.sqrt, 0.0, 1.0), 9)
-    0.666666667
-    """
-    left, half = np.array([float(low)]), np.array([0.5 * (high - low)])
-    rough, size = _sums(function, left, half)
-    total, scale = 0.0, float(size.sum())
-    for _ in range(_HALVINGS):
-        half = np.repeat(0.5 * half, 2)
-        left = np.repeat(left, 2)
-        left[1::2] += 2 * half[1::2]
-        fine, size = _sums(function, left, half)
-        pairs = fine.reshape(-1, 2).sum(axis=1)
-        scale = max(scale, float(size.sum()))
-        unsure = np.abs(pairs - rough) > relative * scale / len(half)
-        total += float(pairs[~unsure].sum())
-        if not unsure.any() or len(half) > _INTERVALS:
-            return total + float(pairs[unsure].sum())
-        again = np.repeat(unsure, 2)
-        left, half, rough = left[again], half[again], fine[again]
-    return total + float(rough.sum())
-
-
-def _sums(function: Callable[[Floats], ArrayLike], left: Floats, half: Floats) -> tuple[Floats, Floats]:
-    points = left[:, None] + half[:, None] * (1.0 + _NODES)
-    values = np.asarray(function(points.ravel()), np.float64).reshape(points.shape)
-    return half * (values @ _WEIGHTS), half * (np.abs(values) @ _WEIGHTS)

@@ -17,7 +17,6 @@ from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, in_range, local_epsilon_in_range, open_probability
 from dpcheckin.special import UNIT
-from dpcheckin.special.roots import integral
 
 _END_ROUNDING = 1e-12  # what may be left of a profile where it ends; it is charged
 _WORTH = 0.97  # of the variance of a report that other types must not exceed to be worth a sum
@@ -74,13 +73,10 @@ class ProfilePair(LocalPair):
 
     @property
     def second_moment(self) -> float:
-        top = math.exp(min(self.local_epsilon, 60.0))
-
-        def above(logs: Array) -> Array:
-            ratios = np.exp(logs)
-            return np.asarray(ratios * (self.profile(ratios) - self.local_delta))
-
-        return max(2 * integral(above, 0.0, math.log(top)), 1e-300)
+        logs = np.linspace(0.0, min(self.local_epsilon, 60.0), 1 << 16)
+        ratios = np.exp(logs)
+        above = ratios * (self.profile(ratios) - self.local_delta)
+        return max(2 * float(np.trapezoid(above, logs)), 1e-300)
 
 
 def from_profile(

@@ -169,9 +169,7 @@ def smallest_renyi(epsilon: FloatArray, delta: FloatArray, orders: FloatArray) -
 def mixed_theorem_1(population: int, rate: float, local_epsilon: float, max_order: int = 300) -> RenyiCurve:
     """P1 Theorem 2 with P3 Theorem 1 inside: log E_k exp((order-1) eps_k(order)), k = 0 included.
 
-    For a population, rate and local_epsilon, orders 2 to max_order. Each group of k takes the larger of its two ends:
-    the bound is not monotone in k, but its parts are (k^2 grows, 1/kbar shrinks), so numerator and denominator are
-    taken apart.
+    For a population, rate and local_epsilon, orders 2 to max_order; each group of k costs what its worst end would.
     """
     counts = visible_counts(population, rate)
     orders = np.arange(2.0, max_order + 1.0)
@@ -180,7 +178,8 @@ def mixed_theorem_1(population: int, rate: float, local_epsilon: float, max_orde
         if high <= 0.0 or weight <= 0.0:
             continue
         fewest, most = max(1, int(low)), int(high)
-        moment = p3.upper_log_moments_between(population, fewest, most, local_epsilon, max_order)
+        # in P3 Theorem 1 the rate k/n grows with the cohort and everything else shrinks with it
+        moment = p3.printed_log_moments(most / population, fewest, local_epsilon, max_order)
         total = np.logaddexp(total, math.log(weight) + moment)
     # Outside the grouped range: the local bound itself, with the tail's probability.
     if counts.tail > 0.0:

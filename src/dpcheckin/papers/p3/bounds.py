@@ -33,17 +33,6 @@ def upper_rdp(population: int, cohort: int, local_epsilon: float, max_order: int
     return _curve(printed_log_moments(rate, cohort, local_epsilon, max_order))
 
 
-def upper_log_moments_between(
-    population: int, fewest: int, most: int, local_epsilon: float, max_order: int
-) -> FloatArray:
-    """log of a bound on E[(P/Q)^order] for every cohort from `fewest` to `most` of the population at once.
-
-    For a local_epsilon, orders 2..max_order. In Theorem 1 the rate k/n grows with the cohort and everything else
-    shrinks with it.
-    """
-    return printed_log_moments(most / population, fewest, local_epsilon, max_order)
-
-
 def printed_log_moments(rate: float, cohort: int, local_epsilon: float, max_order: int) -> FloatArray:
     """The logarithm's argument in Theorem 1 for a cohort and local_epsilon, the rate left free, orders 2..max_order."""
     return np.logaddexp(0.0, printed_log_excess(rate, cohort, local_epsilon, max_order))
