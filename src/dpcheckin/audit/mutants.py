@@ -108,11 +108,7 @@ DOUBLED_RATE = Fault(ShuffledCheckIn, "cohort", _times("rate", 2.0))
 SAME_CLIENTS = Fault(ShuffledCheckIn, "cohort", lambda shipped, plan, seed, round_index: shipped(plan, seed, 0))
 SENT_TWICE = Fault(ShuffledCheckIn, "cohort", _doubling)
 NO_PERMUTATION = Fault(SecureChance, "permutation", lambda shipped, chance, count: np.arange(count))
-LESS_NOISE = Fault(
-    Gaussian,
-    "randomize",
-    lambda shipped, noisy, *at: shipped(replace(noisy, noise_multiplier=0.9 * noisy.noise_multiplier), *at),
-)
+LESS_NOISE = Fault(Gaussian, "randomize", _times("noise_multiplier", 0.9))
 NO_CLIPPING = Fault(additive, "clip_rows", lambda shipped, values, clip: values)
 SAME_NOISE_EVERY_ROUND = Fault(SeededSource, "__init__", _forgetful(1))
 SAME_NOISE_FOR_ALL = Fault(SeededSource, "__init__", _forgetful(2))
