@@ -40,14 +40,14 @@ class Budget:
         >>> Budget.parse("10m").seconds, Budget.parse("20m-cpu").cpu_seconds
         (600.0, 1200.0)
         """
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)(?:([smhd])(-cpu)?)?", text.strip())
-        if not found or (not found[2] and "." in found[1]):
+        amount = re.fullmatch(r"(\d+(?:\.\d+)?)(?:([smhd])(-cpu)?)?", text.strip())
+        if not amount or (not amount[2] and "." in amount[1]):
             allowed = "a time (30s, 10m, 2h, 20m-cpu) or a number of pairs"
             raise InvalidParameter("budget", text, allowed)
-        if found[2]:
-            seconds = float(found[1]) * _UNITS[found[2]]
-            return Budget(cpu_seconds=seconds) if found[3] else Budget(seconds=seconds)
-        return Budget(pairs=int(found[1]))
+        if amount[2]:
+            seconds = float(amount[1]) * _UNITS[amount[2]]
+            return Budget(cpu_seconds=seconds) if amount[3] else Budget(seconds=seconds)
+        return Budget(pairs=int(amount[1]))
 
     def __str__(self) -> str:
         if self.pairs is not None:

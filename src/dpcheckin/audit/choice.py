@@ -130,14 +130,14 @@ def _promised(seen: FloatArray, pairs: int, delta: float, confidence: float) -> 
     The pilot's excess is taken a standard error smaller than it was, and half a pair more is taken to have shown the
     event on the wrong neighbour.
     """
-    one, other = degrees(seen.shape[1])
+    first, other = degrees(seen.shape[1])
     total = seen.sum(axis=1, keepdims=True)
-    gain = one - other
+    gain = first - other
     mean = (seen * gain).sum(axis=1, keepdims=True) / total
     spread = np.sqrt((seen * (gain - mean) ** 2).sum(axis=1, keepdims=True) / total)
     careful = delta + spread / np.sqrt(total)
     seen = seen * (pairs / total)
-    seen[:, (one == 0) & (other == 1)] += 0.5
+    seen[:, (first == 0) & (other == 1)] += 0.5
     wanted, shape = needed_capital(confidence) + 0.25, (seen.shape[0], _SIZES.size)
     counts = seen[:, None, :]
     start = log_growth(np.zeros(shape), careful, _SIZES[None, :], counts)

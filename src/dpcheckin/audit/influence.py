@@ -122,11 +122,11 @@ class InfluenceAttack:
         """Try every report, keep the two that go furthest, and compare with the bound."""
         honest = self._answer(self._own)
         tried = [self._answer([kind] * self.clients) for kind in self._kinds()]
-        figures = [_by_name(one) for one in tried]
+        figures = [_by_name(estimate) for estimate in tried]
         shared = set(_by_name(honest)).intersection(*figures)
         best: tuple[float, str, Estimate, Estimate] | None = None
         for name in sorted(shared):
-            line = [one[name] for one in figures]
+            line = [estimate[name] for estimate in figures]
             up, down = tried[int(np.argmax(line))], tried[int(np.argmin(line))]
             bound = min(self._bound(up, name), self._bound(down, name))
             share = (max(line) - min(line)) / bound if bound > 0 else 0.0
@@ -162,14 +162,14 @@ class InfluenceAttack:
         """The bytes of all other clients and, were they honest, of the colluding ones."""
         query, made = self.survey.query, self.survey.randomizer
         encoded, form = query.encode(self.values), made.report_format
-        source, found = SeededSource((self.seed, 83)), []
+        source, rounds = SeededSource((self.seed, 83)), []
         for index in range(self.survey.rounds):
             there = self.survey.plan.cohort(self.seed, index).clients
             liars = there < self.clients
             asked = [query.asked(encoded[there[who]], index) for who in (~liars, liars)]
             others, own = (form.encode(made.randomize(some, source)) for some in asked)
-            found.append((others, own))
-        return found
+            rounds.append((others, own))
+        return rounds
 
     @cached_property
     def _own(self) -> list[list[bytes]]:
@@ -194,8 +194,8 @@ class InfluenceAttack:
             rows, bad = survey.query.decode(payloads, survey.plan)
             kept.append(rows)
             dropped += bad
-        found = survey.estimate(kept)
-        return replace(found, dropped=found.dropped + dropped)
+        estimate = survey.estimate(kept)
+        return replace(estimate, dropped=estimate.dropped + dropped)
 
     def _kinds(self) -> list[bytes]:
         """The bytes of every report there is, or of some that the randomizer makes."""

@@ -190,12 +190,12 @@ def heads(generator: np.random.Generator, coins: int, rate: float) -> IntArray:
         return np.arange(coins)
     if rate > 0.25:
         return np.flatnonzero(generator.random(coins) < rate)
-    found, place = [], -1
+    gaps_ended, place = [], -1
     while place < coins:
         gaps = generator.geometric(rate, size=int(1.05 * rate * (coins - place)) + 10)
-        found.append(place + np.cumsum(gaps))
-        place = int(found[-1][-1])
-    places = np.concatenate(found)
+        gaps_ended.append(place + np.cumsum(gaps))
+        place = int(gaps_ended[-1][-1])
+    places = np.concatenate(gaps_ended)
     return places[places < coins]
 
 

@@ -229,15 +229,15 @@ class Differences(Statistic):
 def _matches(one: RoundBatches, other: RoundBatches, step: float, tolerance: float) -> FloatArray:
     """Runs' numbers of reports of `one` that equal a report of `other` plus step, one by one."""
     ends = [np.cumsum(batches.sizes) for batches in (one, other)]
-    found = np.zeros(one.runs)
+    matches = np.zeros(one.runs)
     for run in range(one.runs):
         a = one.reports[ends[0][run] - one.sizes[run] : ends[0][run], 0]
         b = np.sort(other.reports[ends[1][run] - other.sizes[run] : ends[1][run], 0])
         if a.size and b.size:
             near = np.searchsorted(b, a - step - tolerance)
             close = b[np.minimum(near, b.size - 1)] - (a - step)
-            found[run] = np.count_nonzero(np.abs(close) <= tolerance)
-    return found
+            matches[run] = np.count_nonzero(np.abs(close) <= tolerance)
+    return matches
 
 
 def standard_statistics(

@@ -141,9 +141,9 @@ def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
 
     def build(value: float) -> tuple[Round, int]:
         there = form.at(axis, value)
-        one = there.one_round()
-        assert one is not None  # protocols with questions to turn round are all of this kind
-        return one, there.windows
+        round_there = there.one_round()
+        assert round_there is not None  # protocols with questions to turn round are all of this kind
+        return round_there, there.windows
 
     priced = {"upper": coarse_epsilon} if rough else {}
     value = inverse.solve(axis, build, epsilon=target, delta=form.delta, **priced)
@@ -183,12 +183,12 @@ def exact_epsilon(form: Form) -> Bracket:
 
 def quick_epsilon(form: Form, most: int) -> float:
     """A certified epsilon of the form within a blink, by a curve up to `most` rounds; looser than `exact_epsilon`."""
-    one = form.one_round()
+    one_round = form.one_round()
     smallest = 10.0 ** math.floor(math.log10(open_probability("delta", form.delta)))
-    if one is not None:
-        if one.is_function:  # a sum: fewer groups of its visible size are enough
-            one = one.simpler(smallest)
-        value = _kept(one, most, smallest).epsilon(form.windows, form.delta)
+    if one_round is not None:
+        if one_round.is_function:  # a sum: fewer groups of its visible size are enough
+            one_round = one_round.simpler(smallest)
+        value = _kept(one_round, most, smallest).epsilon(form.windows, form.delta)
     else:
         value = local = form.reports.pair.local_epsilon  # a client reports once
         with contextlib.suppress(OutsideTheorem):
@@ -224,17 +224,17 @@ FALSE_ALARMS = (
 @answering
 def trade_off(form: Form) -> Answer:
     """True positives for so many false ones: at most, and by the best known attack."""
-    one = form.one_round()
-    if one is None or one.renyi is not None or one.is_function:
+    one_round = form.one_round()
+    if one_round is None or one_round.renyi is not None or one_round.is_function:
         raise OutsideTheorem("no curve of delta for this protocol yet: no trade-off is shown")
-    found = tradeoff([(one, form.windows)], form.delta)
-    missed = found.false_negatives(FALSE_ALARMS)
-    words = f"{found.in_words[0].upper()}{found.in_words[1:]}."
-    if math.isfinite(found.gdp.upper):
-        words += f" As one Gaussian experiment: {found.gaussian_sentence}."
+    curve = tradeoff([(one_round, form.windows)], form.delta)
+    missed = curve.false_negatives(FALSE_ALARMS)
+    words = f"{curve.in_words[0].upper()}{curve.in_words[1:]}."
+    if math.isfinite(curve.gdp.upper):
+        words += f" As one Gaussian experiment: {curve.gaussian_sentence}."
     return {
         "points": _per_cent(missed.lower.tolist(), Kind.GUARANTEE),
-        "known": _per_cent(missed.upper.tolist(), Kind.LOWER_BOUND) if found.attacks else [],
+        "known": _per_cent(missed.upper.tolist(), Kind.LOWER_BOUND) if curve.attacks else [],
         "words": words,
     }
 

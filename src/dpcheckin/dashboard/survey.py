@@ -124,28 +124,28 @@ def survey_plan(form: SurveyForm) -> Answer:
     from dpcheckin.survey import plan_survey
 
     wish = form.options.wish(form.options.query(form.kind), form.population)
-    found = plan_survey(wish)
-    facts = found.as_document()
-    shuffled, colluding = found.guarantee.sentences()
-    local, client_bytes = found.guarantee.local, math.ceil(facts["client_bytes"])
+    plan = plan_survey(wish)
+    facts = plan.as_document()
+    shuffled, colluding = plan.guarantee.sentences()
+    local, client_bytes = plan.guarantee.local, math.ceil(facts["client_bytes"])
     return {
         "randomizer": facts["randomizer"].partition(", local epsilon")[0],
         "local_epsilon": f"{facts['local_epsilon']:g}",
         "rounds": facts["rounds"],
         "rate": f"{facts['rate']:g}",
-        "error": {"value": found.error, "text": written(found.error, 4)},
-        "half_width": written(found.half_width, 4),
-        "confidence": f"{found.confidence:.0%}",
+        "error": {"value": plan.error, "text": written(plan.error, 4)},
+        "half_width": written(plan.half_width, 4),
+        "confidence": f"{plan.confidence:.0%}",
         "unit": facts["unit"],
         "bytes": f"{facts['report_bytes']:,} a report, {client_bytes:,} a client",
-        "epsilon": Kind.GUARANTEE.figure(found.guarantee.epsilon.upper),
+        "epsilon": Kind.GUARANTEE.figure(plan.guarantee.epsilon.upper),
         "local": None if local is None else Kind.GUARANTEE.figure(local.epsilon),
         "trusted": shuffled,
         "untrusted": colluding,
         "influence": [[f"{int(clients):,}", rounded_up(b)] for clients, b in facts["influence"].items()],
         "rivals": [
-            f"{one['mechanism']}, {one['rounds']:,} × {facts['rate']:g}: {written(one['score'], 4)}"
-            for one in facts["rivals"]
+            f"{rival['mechanism']}, {rival['rounds']:,} × {facts['rate']:g}: {written(rival['score'], 4)}"
+            for rival in facts["rivals"]
         ],
         "shell": form.shell(),
     }

@@ -227,16 +227,16 @@ class Workers:
         job.readers += 1
         try:
             # whoever asked may go away; others may be waiting for the same answer
-            found = await asyncio.shield(job.answer)
+            value = await asyncio.shield(job.answer)
         finally:
             job.readers -= 1
             if self._asked.get(key) is job and (job.answer.done() or not job.readers):
                 del self._asked[key]
                 self._drop(job)
-        self._known[key] = found
+        self._known[key] = value
         while len(self._known) > KEPT:
             self._known.popitem(last=False)
-        return found
+        return value
 
     def _hand_out(self, pool: str) -> None:
         """Give the most urgent questions to processes that have none."""

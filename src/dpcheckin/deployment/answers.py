@@ -69,12 +69,12 @@ class Answer:
             raise InvalidParameter("file", str(self.file), "a CSV, JSON or SQLite file")
         needed = (*self.columns, *(name for name, _ in self.where))
         with closing(self._rows()) as rows:
-            found = next(rows, None)
-            if found is None:
+            first = next(rows, None)
+            if first is None:
                 raise InvalidParameter("file", str(self.file), "a file with at least one row")
             for name in needed:
-                if name not in found:
-                    raise InvalidParameter("column", name, f"one of {', '.join(found)}")
+                if name not in first:
+                    raise InvalidParameter("column", name, f"one of {', '.join(first)}")
 
     def value(self) -> Any:
         """The owner's value today: text or a number; a list for several columns."""

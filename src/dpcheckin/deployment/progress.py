@@ -70,13 +70,13 @@ def follow(deployment: Deployment, watch: Callable[[dict[str, Any]], None], pati
     last: dict[str, Any] = {}
     settled, moved = -1, time.monotonic()
     while True:
-        found = deployment.snapshot()
-        if found is not None:
-            last = found
-            watch(found)
-            if found["finished"] is not None:
+        snapshot = deployment.snapshot()
+        if snapshot is not None:
+            last = snapshot
+            watch(snapshot)
+            if snapshot["finished"] is not None:
                 return last
-            check_arrivals(deployment.options, found["rounds"])
+            check_arrivals(deployment.options, snapshot["rounds"])
         check_parties(deployment)
         if last and len(last["rounds"]) != settled:
             settled, moved = len(last["rounds"]), time.monotonic()

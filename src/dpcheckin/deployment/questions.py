@@ -112,11 +112,11 @@ def round_question(survey: Survey, finished: Sequence[Reports]) -> bytes:
 def asked_index(model: bytes) -> int:
     """Which round of the survey a question belongs to. `model`: as `round_question` made it."""
     try:
-        found = parse(model)
+        question = parse(model)
     except Malformed as problem:
         raise InvalidParameter("question", str(problem), "a question document") from None
-    index = found.get("index") if isinstance(found, dict) else None
-    if not isinstance(found, dict) or found.get("type") != "question" or type(index) is not int:
+    index = question.get("index") if isinstance(question, dict) else None
+    if not isinstance(question, dict) or question.get("type") != "question" or type(index) is not int:
         raise InvalidParameter("question", "another document", "a question document")
     if index < 0:
         raise InvalidParameter("question.index", index, "0 or more")

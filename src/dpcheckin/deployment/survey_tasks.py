@@ -99,7 +99,7 @@ def _curve(estimate: Estimate) -> dict[str, list[float]]:
 def write_results(folder: Path, survey: Survey, estimate: Estimate, facts: dict[str, Any]) -> None:
     """All figures of the `estimate` of a `survey`, and `facts` such as the topic, as JSON and CSV in a `folder`; each
     file is replaced as a whole."""
-    found = {
+    content = {
         "survey": survey.as_document(),
         "about": facts["about"],
         "rounds": facts["rounds"],
@@ -107,7 +107,7 @@ def write_results(folder: Path, survey: Survey, estimate: Estimate, facts: dict[
         "influence": facts["influence"],
         "influence_of_each": {clients: survey.moves(int(clients), estimate).tolist() for clients in facts["influence"]},
     }
-    replace_file(folder / JSON, (json.dumps(found, indent=1) + "\n").encode())
+    replace_file(folder / JSON, (json.dumps(content, indent=1) + "\n").encode())
     fresh = folder / (CSV + ".new")
     write_csv(fresh, estimate)
     fresh.replace(folder / CSV)

@@ -46,8 +46,8 @@ def _survey_task(settings: AnalyzerSettings) -> tuple[AnalyzerSettings, Task, in
     if not isinstance(simultaneous, bool):
         raise InvalidParameter("task.simultaneous", simultaneous, "true or false")
     task = SurveyAnalyzerTask(survey, settings.folder, question.about, confidence, simultaneous)
-    found, size = with_survey(settings, survey)
-    return found, task, size
+    spelled_out, size = with_survey(settings, survey)
+    return spelled_out, task, size
 
 
 def _training_task(table: dict[str, Any], clip: float) -> TorchAnalyzerTask:
@@ -91,9 +91,9 @@ def client_task(table: dict[str, Any], folder: Path) -> ClientTask:
     """The client's task by the `table` `[data]` of its settings, whose files are relative to the `folder`."""
     rest = dict(table)
     named = rest.pop("answers", {})
-    if not isinstance(named, dict) or not all(isinstance(one, dict) for one in named.values()):
+    if not isinstance(named, dict) or not all(isinstance(answer, dict) for answer in named.values()):
         raise InvalidParameter("data.answers", named, "tables, one a topic")
-    answers = {topic: read_answer(one, folder) for topic, one in named.items()}
+    answers = {topic: read_answer(answer, folder) for topic, answer in named.items()}
     if "column" in rest:  # one file, one answer, whatever a question is about
         return OwnerTask({**answers, "": read_answer(rest, folder)}, None)
     if not rest and answers:

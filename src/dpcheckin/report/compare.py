@@ -145,18 +145,18 @@ def _ours(s: Setting) -> list[Line]:
         question = question_of(s)
         if question is None:
             return []
-        one = question.round(s.delta)
-        upper = compose([(one, s.rounds)]).epsilon(s.delta).upper
+        one_round = question.round(s.delta)
+        upper = compose([(one_round, s.rounds)]).epsilon(s.delta).upper
     except OutsideTheorem as reason:
         return [Line(EMPTY_SEAT, source, Kind.GUARANTEE, None, str(reason), ours=True)]
-    name = EMPTY_SEAT if PROTOCOLS[s.protocol].empty_seats else one.basis()[0]
+    name = EMPTY_SEAT if PROTOCOLS[s.protocol].empty_seats else one_round.basis()[0]
     out = [Line(name, source, Kind.GUARANTEE, upper, None, ours=True)]
-    if isinstance(one, CheckInRound | SubsampleRound) and one.pair.typed:
-        before = replace(one, pair=one.pair.without_types())
+    if isinstance(one_round, CheckInRound | SubsampleRound) and one_round.pair.typed:
+        before = replace(one_round, pair=one_round.pair.without_types())
         value = compose([(before, s.rounds)]).epsilon(s.delta).upper
         out.append(Line(ONE_LAW, source, Kind.GUARANTEE, max(value, upper), _WITHOUT_TYPES, True))
-    pure = one.pair is not None and one.pair.pure
-    if pure or isinstance(one, WindowRound):  # for Gaussian reports the catalogue has one
+    pure = one_round.pair is not None and one_round.pair.pure
+    if pure or isinstance(one_round, WindowRound):  # for Gaussian reports the catalogue has one
         low = question.lower_bound(s.delta)
         any_pure = pure and s.randomizer is None
         note = "no guarantee for all pure randomizers can be smaller" if any_pure else None

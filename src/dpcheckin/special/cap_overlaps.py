@@ -139,9 +139,9 @@ def height_bounds(dimension: int, measure: float) -> Measure | None:
     guess = min(max(float(cap_height(measure, dimension)), 1e-8 / math.sqrt(power)), 1 - 1e-14)
     log_density = log_beta(0.5, power)
     for _ in range(4):  # of Newton's method: the inverse loses the digits of small heights
-        found = overlap(dimension, guess, 0.0)
+        measured = overlap(dimension, guess, 0.0)
         slope = math.exp((power - 1) * _log_rest(guess) - log_density)
-        step = ((found.lower + found.upper) / 2 - measure) / slope if slope > 0.0 else 0.0
+        step = ((measured.lower + measured.upper) / 2 - measure) / slope if slope > 0.0 else 0.0
         guess = min(max(guess + step, guess / 2), (1 + guess) / 2, 1 - 1e-14)
     low, high, widening = 0.0, 1.0, 1e-13
     while widening < 0.5 and (low == 0.0 or high == 1.0):

@@ -59,7 +59,7 @@ def subsampled_shuffle(
     variance = float(max(randomizer.total_variance(longest)))
     # G² of Lemma 9, with the exact and with the printed variance of a report
     largest = largest_square(task.dimension, task.norm, task.lipschitz)
-    square, printed = (largest + one / cohort for one in (variance, printed_variance(task, local_epsilon)))
+    square, printed = (largest + spread / cohort for spread in (variance, printed_variance(task, local_epsilon)))
     plan = SubsampledShuffle(population, cohort, rounds, randomizer)
 
     def step(i: int) -> float:
