@@ -14,7 +14,7 @@ from dpcheckin.deployment import options as options_module
 from dpcheckin.deployment.demo import Deployment
 from dpcheckin.deployment.options import DemoOptions, with_time_enough
 from dpcheckin.deployment.processes import Party
-from dpcheckin.deployment.progress import PartyDied, Told, follow
+from dpcheckin.deployment.progress import PartyDied, RoundsLost, Told, check_arrivals, follow
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
@@ -127,3 +127,19 @@ def test_the_command_says_so_and_does_not_exit_with_zero(tmp_path: Path, monkeyp
     said = run_cli("deploy", "demo", "--round-seconds", "1", "--out", str(tmp_path / "x"), code=2)
     assert "the analyzer died with exit code 1: ValueError: cannot reshape" in said
     assert "No round was charged" not in said
+
+
+@pytest.mark.parametrize("protocol", ["random-check-in-fixed", "random-check-in-averaged", "shuffled-check-in"])
+@pytest.mark.parametrize("rounds", [2, 5, 20])
+def test_the_owners_of_the_demonstration_allow_what_it_asks_of_them(protocol: str, rounds: int) -> None:
+    """Few slots make a client report in each with a larger chance than `rate`."""
+    options = DemoOptions(protocol=protocol, rounds=rounds, rate=0.3)
+    assert options.report_probability == (1 / rounds if protocol.startswith("random") else 0.3)
+
+
+def test_a_run_whose_rounds_were_all_void_is_no_success() -> None:
+    void = {"state": "void by population", "present": 3}
+    with pytest.raises(RoundsLost, match="2 of 2 rounds lost reports"):
+        check_arrivals(DemoOptions(), [void, void], over=True)
+    check_arrivals(DemoOptions(), [void, void])  # it may still become better
+    check_arrivals(DemoOptions(), [void, {"state": "released"}], over=True)

@@ -20,10 +20,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpcheckin.service.analyzer import backup as analyzer_backup
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.daemon import LEDGER
+from dpcheckin.service.issuer import backup as issuer_backup
+from dpcheckin.service.shuffler import backup as shuffler_backup
 from dpcheckin.service.shuffler.records import State
 from dpcheckin.service.shuffler.server import open_store
+from dpcheckin.service.storage.backup_file import read_backup
 from dpcheckin.service.storage.journal import Journal
 from dpcheckin.service.wire.canonical import canonical, digest
 from dpcheckin.service.wire.credentials import new_token, token_digest
@@ -38,7 +42,9 @@ from service.test_killed_parties import POPULATION, Fleet
 FORKS = mp.get_context("forkserver")
 FORKS.set_forkserver_preload(["service.kill_points", "uvloop", "httptools", "psycopg"])
 CLIENTS = 24
-STAGES = ("report", "claim", "fetch", "delete", "enroll")
+STAGES = ("report", "claim", "fetch", "delete", "enroll", "backup")
+EMPTY = 0.25
+"""Share of the rounds in which nobody reports."""
 # about twice what each takes: kills before, in the middle of, and after the work
 SECONDS = {"report": 0.03, "claim": 0.012, "fetch": 0.012, "delete": 0.04, "enroll": 0.012}
 
@@ -104,6 +110,7 @@ class Killing:
         self.clients: list[str] = []
         self.number = -1
         self.kills: Counter[str] = Counter()
+        self.empty = 0
         self._enroll(CLIENTS)
         publish(self._analyzer(self.fronts[0]), self.analyzer)
 
@@ -133,13 +140,16 @@ class Killing:
         """A whole round, with a kill in one stage of it, and everything that must be true."""
         self.number += 1
         self._open()
-        acknowledged = self._reports(killed=stage == "report")
+        empty = stage != "report" and self.chance.random() < EMPTY
+        self.empty += empty
+        acknowledged = set() if empty else self._reports(killed=stage == "report")
         self.ahead.value += 100.0  # the round is over
         first = self._step("claim", stage, self._claim)
         batch = self._step("fetch", stage, self._fetch)
         if stage in ("claim", "fetch"):
             assert self._fetch(self._any()).content == batch.content, "another order after a crash"
         marks = self.analyzer.marks(batch.content)
+        assert not (empty and marks), "of an empty round something was released"
         assert len(set(marks)) == len(marks), "a report was released twice"
         assert acknowledged <= set(marks), "an acknowledged report was lost"
         assert set(marks) <= set(range(len(self.clients))), "a report nobody sent"
@@ -150,6 +160,8 @@ class Killing:
         self._destroyed()
         if stage == "enroll":
             self._enroll_and_kill()
+        if stage == "backup":
+            self._backup_and_kill()
 
     def _any(self) -> FrontEnd:
         return self.chance.choice(self.fronts)
@@ -264,11 +276,45 @@ class Killing:
             wait_until(lambda one=front: self._knows(one, tokens[1]))
             wait_until(lambda one=front: not self._knows(one, tokens[0]))
 
+    def _backup_and_kill(self) -> None:
+        """A backup that dies leaves no file or a whole one, and the server alone; then both halves of one work."""
+        file = self.fronts[0].folder / f"backup-{self.number}"
+        kill_a_backup("shuffler", self.fronts[0].folder, self.store, file, self.chance.uniform(0.0, 0.08))
+        self.kills["backup"] += 1
+        with contextlib.closing(open_store(self.store)) as store:
+            shuffler_backup.backup(store, file.with_suffix(".whole"))
+        with contextlib.closing(open_store(f"sqlite:{file.with_suffix('.db')}")) as fresh:
+            shuffler_backup.restore(fresh, shuffler_backup.read(file.with_suffix(".whole")))
+            assert len(fresh.clients()) >= CLIENTS
+
     def run(self, kills: int) -> Counter[str]:
         """So many kills, all stages in turn, at random points of each."""
         for index in range(kills):
             self.play(STAGES[index % len(STAGES)])
         return self.kills
+
+
+def _back_up(kind: str, folder: str, store: str, file: str) -> None:
+    """What `dpcheckin … backup` does."""
+    place, out = Path(folder), Path(file)
+    if kind == "shuffler":
+        with contextlib.closing(open_store(store)) as opened:
+            shuffler_backup.backup(opened, out)
+    elif kind == "issuer":
+        issuer_backup.backup(place, out)
+    else:
+        analyzer_backup.backup(place, out)
+
+
+def kill_a_backup(kind: str, folder: Path, store: str, file: Path, seconds: float) -> None:
+    """Begin a backup of a party of this `kind`, kill it after so many seconds: no file, or a whole one."""
+    process = FORKS.Process(target=_back_up, args=(kind, str(folder), store, str(file)))
+    process.start()
+    time.sleep(seconds)
+    process.kill()
+    process.join()
+    if file.exists():
+        assert read_backup(file, kind)
 
 
 # --- the analyzer, between charge and release -----------------------------------------------
@@ -329,7 +375,7 @@ class AnalyzerKilling(Fleet):
             "plan": said,
         }
         (folder / "parties.json").write_text(json.dumps(settings))
-        self.last = -1
+        self.last, self.empty = -1, 0
         self.found: Counter[str] = Counter()
         self._begin()
 
@@ -363,10 +409,13 @@ class AnalyzerKilling(Fleet):
             Caller(self.fronts[0].port, self.tokens[0]).get("/v1/plan").json()["plan"]["document"]
         )
         bodies = sealed(plan, self.last, bytes.fromhex(document["model"]), public, POPULATION)
+        empty = self.chance.random() < EMPTY
+        self.empty += empty
         for token, body in zip(self.tokens, bodies, strict=True):
             call = Caller(self.chance.choice(self.fronts).port, token)
             call.get("/v1/round")
-            call.put(f"/v1/rounds/{self.last}/report", body)  # too late is late, and no error
+            if not empty:
+                call.put(f"/v1/rounds/{self.last}/report", body)  # too late is late, and no error
 
     def kill_after_a_charge(self) -> None:
         """Let clients take part until a charge is on disk; the analyzer dies a moment later."""
@@ -378,6 +427,9 @@ class AnalyzerKilling(Fleet):
         self.process.join()
         self.found[self._where()] += 1
         self.check()
+        file = self.folder / f"backup-{self.last}-{sum(self.found.values())}"
+        kill_a_backup("analyzer", self.folder / "analyzer", "", file, self.chance.uniform(0.0, 0.03))
+        self.found["backup"] += 1
         self._begin()
 
     def _entries(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import numpy as np
 
+from dpcheckin.service.analyzer.core import Schedule
 from dpcheckin.service.analyzer.daemon import Analyzer
 from dpcheckin.service.analyzer.parties import IssuerClient, ShufflerClient
 from dpcheckin.service.client.config import ClientConfig, Limits
@@ -72,7 +73,8 @@ def analyzer(folder: Path, settings: dict[str, Any]) -> None:
     found = issuer_access(settings, settings.get("issuer_analyzer_token", ""))
     issuer = None if found is None else IssuerClient(found.address, found.token, stop=stop)
     task = Sum() if settings.get("task") == "sum" else Toy()
-    made = Analyzer(place, plan, load_identity(place), task, shuffler, stop=stop, issuer=issuer)
+    schedule = Schedule(rotate_every=settings.get("rotate_every", 0))
+    made = Analyzer(place, plan, load_identity(place), task, shuffler, schedule, stop, issuer)
     logging.getLogger("dpcheckin.analyzer").info("listening")
     print(made.run(), flush=True)
 

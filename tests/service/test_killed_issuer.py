@@ -8,6 +8,7 @@ import json
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ import pytest
 from dpcheckin.deployment.processes import start_issuer
 from dpcheckin.service.issuer.store import IssuerStore
 from dpcheckin.service.wire.credentials import new_token, token_digest
+from service.kill_points import kill_a_backup
 from service.test_killed_parties import CLIENTS, Fleet
 
 
@@ -63,19 +65,27 @@ def fleets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fle
         one.stop()
 
 
+KILLS = int(os.environ.get("DPCHECKIN_KILLS", "12"))
+
+
 @pytest.mark.slow
 def test_kills_lose_no_token_and_spend_none_twice(tmp_path: Path, fleets: list[Fleet]) -> None:
     fleet = IssuedFleet(tmp_path)
     fleets.append(fleet)
     fleet.wait_for_a_release()
     chance = random.Random(7)
-    for _ in range(12):
+    killed: Counter[str] = Counter()
+    for turn in range(KILLS):
         time.sleep(chance.uniform(0.0, 3.0))
-        victim = chance.choices(["issuer", "agents", "analyzer"], [5, 4, 2])[0]
+        victim = chance.choices(["issuer", "agents", "analyzer", "shuffler"], [5, 4, 2, 1])[0]
         fleet.kill(victim)
         if victim == "analyzer":
             fleet.check()
         fleet.start(victim)
+        place = fleet.folder / "issuer"
+        kill_a_backup("issuer", place, "", tmp_path / f"backup-{turn}", chance.uniform(0.0, 0.1))
+        killed += Counter([victim, "issuer's backup"])
+    print(f"killed {sum(killed.values())} times: {dict(killed)}")
     fleet.wait_for_a_release()
     fleet.kill("agents")
     fleet.kill("analyzer")

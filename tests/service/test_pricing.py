@@ -6,6 +6,7 @@ from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.randomizers import DiscreteGaussianVector, Laplace, described
 from dpcheckin.randomizers.registry import kinds, usual
 from dpcheckin.service.pricing import Price, encoding_of, randomizer_of
+from dpcheckin.service.wire.problems import Malformed
 
 from .plans import DARY, PRIVUNIT, SKELLAM, plan
 
@@ -55,3 +56,10 @@ def test_reports_without_a_layout_are_not_sent_one_by_one(name: str) -> None:
 def test_what_is_not_exactly_a_randomizer_is_refused(changes: dict[str, object], said: str) -> None:
     with pytest.raises(DpCheckinError, match=said):
         Price(plan(randomizer={**PRIVUNIT, **changes}))
+
+
+def test_the_price_of_a_window_is_bounded_in_time() -> None:
+    """Clients price whatever an analyzer signs: one window of 2^32 slots would take 32 GB and hours."""
+    assert plan("random-check-in-averaged", slots=1 << 20).participation["slots"] == 1 << 20
+    with pytest.raises(Malformed, match=r"plan\.slots"):
+        plan("random-check-in-averaged", slots=(1 << 20) + 1)

@@ -192,9 +192,10 @@ def read_number(name: str, text: str, is_whole: bool) -> float | int:
     """A number from the text of the field of this name, as people type it; `is_whole` if only whole ones are meant."""
     try:
         value = whole(text) if is_whole else number(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+        finite = math.isfinite(value)
+    except (ValueError, OverflowError):  # a whole number may have more digits than any float
+        finite = False
+    if not finite:
         wanted = "a whole number" if is_whole else "a number such as 0.02, 1e-5, 1/30 or 2%"
         raise InvalidParameter(name, text, wanted)
     return value

@@ -173,7 +173,7 @@ class Deployment:
         options = self.options
         identity = public_identity(load_identity(self.analyzer_folder)).hex()
         limits = {
-            "rate": options.rate,
+            "rate": options.report_probability,
             "clip": 1.0,
             "local_epsilon": max(options.local_epsilon, 20.0),
             # a client also counts rounds that turned out void, which cost the analyzer nothing

@@ -176,6 +176,12 @@ class DemoOptions:
         return self.issuer and self.protocol not in KEEP_ONE
 
     @property
+    def report_probability(self) -> float:
+        """The largest chance that a client reports in a round, which its owner has to allow."""
+        plan = self.plan_table()
+        return float(plan["rate"]) if "rate" in plan else float(plan["check_in_probability"] / plan["slots"])
+
+    @property
     def population(self) -> int:
         """The number the guarantee is stated for."""
         return max(2, int(self.clients * (1 - self.absent)))

@@ -16,11 +16,12 @@ class RoundsLost(ServiceError):
     """Too many rounds were void: their envelopes do not arrive in time."""
 
 
-def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]]) -> None:
-    """Raise `RoundsLost` when of the `rows` of the analyzer's log many more rounds are void by population than are not.
-    The analyzer has made them longer than `options` say by then, as long as it may, and it was not enough."""
+def check_arrivals(options: DemoOptions, rows: list[dict[str, Any]], *, over: bool = False) -> None:
+    """Raise `RoundsLost` when of the `rows` of the analyzer's log many more rounds are void by population than are not,
+    or the run is `over` and most of them were. The analyzer has made them longer than `options` say by then, as long as
+    it may, and it was not enough."""
     there = [row["present"] for row in rows if row["state"] == "void by population"]
-    if 2 * len(there) > len(rows) + 5:
+    if there and 2 * len(there) > len(rows) + (0 if over else 5):
         raise RoundsLost(
             f"{len(there):,} of {len(rows):,} rounds lost reports and are void: {min(there)} to "
             f"{max(there):,} clients were there in time, the plan needs {options.population:,}. "
@@ -74,9 +75,9 @@ def follow(deployment: Deployment, watch: Callable[[dict[str, Any]], None], pati
         if snapshot is not None:
             last = snapshot
             watch(snapshot)
+            check_arrivals(deployment.options, snapshot["rounds"], over=snapshot["finished"] is not None)
             if snapshot["finished"] is not None:
                 return last
-            check_arrivals(deployment.options, snapshot["rounds"])
         check_parties(deployment)
         if last and len(last["rounds"]) != settled:
             settled, moved = len(last["rounds"]), time.monotonic()

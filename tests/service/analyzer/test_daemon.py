@@ -388,3 +388,11 @@ def test_plan_documents_keep_their_plan(tmp_path: Path) -> None:
     assert core.check_same_plan(begun, plan(nonce="44" * 16)) == plan()
     with pytest.raises(PlanChanged):
         core.check_same_plan(begun, plan(rounds=3))
+
+
+def test_a_void_slot_is_over_and_the_run_ends_when_all_are(tmp_path: Path) -> None:
+    """Numbers of slots are never repeated: the last one ends the run, however many of them were void."""
+    document = plan("random-check-in-averaged", slots=6, rounds=3, epsilon_budget=50.0)
+    world = World(tmp_path, document, {0: Status("void", 50, None, "population")})
+    assert world.run() == "all 3 slots of the plan are over"
+    assert [row["state"] for row in world.kept.log] == ["void by population", "released", "released"]

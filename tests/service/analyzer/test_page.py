@@ -143,6 +143,26 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
+def test_no_page_may_be_framed(address: str) -> None:
+    for path in ("/", "/status.json", "/estimate.json"):
+        assert "frame-ancestors 'none'" in httpx.get(address + path, trust_env=False).headers["content-security-policy"]
+
+
+def test_an_outage_is_shown_as_one(address: str, board: Board, browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In words and in the colour of what is wrong; when it is over, as before."""
+    page = browser.new_page(color_scheme="light")
+    page.goto(address)
+    page.wait_for_selector("#state:not(.trouble)", timeout=180_000)
+    away = SimpleNamespace(party="shuffler", away="ConnectError")
+    monkeypatch.setattr(board, "_parties", [away])
+    page.wait_for_selector("#state.trouble", timeout=60_000)
+    assert page.inner_text("#state") == "shuffler not reached (ConnectError)"
+    assert page.evaluate("getComputedStyle(document.querySelector('#state')).color") == "rgb(179, 38, 30)"
+    away.away = None
+    page.wait_for_selector("#state:not(.trouble)", timeout=60_000)
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 420], ids=["wide", "narrow"])
 def test_the_page_shows_the_run(

@@ -62,6 +62,12 @@ def test_settings_make_a_plan(tmp_path: Path) -> None:
     [
         ("rate = 0.2", "rate = 2.0", "rate"),
         ("rounds = 12", "round = 12", "plan"),
+        (
+            "rate = 0.2",
+            "rate = 0.2\nminimum_present = 5",
+            r"^plan\.minimum_present = 5 is not allowed: "
+            r"expected at least the population of 100 that is priced$",
+        ),
         ("rotate_every = 3", "rotate_every = -1", "rotate_every"),
         ("rotate_every = 3", "port = 70000", "port"),
         ("rotate_every = 3", "pause_seconds = -1.0", "pause_seconds"),

@@ -166,6 +166,8 @@ class Analyzer:
         if self._state.pending is not None:
             return
         self.ledger.check_next()  # a round that could not be paid for is not even opened
+        if self.plan.numbered_slots and self._state.round >= self.plan.rounds:  # a slot that was void is over too
+            raise BudgetSpent(f"all {self.plan.rounds} slots of the plan are over")
         pacing, rows = self._schedule.pacing, self._state.log
         pacing.check(rows[self._first :])  # an operator who starts it again wants it to try again
         number, every = self._state.round, self._schedule.rotate_every

@@ -74,6 +74,9 @@ class AnalyzerSettings:
         try:
             return PlanDocument.from_object(document)
         except Malformed as problem:
+            if problem.entry is not None:  # in full, as the file has it
+                name, value, allowed = problem.entry
+                raise InvalidParameter(name, value, allowed) from None
             raise InvalidParameter("plan", str(problem), "a plan as docs/wire.md has it") from None
 
 

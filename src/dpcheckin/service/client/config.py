@@ -183,7 +183,7 @@ def accepted(
         check_limits(plan, priced, config.limits)
     except Declined:
         raise
-    except DpCheckinError as problem:
+    except (DpCheckinError, ArithmeticError, MemoryError) as problem:
         raise Declined(f"the plan cannot be priced: {problem}") from None
     return AcceptedPlan(plan, priced, priced.plan.randomizer, keys_of(plan, keys))
 

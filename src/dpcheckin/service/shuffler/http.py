@@ -28,7 +28,16 @@ from dpcheckin.service.shuffler.rounds import Settled
 from dpcheckin.service.web.front import TICK_SECONDS, Front
 from dpcheckin.service.web.guard import RESERVED
 from dpcheckin.service.web.metrics import COMMON, Metrics
-from dpcheckin.service.web.replies import ACCEPTED, PartedResponse, empty, json_reply, problem_response, reply
+from dpcheckin.service.web.replies import (
+    ACCEPTED,
+    PartedResponse,
+    Parts,
+    empty,
+    json_reply,
+    parted,
+    problem_response,
+    reply,
+)
 from dpcheckin.service.web.requests import (
     LARGEST_ROUND,
     ClientDisconnected,
@@ -201,23 +210,23 @@ class ShufflerFront(Front):
 
 
 class ModelCache:
-    """The last models asked for; of many who ask at once, one reads."""
+    """The last models asked for, in parts; of many who ask at once, one reads."""
 
     def __init__(self, read: Callable[[bytes], bytes], kept: int = 2) -> None:
         self._read = read
         self._kept = kept
-        self._found: dict[bytes, bytes] = {}
+        self._found: dict[bytes, Parts] = {}
         self._one_at_a_time = asyncio.Lock()
 
-    async def get(self, model: bytes) -> bytes:
-        """The bytes of a model."""
+    async def get(self, model: bytes) -> Parts:
+        """The bytes of a model, the same for all who ask."""
         if model not in self._found:
             async with self._one_at_a_time:
                 if model not in self._found:
                     body = await asyncio.to_thread(self._read, model)
                     while len(self._found) >= self._kept:
                         del self._found[next(iter(self._found))]
-                    self._found[model] = body
+                    self._found[model] = parted(body)
         return self._found[model]
 
 

@@ -25,17 +25,24 @@ def reply(body: bytes, media_type: str = "application/json", status: int = 200) 
     return Response(body, status, _headers(media_type, len(body)))
 
 
-class PartedResponse(Response):
-    """Many bytes, sent no faster than they are read: a slow reader holds only one part."""
+Parts = tuple[bytes, ...]
 
-    def __init__(self, body: bytes) -> None:
-        super().__init__(b"", 200, _headers("application/octet-stream", len(body)))
-        self._content = memoryview(body)
+
+def parted(body: bytes) -> Parts:
+    """A `body` cut up once, so that all who read it wait for the same bytes."""
+    return tuple(body[start : start + _PART] for start in range(0, len(body), _PART))
+
+
+class PartedResponse(Response):
+    """Many bytes in `parts`, sent no faster than they are read: a slow reader holds one part, which others share."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(b"", 200, _headers("application/octet-stream", sum(map(len, parts))))
+        self._parts = parts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        for start in range(0, len(self._content), _PART):
-            part = bytes(self._content[start : start + _PART])
+        for part in self._parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 

@@ -40,6 +40,8 @@ PROTOCOLS = (
 KEEP_ONE = ("random-check-in-fixed", "random-check-in-sliding")
 VECTOR, SYMBOL, SHARES, OCTETS = 1, 2, 3, 4
 LARGEST_DIMENSION = 1 << 26
+LARGEST_SLOTS = 1 << 20
+"""Of a window of random check-ins: pricing one takes a time that grows with them, and clients do it."""
 LARGEST_TIME = 2.0**40
 LARGEST_COMPUTE_SHARE = 0.7
 """Of a round: the rest is for spreading what is sent, and for trying again."""
@@ -72,7 +74,7 @@ def _randomizer(name: str, value: Any) -> dict[str, Any]:
 
 def _participation(protocol: str) -> dict[str, Check]:
     if protocol.startswith("random-"):
-        return {"slots": integer(2), "check_in_probability": probability, "minibatch": integer(1)}
+        return {"slots": integer(2, LARGEST_SLOTS), "check_in_probability": probability, "minibatch": integer(1)}
     return {"rate": probability}
 
 

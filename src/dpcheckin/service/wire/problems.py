@@ -64,7 +64,10 @@ _BY_URN = {problem.urn: problem for problem in Problem}
 
 
 class Malformed(ServiceError):
-    """Bytes that are not what the format says; the message is for the log, not for the sender."""
+    """Bytes that are not what the format says; the message is for the log, not for the sender. `entry`: name, value and
+    what is allowed, of the one that is wrong."""
+
+    entry: tuple[str, object, str] | None = None
 
 
 class Refusal(ServiceError):

@@ -26,7 +26,9 @@ Check = Callable[[str, Any], Any]
 def not_allowed(name: str, value: object, allowed: str) -> Malformed:
     """The error of a field `name` that holds `value`, where `allowed` says what it may hold."""
     shown = repr(value)
-    return Malformed(f"{name} = {shown[:80]} is not allowed: expected {allowed}")
+    problem = Malformed(f"{name} = {shown[:80]} is not allowed: expected {allowed}")
+    problem.entry = name, value, allowed
+    return problem
 
 
 def _such(is_good: Callable[[Any], bool], allowed: str) -> Check:

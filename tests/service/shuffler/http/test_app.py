@@ -220,9 +220,11 @@ def test_of_many_who_want_a_model_one_reads_it() -> None:
 
     async def run() -> None:
         cache = ModelCache(read, kept=1)
-        assert await asyncio.gather(*(cache.get(b"a") for _ in range(10))) == [b"aa"] * 10
-        assert await cache.get(b"b") == b"bb"
-        assert await cache.get(b"a") == b"aa"
+        found = await asyncio.gather(*(cache.get(b"a") for _ in range(10)))
+        assert found == [(b"aa",)] * 10
+        assert len({id(part) for parts in found for part in parts}) == 1, "one buffer for all who wait"
+        assert await cache.get(b"b") == (b"bb",)
+        assert await cache.get(b"a") == (b"aa",)
 
     asyncio.run(run())
     assert reads == [b"a", b"b", b"a"]
