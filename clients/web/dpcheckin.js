@@ -1080,7 +1080,7 @@ export class Client extends EventTarget {
     const config = readConfig(given);
     const counts = { rounds: 0, delivered: 0, undelivered: 0, missed: 0, without_token: 0 };
     const made = Object.assign(new Client(), { config, counts, joined: null, lastRound: -1, status: "waiting", skew: 0, looks: LOOKS, window: 1, tokensAfter: 0 });
-    const usual = { fetch: (...asked) => fetch(...asked), now: () => Date.now() / 1000, sleep: pauseFor, chance: new Chance(), locks: navigator.locks };
+    const usual = { fetch: (...asked) => fetch(...asked), now: () => Date.now() / 1000, sleep: pauseFor, chance: new Chance(), locks: globalThis.navigator?.locks };
     made.outside = { ...usual, ...outside, storage: outside.storage ?? (await IndexedStorage.open(config.name)) };
     made.ledger = await Ledger.open(made.outside.storage);
     return made;
@@ -1307,7 +1307,6 @@ export class Client extends EventTarget {
     for (const [what, limit] of [["epsilon", limits.total_epsilon], ["local_epsilon", limits.total_local_epsilon], ["delta", limits.total_delta]]) {
       if (!(after[what] <= limit * (1 + 1e-12))) throw new Refused(`one more round would make ${what} ${figure(after[what])} > ${limit}`);
     }
-    if (ledger.roundsOf(plan.id) >= plan.rounds) throw new Refused(`one more round would be more than the ${plan.rounds} that the plan promises`);
     const empty = ledger.voidInARow(plan.id);
     if (empty >= limits.void_rounds) throw new Refused(`${empty} rounds in a row were void, this client allows that many`);
   }

@@ -1,0 +1,51 @@
+"""Hostile parties, unlucky owners and closed tabs against the module: `attacks.mjs` in Node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from web.conftest import MODULE, run_node
+
+ATTACKS = 100  # at the least: a runner that skips must not pass
+REPORT_MILLISECONDS, REPORT_LIMIT = "milliseconds of a report", 20.0
+MOMENTS, LEAST_MOMENTS = "moments of being closed", 60
+
+
+def test_the_module_keeps_its_promises(node: str) -> None:
+    found = run_node(node, "attacks.mjs")
+    assert found.pop(REPORT_MILLISECONDS) < REPORT_LIMIT
+    assert found.pop(MOMENTS) >= LEAST_MOMENTS
+    assert {name: said for name, said in found.items() if said != "ok"} == {}
+    assert len(found) >= ATTACKS
+
+
+# what is replaced, by what, and the attack that has to notice
+MUTANTS = {
+    "a report after every coin": ("envelope: heads ? neutral : away", "envelope: neutral", "a value that does"),
+    "nothing written down": ('add: [[["round", plan, round], coin]], put: [', "put: [", "two tabs|closed at any"),
+    "anybody believed": ("if (!holds) throw", "if (false) throw", "round signed by"),
+    "any model believed": ("if (hex(await digest(body)) !== model)", "if (false)", "/v1/model/"),
+    "any token used": ("?.key === token_key", " !== undefined", "key of one's own"),
+    "failing with the data": ("    } catch {\n      // what", "    } catch (p) { throw p;\n      // what", "a neutral"),
+    "both figures given back": (
+        "local(this.of(plan).coins.size + 1)",
+        "local(this.roundsOf(plan) + 1)",
+        "void rounds are",
+    ),
+    "reports counted": (".filter((coin) => !coin.void)", ".filter((coin) => coin.heads)", "so many answers"),
+    "no margin": ("closes - 0.15 * (closes - opens) - first", "closes - first", "moments do not"),
+    "any rate taken": ('["rate", () => plan.rate, limits.rate],', "", "refused: a rate"),
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_module_that_breaks_one_is_caught(node: str, tmp_path: Path, mutant: str) -> None:
+    before, after, attack = MUTANTS[mutant]
+    text = MODULE.read_text(encoding="utf-8")
+    assert text.count(before) == 1, before
+    spoiled = tmp_path / "dpcheckin.mjs"
+    spoiled.write_text(text.replace(before, after), encoding="utf-8")
+    found = run_node(node, "attacks.mjs", str(spoiled), attack)
+    assert [name for name, said in found.items() if isinstance(said, str) and said != "ok"], found
