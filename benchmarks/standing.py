@@ -35,8 +35,8 @@ for _name in ("OMP", "OPENBLAS", "MKL"):
 
 import numpy as np  # noqa: E402
 
-from dpcheckin.accounting.figures import rounded_down, rounded_up  # noqa: E402
 from dpcheckin.errors import DpCheckinError  # noqa: E402
+from dpcheckin.numerals import rounded_down, rounded_up  # noqa: E402
 from dpcheckin.protocols.questions import RunQuestion  # noqa: E402
 from dpcheckin.randomizers.registry import BUILT_IN, Kind, typed_name  # noqa: E402
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpcheckin.accounting import (
     CheckInRound,
@@ -23,6 +24,7 @@ from dpcheckin.accounting import (
     lower_bound,
 )
 from dpcheckin.accounting.composition.account import epsilon_by_rounds
+from dpcheckin.accounting.engine import compose as engine
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.errors import DpCheckinError
 
@@ -105,3 +107,39 @@ def test_long_runs_have_a_figure_above_their_lower_bound_or_one_line(one: Round,
         return
     assert lower_bound([(one, rounds)], DELTA).epsilon.lower <= stated.epsilon.upper < math.inf
     assert stated.local is not None and stated.epsilon.upper <= stated.local.epsilon
+
+
+@pytest.mark.parametrize("rounds", [2, 30, 1_000, 300_000])
+@pytest.mark.parametrize("e0", [0.05, 1.0, 6.0])
+def test_binary_reports_that_are_seen_are_a_binomial_law(rounds: int, e0: float) -> None:
+    """Losses are e0 times the difference of truths and lies; no grid widens that."""
+    delta = 1e-3 if rounds == 2 else DELTA
+    found = compose([(LocalRound(binary_response(e0)), rounds)]).epsilon(delta)
+    truths = np.arange(rounds + 1)
+    losses = e0 * (2.0 * truths - rounds)
+
+    def true(epsilon: float) -> float:
+        kept = losses > epsilon
+        masses = stats.binom.pmf(truths[kept], rounds, 1 / (1 + math.exp(-e0)))
+        return float(masses @ -np.expm1(epsilon - losses[kept]))
+
+    assert true(found.upper) <= delta * (1 + 1e-7)
+    assert true(found.lower * (1 - 1e-9)) >= delta * (1 - 1e-7) or found.lower == 0.0
+    assert found.upper <= found.lower * (1 + 1e-6) + 1e-9
+
+
+def test_frequencies_of_which_nothing_is_left_need_not_be_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same figure as with all of them, and not one that forgot what they may be worth."""
+    run = [(CheckInRound(10**5, 0.01, any_pure(2.0)), 20_000), (CheckInRound(10**5, 1e-6, any_pure(6.0)), 5)]
+    few = compose(run).epsilon(DELTA)
+    monkeypatch.setattr(engine, "NOTHING", 1e18)
+    every = compose(run).epsilon(DELTA)
+    assert few.upper == pytest.approx(every.upper, rel=1e-9)
+    assert few.lower == pytest.approx(every.lower, rel=1e-9)
+    monkeypatch.setattr(engine, "NOTHING", 1e-3)  # nearly all are only bounded: a wider bracket, or none
+    try:
+        rough = compose(run).epsilon(DELTA)
+    except DpCheckinError:
+        return
+    assert rough.upper >= every.upper * (1 - 1e-9)
+    assert rough.lower <= every.lower * (1 + 1e-9)

@@ -32,3 +32,16 @@ def test_curves_reach_losses_whose_exponentials_underflow() -> None:
         over = losses > i * step
         exact = float(np.sum(masses[over] * -np.expm1(i * step - losses[over])))
         assert found[i] == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "step"), [(1, 1.0), (10, 3.0), (50, 40.0), (3_000, 0.5), (20_000, 0.01), (9_000, 1e-9)]
+)
+def test_the_curve_of_masses_is_their_sum(count: int, step: float) -> None:
+    """However wide the steps are: sums that share their exponentials are those that do not."""
+    masses = np.random.default_rng(3).exponential(size=count) * np.exp(-0.3 * np.arange(count) * step)
+    found = loss.curve_of_masses(masses, step)
+    for i in (0, count // 3, count - 1):
+        gaps = np.arange(1, count - i + 1) * step  # of the losses (i + 1) step, (i + 2) step, ... to i step
+        assert found[i] == pytest.approx(float(masses[i:] @ -np.expm1(-gaps)), rel=1e-11)
+    assert found[count] == 0.0

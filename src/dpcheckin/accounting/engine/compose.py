@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array, Complex
-from dpcheckin.accounting.engine.loss import LossDistribution, Tail, curve_of_masses, single
+from dpcheckin.accounting.engine.loss import VANISHED, LossDistribution, Tail, curve_of_masses, single
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import UNIT, fourier
 from dpcheckin.special.fourier import FFT_LEVEL
@@ -24,6 +24,7 @@ WINDOW_EXPONENT = 38.0
 # Of more rounds than this the error of a transform, so many times, would count: the frequencies
 # that are left of so many are then added up term by term.
 LONG_RUN, FREQUENCIES_LEFT = 2_000_000, 512
+NOTHING = 100.0  # what a frequency is of which exp(-100) is left in all rounds
 
 Parts = Sequence[tuple[LossDistribution, int]]
 
@@ -189,7 +190,7 @@ class _Powers:
         self._log_bound = np.zeros(self._size // 2 + 1)
         self._centre = 0
         for distribution, n in parts:
-            factor = Factor.of(distribution, theta, self._size, n * max(times))
+            factor = Factor.of(distribution, theta, self._size, n * min(times), n * max(times))
             self._logs += n * factor.logs
             self._log_bound += n * factor.log_bound
             self._centre += n * factor.centre
@@ -229,8 +230,11 @@ class Factor(NamedTuple):
     centre: int  # by how many grid points the losses were moved
 
     @staticmethod
-    def of(distribution: LossDistribution, theta: float, size: int, count: int) -> Factor:
-        """The factor of one round's `distribution` at the tilt `theta`, `size` grid points long, for `count` rounds."""
+    def of(distribution: LossDistribution, theta: float, size: int, fewest: int, most: int) -> Factor:
+        """The factor of one round's `distribution` at the tilt `theta`, `size` grid points long.
+
+        For `fewest` to `most` rounds: frequencies of which so many leave nothing are bounded, and not computed.
+        """
         indices = np.arange(-distribution.reach, distribution.reach + 1)
         with np.errstate(divide="ignore"):
             exponent = np.log(distribution.masses()) + theta * distribution.step * indices
@@ -243,20 +247,23 @@ class Factor(NamedTuple):
         tilted[distribution.reach] = 0.0
         signal = np.zeros(size)
         signal[(indices - centre) % size] = tilted
-        turns = 2j * math.pi / size * ((centre * np.arange(size // 2 + 1)) % size)
         spectrum = fourier.rfft(signal)
         error = FFT_LEVEL * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(tilted))
-        errors = np.full(spectrum.size, error)
-        if count > LONG_RUN:
-            for k in range(min(FREQUENCIES_LEFT, spectrum.size)):
+        log_bound = np.log(np.abs(spectrum) + (zero + error + 4 * UNIT))
+        left = np.flatnonzero(log_bound > -NOTHING / fewest)
+        spectrum, errors = spectrum[left], np.full(left.size, error)
+        if most > LONG_RUN:
+            for i, k in enumerate(left[left < FREQUENCIES_LEFT].tolist()):
                 angles = (-2 * math.pi / size) * ((k * (indices - centre)) % size)
-                spectrum[k] = np.sum(tilted * np.exp(1j * angles))
-                errors[k] = (30 + math.log2(indices.size)) * UNIT
-        spectrum += zero * np.exp(turns)
+                spectrum[i] = np.sum(tilted * np.exp(1j * angles))
+                errors[i] = (30 + math.log2(indices.size)) * UNIT
+        spectrum += zero * np.exp(2j * math.pi / size * ((centre * left) % size)) if centre else zero
         modulus = np.abs(spectrum)
         logs = np.log(np.where(modulus > 1e-300, spectrum, 1e-300))
-        error_here = errors + 4 * UNIT * modulus * (1 + np.abs(logs))
-        return Factor(logs, np.log(modulus + error_here), centre)
+        log_bound[left] = np.log(modulus + errors + 4 * UNIT * modulus * (1 + np.abs(logs)))
+        all_logs = np.full(log_bound.size, -1e300 / most, np.complex128)
+        all_logs[left] = logs
+        return Factor(all_logs, log_bound, centre)
 
 
 def inverted(log_spectrum: Complex, log_bound: Array, size: int) -> tuple[Array, float]:
@@ -264,10 +271,15 @@ def inverted(log_spectrum: Complex, log_bound: Array, size: int) -> tuple[Array,
 
     |product of (factor + error) - product of factors| <= product of (|factor| + |error|) - ...
     """
-    growth = np.minimum(log_bound - log_spectrum.real, 600.0)
-    errors = np.where(growth < 1.0, np.exp(log_spectrum.real) * np.expm1(growth), np.exp(np.minimum(log_bound, 0)))
+    growth = log_bound - log_spectrum.real
+    errors = np.exp(np.minimum(log_bound, 0.0))
+    near = growth < 1.0
+    errors[near] = np.exp(log_spectrum.real[near]) * np.expm1(growth[near])
     per_bin = (2.0 * float(errors.sum()) - float(errors[0])) / size
-    pmf = fourier.irfft(np.exp(log_spectrum), size)
+    spectrum = np.zeros_like(log_spectrum)
+    left = log_spectrum.real > -VANISHED
+    spectrum[left] = np.exp(log_spectrum[left])
+    pmf = fourier.irfft(spectrum, size)
     per_bin += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(pmf))
     return pmf, per_bin
 

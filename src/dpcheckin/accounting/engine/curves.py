@@ -70,6 +70,7 @@ class Curve(ABC):
 
     spread: float  # standard deviation of the loss, a guide for the grid
     quantum: float = 0.0  # spacing of the losses if they are nearly equidistant
+    lattice: bool = False  # are all losses multiples of that?
     resolution: int = 160  # grid points per standard deviation that are worth computing
     finest: int = 640  # as many if there are few rounds
     most_lower: int = 100_000  # points of the lower bound that are worth computing
@@ -117,9 +118,13 @@ def place(epsilon: float) -> tuple[float, int]:
 class LocalCurve(Curve):
     """Nothing but the local profile, at the rate of reporting: exact, in closed form."""
 
-    def __init__(self, local: Unshuffled, largest_loss: float, real: RealPair | None) -> None:
-        """`real` is a pair of laws where the profile, the larger of two directions, is none."""
+    def __init__(self, local: Unshuffled, largest_loss: float, real: RealPair | None, lattice: bool = False) -> None:
+        """`real` is a pair of laws where the profile, the larger of two directions, is none.
+
+        `lattice`: has the report no losses but the largest, none, and the largest with the other sign?
+        """
         self._local, self._largest, self._real = local, largest_loss, real
+        self.quantum, self.lattice = (largest_loss, True) if lattice else (0.0, False)
         top = min(largest_loss, 40.0)
         losses = np.linspace(0.0, top, 2000)
         # variance of the loss from the profile: 2 * integral of loss-weighted tail (a guide)
@@ -137,7 +142,10 @@ class LocalCurve(Curve):
 
     def upper(self, step: float, points: int) -> Array:
         alphas = np.exp(np.minimum(np.arange(points) * step, 700.0))
-        return self._local.rate * self._local.profile(left_of(alphas)) * UPPER_SLACK
+        values = self._local.profile(left_of(alphas))
+        if self.lattice and step == self.quantum / 2:
+            values[2:] = self._local.local_delta  # no rounding where losses end
+        return self._local.rate * values * UPPER_SLACK
 
     def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
         alphas = right_of(np.exp(np.minimum(np.arange(points) * step, 700.0)))
@@ -259,7 +267,10 @@ class Sides:
     @cached_property
     def below(self) -> Parts:
         found, step = [], self._factor * self._step
-        for (curve, n), points in zip(self._curves, self._sizes, strict=True):
+        for i, ((curve, n), points) in enumerate(zip(self._curves, self._sizes, strict=True)):
+            if curve.lattice and step == curve.quantum / 2:
+                found.append((self.above[i][0].alone(2, LOWER_SLACK), n))  # no other loss is there
+                continue
             fine = 2 * math.ceil((points / self._factor + 1) / 2) + 1
             found.append((dominated(2 * step, *curve.lower(step, fine)), n))
         return found
@@ -314,5 +325,7 @@ class Grids:
             return 1.0
         if len(curves) == 1 and curves[0][0].quantum > step:
             quantum = curves[0][0].quantum
+            if curves[0][0].lattice:
+                return quantum / 2  # at which `below` knows them
             step = quantum / math.ceil(quantum / step)  # losses then lie near grid points
         return step

@@ -19,7 +19,7 @@ from dpcheckin.special import UNIT
 from dpcheckin.special.roots import switch
 
 _SIEVES = 12  # times that points which are above their neighbours are left out all at once
-_VANISHED = 700.0  # of a loss so much larger nothing is left
+VANISHED, MANY_PARTS = 700.0, 64  # of a loss so much larger nothing is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,11 @@ class LossDistribution:
             raise NumericalFailure(f"mass at zero loss came out as {zero:.3g}")
         zero = max(zero - self.infinite, 0.0)
         return np.concatenate([self.negative[::-1], [zero], self.positive])
+
+    def alone(self, place: int, share: float) -> LossDistribution:
+        """Nothing but the masses at the losses `place` steps from zero, and of these a `share`."""
+        there = np.arange(1, self.reach + 1) == place
+        return LossDistribution(self.step, self.positive * there * share, self.negative * there * share, 0.0)
 
 
 def convex_minorant(x: Array, y: Array) -> Array:
@@ -218,8 +223,28 @@ def curve_of_masses(masses: Array, step: float) -> Array:
     With A_i the mass above i, delta_i = (1 - e^-step) * sum over k >= i of A_k e^-(k-i)step.
     """
     sums = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
+    # exp(i step) times a sum of A_k exp(-k step), in as many parts as keep these numbers in bounds
+    size = max(min(sums.size, int(0.5 * VANISHED / step)), 1)
+    ends = range(sums.size, 0, -size)
+    rises = np.exp(np.arange(size) * step) if len(ends) <= MANY_PARTS else None
+    if rises is None:
+        return _by_doubling(sums, step)
+    carried = 0.0
+    for end in ends:
+        part = sums[max(end - size, 0) : end]
+        rise = rises[: part.size]
+        part /= rise
+        part[-1] += carried * math.exp(-step) / rise[-1]
+        part[:] = np.cumsum(part[::-1])[::-1]
+        part *= rise
+        carried = float(part[0])
+    return sums * -math.expm1(-step)
+
+
+def _by_doubling(sums: Array, step: float) -> Array:
+    """Where steps are wide: sums of twice as many terms each time."""
     ahead = 1
-    while ahead < sums.size and ahead * step < _VANISHED:  # sums of twice as many terms each time
+    while ahead < sums.size and ahead * step < VANISHED:
         sums[:-ahead] += math.exp(-ahead * step) * sums[ahead:]
         ahead *= 2
     return sums * -math.expm1(-step)

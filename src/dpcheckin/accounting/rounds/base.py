@@ -41,7 +41,7 @@ def seen_curve(pair: LocalPair, rate: float) -> Curve:
         return no_loss()
     local = Unshuffled(pair.profile, 0.0, rate, pair.local_delta)
     real = pair.directions[0] if len(pair.directions) > 1 else None
-    return LocalCurve(local, pair.local_epsilon, real)
+    return LocalCurve(local, pair.local_epsilon, real, pair.three_atoms)
 
 
 class RenyiSide(Protocol):
