@@ -21,10 +21,9 @@ from dpcheckin.special.roots import switch
 
 # Mass of the tilted distribution that may fall outside the FFT window, in natural logarithms.
 WINDOW_EXPONENT = 38.0
-# Of more rounds than this the error of a transform, so many times, would count: the frequencies
-# that are left of so many are then added up term by term.
+# Of more rounds than this a transform's error would count: the frequencies left are then added up term by term.
 LONG_RUN, FREQUENCIES_LEFT = 2_000_000, 512
-NOTHING = 100.0  # what a frequency is of which exp(-100) is left in all rounds
+NOTHING = 100.0  # a frequency of which exp(-100) is left is only bounded
 
 Parts = Sequence[tuple[LossDistribution, int]]
 
@@ -231,10 +230,7 @@ class Factor(NamedTuple):
 
     @staticmethod
     def of(distribution: LossDistribution, theta: float, size: int, fewest: int, most: int) -> Factor:
-        """The factor of one round's `distribution` at the tilt `theta`, `size` grid points long.
-
-        For `fewest` to `most` rounds: frequencies of which so many leave nothing are bounded, and not computed.
-        """
+        """For a `distribution`, a tilt `theta`, a window's `size`, and `fewest` to `most` times."""
         indices = np.arange(-distribution.reach, distribution.reach + 1)
         with np.errstate(divide="ignore"):
             exponent = np.log(distribution.masses()) + theta * distribution.step * indices
@@ -271,14 +267,12 @@ def inverted(log_spectrum: Complex, log_bound: Array, size: int) -> tuple[Array,
 
     |product of (factor + error) - product of factors| <= product of (|factor| + |error|) - ...
     """
-    growth = log_bound - log_spectrum.real
-    errors = np.exp(np.minimum(log_bound, 0.0))
-    near = growth < 1.0
-    errors[near] = np.exp(log_spectrum.real[near]) * np.expm1(growth[near])
-    per_bin = (2.0 * float(errors.sum()) - float(errors[0])) / size
-    spectrum = np.zeros_like(log_spectrum)
-    left = log_spectrum.real > -VANISHED
+    left = np.flatnonzero(log_spectrum.real > -VANISHED)
+    spectrum, errors = np.zeros_like(log_spectrum), np.exp(np.minimum(log_bound, 0.0))
     spectrum[left] = np.exp(log_spectrum[left])
+    growth = np.minimum((log_bound - log_spectrum.real)[left], 600.0)
+    errors[left] = np.minimum(errors[left], np.abs(spectrum[left]) * np.expm1(growth))
+    per_bin = (2.0 * float(errors.sum()) - float(errors[0])) / size
     pmf = fourier.irfft(spectrum, size)
     per_bin += FFT_LEVEL * math.log2(size) * float(np.linalg.norm(pmf))
     return pmf, per_bin

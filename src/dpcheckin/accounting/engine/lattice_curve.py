@@ -13,10 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled, fewer, no_loss
+from dpcheckin.accounting.engine.curves import UPPER_SLACK, Curve, Unshuffled, fewer
 from dpcheckin.accounting.engine.lattice import UpperLattice, contracted, likely_loss, spread_of
 from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Seats, Shares
+from dpcheckin.accounting.engine.seen import no_loss
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
 from dpcheckin.errors import NumericalFailure
 from dpcheckin.special import UNIT

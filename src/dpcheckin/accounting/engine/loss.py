@@ -2,8 +2,7 @@
 
 A curve is the hockey-stick divergence C(alpha) of a pair, known at the points alpha_i = exp(i * step), i >= 0. Values
 that are upper bounds become a pair that dominates (chords of a convex function lie above it); values that are lower
-bounds, lowered by the largest gap a chord can have, become a pair that is dominated. `compose` puts many of them
-together.
+bounds, lowered by the largest gap a chord can have, become a pair that is dominated. `compose` joins many.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from dpcheckin.special import UNIT
 from dpcheckin.special.roots import switch
 
 _SIEVES = 12  # times that points which are above their neighbours are left out all at once
-VANISHED, MANY_PARTS = 700.0, 64  # of a loss so much larger nothing is left
+VANISHED = 700.0  # of a loss so much larger nothing is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +53,9 @@ class LossDistribution:
         return np.concatenate([self.negative[::-1], [zero], self.positive])
 
     def alone(self, place: int, share: float) -> LossDistribution:
-        """Nothing but the masses at the losses `place` steps from zero, and of these a `share`."""
-        there = np.arange(1, self.reach + 1) == place
-        return LossDistribution(self.step, self.positive * there * share, self.negative * there * share, 0.0)
+        """A `share` of the masses at losses `place` steps from zero, and nothing else."""
+        kept = share * (np.arange(1, self.reach + 1) == place)
+        return LossDistribution(self.step, self.positive * kept, self.negative * kept, 0.0)
 
 
 def convex_minorant(x: Array, y: Array) -> Array:
@@ -170,8 +169,7 @@ class Tail:
         if not (np.all(np.isfinite(bounds)) and np.all(bounds >= 0.0)):
             raise NumericalFailure("a composition came out as NaN, infinite or below zero")
         self._epsilons, self._infinite = epsilons, infinite
-        # delta never rises with epsilon: every point bounds those to its right from above and
-        # those to its left from below
+        # delta never rises: every point bounds those to its right from above and those to its left from below
         self._upper = np.minimum.accumulate(bounds)
         self._lower = np.maximum.accumulate(np.maximum(deltas - errors, 0.0)[::-1])[::-1]
 
@@ -213,40 +211,25 @@ class Tail:
         last = float(self._epsilons[-1])
         if self.delta(last, upper=upper) > delta:
             return math.inf if upper else last
-        good, bad = switch(lambda epsilon: self.delta(epsilon, upper=upper) <= delta, last, 0.0)
-        return good if upper else bad
+        return switch(lambda epsilon: self.delta(epsilon, upper=upper) <= delta, last, 0.0)[0 if upper else 1]
 
 
 def curve_of_masses(masses: Array, step: float) -> Array:
     """delta at i * step, i = 0.., of masses at losses step, 2 step, ...: positive terms only.
 
-    With A_i the mass above i, delta_i = (1 - e^-step) * sum over k >= i of A_k e^-(k-i)step.
+    With A_i the mass above i, delta_i = (1 - e^-step) * sum over k >= i of A_k e^-(k-i)step, in parts that are so short
+    that exponentials of i and k by themselves stay in bounds.
     """
     sums = np.append(np.cumsum(masses[::-1])[::-1], 0.0)
-    # exp(i step) times a sum of A_k exp(-k step), in as many parts as keep these numbers in bounds
     size = max(min(sums.size, int(0.5 * VANISHED / step)), 1)
-    ends = range(sums.size, 0, -size)
-    rises = np.exp(np.arange(size) * step) if len(ends) <= MANY_PARTS else None
-    if rises is None:
-        return _by_doubling(sums, step)
-    carried = 0.0
-    for end in ends:
+    rises, carried = np.exp(np.arange(size) * step), 0.0
+    for end in range(sums.size, 0, -size):
         part = sums[max(end - size, 0) : end]
         rise = rises[: part.size]
         part /= rise
         part[-1] += carried * math.exp(-step) / rise[-1]
-        part[:] = np.cumsum(part[::-1])[::-1]
-        part *= rise
+        part[:] = np.cumsum(part[::-1])[::-1] * rise
         carried = float(part[0])
-    return sums * -math.expm1(-step)
-
-
-def _by_doubling(sums: Array, step: float) -> Array:
-    """Where steps are wide: sums of twice as many terms each time."""
-    ahead = 1
-    while ahead < sums.size and ahead * step < VANISHED:
-        sums[:-ahead] += math.exp(-ahead * step) * sums[ahead:]
-        ahead *= 2
     return sums * -math.expm1(-step)
 
 
@@ -280,13 +263,11 @@ class Atoms:
         keep = base > 0.0
         impossible = q < 0.0
         if impossible.any():
-            # Splitting the weight reached below what the hits alone weigh. No loss exceeds the
-            # largest, so what such a part can add to any divergence is its p + e0 |q|: charge that
-            # and drop it.
+            # Splitting the weight reached below what the hits alone weigh. No loss exceeds the largest, so what such a
+            # part can add to any divergence is its p + e0 |q|: charge that and drop it.
             corner += float(np.sum(p[impossible] - math.exp(log_ratio) * q[impossible]))
             keep &= ~impossible
-        # log1p keeps the digits of small losses, which log p - log q would not
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore"):  # log1p keeps the digits of small losses
             losses = np.log1p(2 * lean[keep] / (weight - lean)[keep])
         return Atoms(p[keep], losses, corner)
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
-from dpcheckin.accounting.engine.curves import Curve, LocalCurve, Unshuffled
+from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.lattice_curve import LatticeCurve
 from dpcheckin.accounting.engine.seats import Mixture, Seats
+from dpcheckin.accounting.engine.seen import LocalCurve
 from dpcheckin.accounting.engine.typed.curve import FEWER_PLACES, TypedCurve, TypesAt, TypesFirstCurve
 from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms
 from dpcheckin.accounting.pairs.pure_types import worst_alone

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from dpcheckin import numerals
-from dpcheckin.accounting.engine.curves import Curve, LocalCurve, Unshuffled, no_loss
+from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.sampling import FunctionCurve
 from dpcheckin.accounting.engine.seats import Mixture, Seats
+from dpcheckin.accounting.engine.seen import LocalCurve, no_loss
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.statements import SHUFFLER_COLLUDES, Adjacency, Bracket, LocalGuarantee
 from dpcheckin.errors import InvalidParameter

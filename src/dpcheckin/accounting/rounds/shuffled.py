@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpcheckin import numerals
-from dpcheckin.accounting.engine.curves import Curve, Unshuffled, no_loss
+from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Mixture, Seats
+from dpcheckin.accounting.engine.seen import no_loss
 from dpcheckin.accounting.pairs.local import LocalPair
 from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, TAIL_SHARE, Round, local_pair, seen_curve
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
