@@ -232,7 +232,11 @@ def _pilot(check: Check, seed: int, clock: _Clock, pool: WorkerPool, planned: in
 
 
 def _chosen(check: Check, scores: Any, turns: list[tuple[Turns, Turns]], single: int, to_come: int) -> Choice:
-    """The event that promises most; of one target only for what so few pairs show: in a short pilot luck looks good."""
+    """The event that promises most.
+
+    A single target is preferred only for what it shows in as few pairs as were tried: in so short a pilot some event
+    always looks good by luck, and many pairs to come make luck look certain.
+    """
     if not turns:
         return choose(scores, to_come, check.delta, check.confidence)
     first, second = (Turns.joined([pair[side] for pair in turns]) for side in (0, 1))

@@ -9,9 +9,11 @@ no report are thrown in and must be dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,19 +24,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import FloatRows, IntegerRows
-from dpcheckin.survey import (
-    Count,
-    Distribution,
-    Estimate,
-    HeavyHitters,
-    Histogram,
-    Mean,
-    Quantiles,
-    Query,
-    Sum,
-    Survey,
-    VectorMean,
-)
+from dpcheckin.survey import Estimate, HeavyHitters, Quantiles, Query, Survey
 from dpcheckin.survey.estimates import check_clients
 from dpcheckin.survey.questions import KINDS
 
@@ -226,22 +216,13 @@ def _by_name(estimate: Estimate) -> dict[str, float]:
 
 
 POPULATION, LOCAL_EPSILON = 1000, 4.0
-_CASES: tuple[tuple[Query, str], ...] = (
-    (Count(), "dary"),
-    (Histogram(20), "dary"),
-    (Histogram(20), "subset:3"),
-    (Histogram(20), "unary"),
-    (Histogram(20), "hadamard"),
-    (Mean(0, 100), "levels:8"),
-    (Sum(0, 100), "levels:8"),
-    (VectorMean(5), "privunit"),
-    (VectorMean(5), "hemisphere"),
-    (Quantiles(0, 100, 32, (0.5,)), "flat"),
-    (Quantiles(0, 100, 32, (0.5,)), "tree:4"),
-    (Distribution(0, 100, 32), "flat"),
-    (Distribution(0, 100, 32), "tree:4"),
-    (HeavyHitters(12, 5), "hash:7"),
-)
+
+
+def _cases() -> Iterator[tuple[Query, str]]:
+    """Every question that is attacked, with each of its randomizers."""
+    for question in tomllib.loads(Path(__file__).with_name("surveys.toml").read_text("utf-8"))["question"]:
+        for randomizer in question.pop("randomizers"):
+            yield Query.from_document(question), randomizer
 
 
 def attacked_surveys(
@@ -262,7 +243,7 @@ def attacked_surveys(
         raise InvalidParameter("question", kind, "one of " + ", ".join(KINDS))
     if kind is None and randomizer is not None:
         raise InvalidParameter("randomizer", randomizer, "given with --question")
-    cases = [(query, way) for query, way in _CASES if kind in (None, query.kind)]
+    cases = [(query, way) for query, way in _cases() if kind in (None, query.kind)]
     if randomizer is not None:
         cases = [(cases[0][0], randomizer)]
     return [

@@ -136,7 +136,11 @@ _MORE = 4  # times the pairs, when the event that was bet on shows nothing
 
 
 def judged(check: Check, finding: Finding) -> Finding:
-    """The finding of a check, beside the exact loss where a claim looser than any attack could show left it open."""
+    """The finding of `check`, with the exact loss beside it where that changes the verdict.
+
+    A finding compares its lower bound with what is claimed. Where the claim is looser than anything an attack could
+    show, the exact loss of the neighbours that are played is the better measure.
+    """
     plan = check.system.audited_plan()
     if finding.verdict is not Verdict.INCONCLUSIVE or plan is None:
         return finding

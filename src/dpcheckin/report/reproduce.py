@@ -26,7 +26,10 @@ FIGURES = ("epsilon", "epsilon_rounded_safely")
 
 
 def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
-    """A line in `path` for each of the panel's cells, with what it is; the planner page exports the same columns."""
+    """Write one line to `path` for each figure of the panel's cells, with what it is in columns of their own.
+
+    The planner page exports the same columns. What a bound does not say is an empty figure.
+    """
     with path.open("w", newline="", encoding="utf-8") as stream:
         out = csv.writer(stream)
         out.writerow(["bound", "kind", "source", panel.row_title, *FIGURES])

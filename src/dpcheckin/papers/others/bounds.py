@@ -52,7 +52,10 @@ def pure_epsilon(population: int, rate: float, local_epsilon: float, rounds: int
 
 
 def gaussian_epsilon(population: int, rate: float, noise_multiplier: float, rounds: int, delta: float) -> Bracket:
-    """Sampling only, at delta: rounds of a population at a rate, reports with a noise_multiplier. A guarantee."""
+    """Sampling only: each report is seen with its noise_multiplier, distance 2C. A guarantee.
+
+    Of so many rounds, a population at a rate, at delta.
+    """
     distance = 2.0 / noise_multiplier
     largest = distance**2 / 2.0 + distance * 9.5
     one_round = round_curve(population, rate, partial(gaussian_profile, distance), largest)

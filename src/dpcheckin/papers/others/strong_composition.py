@@ -76,7 +76,11 @@ def optimal(epsilon: float, rounds: int, slack: float) -> float:
 
 
 def classical(epsilon: float, rounds: int, slack: float) -> float:
-    """Dwork, Rothblum, Vadhan (2010), Theorem III.3 of rounds of epsilon-DP at slack: older, looser, P3's "strong"."""
+    """Dwork, Rothblum and Vadhan (2010), Theorem III.3: the older, looser closed form.
+
+    Of so many rounds of epsilon-DP at `slack`. P3's "strong composition" curves have this size (its text cites Kairouz
+    et al.).
+    """
     open_probability("slack", slack)
     spread = epsilon * math.sqrt(2.0 * rounds * math.log(1.0 / slack))
     return min(rounds * epsilon, rounds * epsilon * math.expm1(epsilon) + spread)

@@ -241,7 +241,10 @@ class HeavyHitters(Query):
         return max(excess, 0.0) / (n * (made.own_support - q)) ** 2
 
     def _threshold(self, tables: NDArray[np.int64], tried: int) -> float:
-        """Reports that none of so many values nobody holds reaches, in random buckets, but so likely (Chernoff)."""
+        """Reports that none of so many values held by nobody has, but with that probability.
+
+        Such a value falls into a random bucket of every table: Chernoff's bound on the sum.
+        """
         largest = int(tables.max())
         height = largest + 1
         flat = np.arange(len(tables))[:, None] * height + tables
