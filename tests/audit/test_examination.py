@@ -11,10 +11,11 @@ from dpcheckin.accounting import lower_bound
 from dpcheckin.audit import BlackBox, Budget, Check, Neighbours, check_plan, examine
 from dpcheckin.audit.finding import ENOUGH, Verdict
 from dpcheckin.audit.plans import judged, needed_pairs, plan_named
+from dpcheckin.audit.requests import Request
 from dpcheckin.audit.statistics import Place, standard_statistics
 from dpcheckin.audit.tables import Cell, audit_cells, cells_markdown, composed_cells, draw, one_round_cells
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.papers.claims import claim_named, claim_names, forecast
+from dpcheckin.papers.claims import claim_names, claimed, forecast
 from dpcheckin.protocols import FullShuffle, ShuffledCheckIn
 from dpcheckin.randomizers import DaryResponse, registry
 
@@ -201,45 +202,45 @@ def test_no_honest_protocol_is_flagged_and_something_is_seen_of_each(
 
 
 def test_p4s_theorem_is_refuted_by_attack() -> None:
-    claimed = claim_named("p4-shuffle-gaussian", population=50, noise_multiplier=1.0)
-    check = check_plan(claimed.plan, claimed.delta, epsilon=claimed.epsilon)
+    claim = claimed(Request(claim="p4-shuffle-gaussian", population=50, randomizer="gaussian:1"))
+    check = check_plan(claim.plan, claim.delta, epsilon=claim.epsilon)
     found = examine(check, Budget(pairs=4_000), seed=1, stop_when_refuted=True)
     assert found.refuted
 
 
 def test_a_claim_out_of_reach_comes_with_the_runs_it_needs() -> None:
-    claimed = claim_named("p1-table2-approach2")
-    assert (claimed.epsilon, claimed.delta, claimed.plan.rounds) == (0.049, 1e-4, 100)
-    check = check_plan(claimed.plan, claimed.delta, epsilon=claimed.epsilon)
+    claim = claimed(Request(claim="p1-table2-approach2"))
+    assert (claim.epsilon, claim.delta, claim.plan.rounds) == (0.049, 1e-4, 100)
+    check = check_plan(claim.plan, claim.delta, epsilon=claim.epsilon)
     found = examine(check, Budget(pairs=60), seed=1)
     assert not found.refuted
-    needed = forecast(claimed.plan, found)
+    needed = forecast(claim.plan, found)
     assert needed.pairs is not None
     assert 1_000 < needed.pairs < 100_000_000
     assert "pairs of runs" in str(needed)
 
 
 def test_a_claim_above_the_exact_loss_is_beyond_this_attack() -> None:
-    plan = claim_named("p1-table2-baseline", rate=1e-2).plan
+    plan = claimed(Request(claim="p1-table2-baseline", rate=1e-2)).plan
     sound = check_plan(plan, 1e-4, epsilon=0.096)  # the table's only sound entry of this row
     assert forecast(plan, examine(sound, Budget(pairs=20), seed=1)).pairs is None
 
 
 def test_printed_figures_lie_below_the_exact_loss_where_we_attack_them() -> None:
     for name in ("p1-table2-baseline", "p1-table2-approach1", "p1-table2-approach2"):
-        claimed = claim_named(name)
-        assert isinstance(claimed.plan, ShuffledCheckIn)
-        exact = lower_bound([(claimed.plan.accounting_round(), 100)], claimed.delta)
-        assert claimed.epsilon < exact.epsilon.lower
+        claim = claimed(Request(claim=name))
+        assert isinstance(claim.plan, ShuffledCheckIn)
+        exact = lower_bound([(claim.plan.accounting_round(), 100)], claim.delta)
+        assert claim.epsilon < exact.epsilon.lower
 
 
 def test_unknown_claims_and_cells_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="claim"):
-        claim_named("p9")
+        claimed(Request(claim="p9"))
     with pytest.raises(InvalidParameter, match="rate"):
-        claim_named("p1-table2-baseline", rate=0.5)
+        claimed(Request(claim="p1-table2-baseline", rate=0.5))
     with pytest.raises(InvalidParameter, match="population"):
-        claim_named("p1-table2-baseline", population=5)
+        claimed(Request(claim="p1-table2-baseline", population=5))
     assert "p4-shuffle-gaussian" in claim_names()
 
 

@@ -48,40 +48,24 @@ def claim_names() -> list[str]:
     return [*_COLUMNS, *(_slug(entry) for entry in _refuted())]
 
 
-def claim_named(
-    name: str,
-    *,
-    population: int | None = None,
-    rate: float | None = None,
-    local_epsilon: float | None = None,
-    noise_multiplier: float | None = None,
-    rounds: int | None = None,
-    delta: float | None = None,
-) -> Claimed:
-    """The claim of this name, one of `claim_names()`; what is left out takes the paper's value, or a telling one.
-
-    A plan has a population, a check-in rate, rounds, and a local_epsilon of one report or the noise_multiplier of
-    Gaussian ones; delta is the claim's.
-    """
+def claimed(request: Request) -> Claimed:
+    """The published figure that a request attacks; what it leaves open takes the paper's value, or a telling one."""
+    name, local_epsilon, noise = request.claim or "", request.local_epsilon, None
+    request.refuse("--claim", "protocol", "slots")
+    if request.randomizer is not None:
+        made = registry.randomizer(request.randomizer, local_epsilon=local_epsilon)
+        if not isinstance(made, Gaussian):
+            raise InvalidParameter("randomizer", request.randomizer, "gaussian:SIGMA, for a claim")
+        noise = made.noise_multiplier
     if name in _COLUMNS:
-        column, cell = _COLUMNS[name]
-        cell = (local_epsilon or cell[0], rate or cell[1])
-        table = {(p["local_epsilon"], p["rate"]): p for p in (row.parameters for row in panels()["p1-table2"].rows)}
-        for key, given in {"population": population, "rounds": rounds, "delta": delta}.items():
-            printed = table[2.0, 1e-3][key]
-            if given not in (None, printed):
-                raise InvalidParameter(key, given, f"{printed:g}: the table is about that")
-        if cell not in table:
-            raise InvalidParameter("rate", cell, "a cell of the table: local epsilon 2 or 8, rate 0.01 or 0.001")
-        plan = ShuffledCheckIn(10_000, cell[1], 100, DaryResponse(cell[0], 3))
-        return Claimed(name, plan, table[cell][column], 1e-4)
+        return _printed(name, request)
     entries = {_slug(entry): entry for entry in _refuted()}
     if name not in entries:
         raise InvalidParameter("claim", name, ", ".join(claim_names()))
-    noise = None if local_epsilon is not None else (noise_multiplier or 1.0)
+    noise = None if local_epsilon is not None else (noise or 1.0)
     run = Setting(
-        entries[name].protocols[0], population or 100, rounds or 1, delta or 1e-2,
-        rate=0.1 if rate is None else rate, local_epsilon=local_epsilon, noise_multiplier=noise,
+        entries[name].protocols[0], request.population or 100, request.rounds or 1, request.delta or 1e-2,
+        rate=0.1 if request.rate is None else request.rate, local_epsilon=local_epsilon, noise_multiplier=noise,
     )  # fmt: skip
     value = entries[name].evaluate(run)
     if value.epsilon is None:
@@ -93,20 +77,19 @@ def claim_named(
     return Claimed(name, plan, value.epsilon, run.delta)
 
 
-def claimed(request: Request) -> Claimed:
-    """The published figure that a request attacks."""
-    assert request.claim is not None
-    request.refuse("--claim", "protocol", "slots")
-    noise = None
-    if request.randomizer is not None:
-        made = registry.randomizer(request.randomizer, local_epsilon=request.local_epsilon)
-        if not isinstance(made, Gaussian):
-            raise InvalidParameter("randomizer", request.randomizer, "gaussian:SIGMA, for a claim")
-        noise = made.noise_multiplier
-    return claim_named(
-        request.claim, population=request.population, rate=request.rate, rounds=request.rounds,
-        local_epsilon=request.local_epsilon, noise_multiplier=noise, delta=request.delta,
-    )  # fmt: skip
+def _printed(name: str, request: Request) -> Claimed:
+    """A figure of P1's Table 2."""
+    column, cell = _COLUMNS[name]
+    cell = (request.local_epsilon or cell[0], request.rate or cell[1])
+    table = {(p["local_epsilon"], p["rate"]): p for p in (row.parameters for row in panels()["p1-table2"].rows)}
+    for key in ("population", "rounds", "delta"):
+        given, printed = getattr(request, key), table[2.0, 1e-3][key]
+        if given not in (None, printed):
+            raise InvalidParameter(key, given, f"{printed:g}: the table is about that")
+    if cell not in table:
+        raise InvalidParameter("rate", cell, "a cell of the table: local epsilon 2 or 8, rate 0.01 or 0.001")
+    plan = ShuffledCheckIn(10_000, cell[1], 100, DaryResponse(cell[0], 3))
+    return Claimed(name, plan, table[cell][column], 1e-4)
 
 
 def check_claim(request: Request) -> Check:
