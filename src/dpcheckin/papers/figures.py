@@ -1,9 +1,9 @@
 """All of the papers' tables and figures by name, from the `figures.toml` of each: panels, and training figures.
 
 The rows of a panel are listed, or lie along the values of one parameter (`over`), labelled as `shown`; what all of them
-have is the `run`. A column is printed (a key of the rows), computed by a function, `with` fixed arguments, or an entry
-of the catalogue; names stand for our own columns (`papers.ours`) or for some that several panels have. `remarks` is the
-function that has something to say about the cells.
+have is the `run`. A column is printed (a key of the rows), computed by a function, `with` fixed arguments, an entry of
+the catalogue, or our own guarantee or lower bound (`papers.ours`); a name stands for columns that several panels have.
+`remarks` is the function that has something to say about the cells.
 """
 
 from __future__ import annotations
@@ -67,15 +67,16 @@ def _columns(given: list[Any]) -> Iterator[Column]:
     for one in given:
         if not isinstance(one, str):
             yield _column(**one)
-        elif one in _SHARED:
-            yield from _columns(_SHARED[one])
         else:
-            yield from ours.COLUMNS[one]
+            yield from _columns(_SHARED[one])
 
 
 def _column(label: str, kind: str = "", printed: str = "", compute: str = "", **more: Any) -> Column:
     if "entry" in more:
         return ours.entry(label, more["entry"], more["protocol"])
+    for ours_by in (ours.guarantee, ours.lower):
+        if place := more.get(ours_by.__name__):
+            return ours_by(label, place, more.get("pair"))
     if printed:
         return Column(label, Kind(kind), lambda p: p.get(printed), printed=True)
     return column(label, Kind(kind), function(compute, more.get("with")))

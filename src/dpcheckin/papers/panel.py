@@ -52,7 +52,7 @@ class Column:
     ours: bool = False
 
 
-def called(function: Callable[..., Any], p: Parameters) -> Any:
+def called(function: Callable[..., Any], p: Mapping[str, Any]) -> Any:
     """The function's value, given those of the parameters p that it asks for by name."""
     return function(**{name: p[name] for name in signature(function).parameters if name in p})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from dpcheckin.numerals import rounded_up
-from dpcheckin.papers import ours
 from dpcheckin.papers.others import clones, strong_composition
 from dpcheckin.papers.panel import Cells, Rows, called
 from dpcheckin.special.roots import whole_switch
@@ -28,7 +27,7 @@ def on_figure(rows: Rows, cells: Cells) -> list[str]:
     """About Figures 4 and 5, by the cells in the last of the rows."""
     last = rows[-1].label
     blue, pink = cells[(last, "P3 Theorem 1 (blue)")], cells[(last, "clones, strong composition (magenta)")]
-    mine = cells[(last, ours.SUBSAMPLE[0].label)]
+    mine = cells[(last, "empty-seat guarantee")]
     if not (blue and pink and mine):
         return []
     return [
