@@ -89,3 +89,12 @@ def test_without_torch_only_what_trains_says_so(tmp_path) -> None:
     assert "nowhere.toml" in found["client run"][1]
     assert found["analyzer identity"] == [0, ""]
     assert not (tmp_path / "demo").exists()
+
+
+def test_parties_ask_for_the_extra_that_has_all_they_need(tmp_path) -> None:
+    """`ui` brings two of their five libraries."""
+    (tmp_path / "analyzer-data").mkdir()
+    commands = {"shuffler serve": ["--dev"], "deploy demo": [], "ui": ["--no-browser"]}
+    found = run(["starlette"], commands, str(tmp_path))
+    for command, extra in (("shuffler serve", "service"), ("deploy demo", "service"), ("ui", "ui")):
+        assert found[command] == [2, f"dpcheckin: starlette is not installed: pip install 'dpcheckin[{extra}]'\n"]

@@ -98,3 +98,14 @@ def test_what_is_wrong_would_be_noticed(tmp_path: Path, page: sync_api.Page) -> 
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 600
+
+
+def test_search_works_where_a_page_is_opened_as_a_file(site: Path, page: sync_api.Page) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    for place in ("index.html", "tutorials/survey.html"):
+        page.goto((site / place).as_uri())
+        page.click(".md-search__input")
+        page.keyboard.type("colluding clients")
+        page.wait_for_selector(".md-search-result__link")
+        found = page.locator(".md-search-result__link").first.get_attribute("href") or ""
+        assert found.startswith("file:") and (site / Path(urlsplit(found).path).name).is_file()

@@ -45,11 +45,13 @@ def what_to_say(problem: Exception, commands: Any, arguments: Sequence[str]) -> 
     """
     if isinstance(problem, InvalidParameter):
         return _as_typed(problem, commands, arguments), 2
+    if isinstance(problem, MissingExtra):
+        return str(_extra(problem.module, arguments) or problem), 2
     if isinstance(problem, DpCheckinError):
         return _dashed(str(problem), _options(commands, arguments), "--"), 2
     if isinstance(problem, ModuleNotFoundError):
-        module = (problem.name or "").partition(".")[0]
-        return (str(MissingExtra(module, EXTRAS[module])), 2) if module in EXTRAS else None
+        missing = _extra((problem.name or "").partition(".")[0], arguments)
+        return None if missing is None else (str(missing), 2)
     if isinstance(problem, OSError) and problem.filename is not None:
         return f"{problem.filename}: {problem.strerror}", 2  # a file that cannot be used
     if isinstance(problem, OSError) and problem.errno in (ENOSPC, EDQUOT):
@@ -59,6 +61,14 @@ def what_to_say(problem: Exception, commands: Any, arguments: Sequence[str]) -> 
         said = _for_a_sweep(problem, commands, arguments) or _parsed(problem, commands, arguments)
         return said, getattr(problem, "exit_code", 2)
     return None
+
+
+def _extra(module: str, arguments: Sequence[str]) -> MissingExtra | None:
+    """The complaint about a missing module: parties need all of `service`, not the planner's part of it."""
+    extra = EXTRAS.get(module)
+    if extra == "ui" and "ui" not in arguments[:1]:
+        extra = "service"
+    return None if extra is None else MissingExtra(module, extra)
 
 
 def _parsed(problem: Any, commands: Any, arguments: Sequence[str]) -> str:

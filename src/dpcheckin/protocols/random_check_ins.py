@@ -194,8 +194,9 @@ class RandomCheckIns(Plan):
         return stated if rounds else replace(stated, epsilon=Bracket(0.0, 0.0))
 
     def describe(self) -> str:
-        times = "" if self.repetitions == 1 else f"{self.repetitions:,} times a "
-        return f"random check-ins, {times}{self.window.value} window of {self.slots:,} slots"
+        windows = "window" if self.repetitions == 1 else "windows"
+        times = "" if self.repetitions == 1 else f"{self.repetitions:,} "
+        return f"random check-ins, {times}{self.window.value} {windows} of {self.slots:,} slots"
 
 
 def averaged_guarantee(

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any
 
 from dpcheckin.accounting import CheckInRound, Kind, SubsampleRound, WindowRound, compose
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.handover import in_words
 from dpcheckin.numerals import written
 from dpcheckin.papers.catalogue import evaluate
 from dpcheckin.papers.entry import REMOVAL, Setting
@@ -97,13 +98,23 @@ def along(
 
     return Panel(
         name="comparison",
-        title=f"{setting.protocol}: bounds over {parameter}",
+        title=f"{in_words(_label(setting), _facts(setting), parameter)}: bounds over {parameter.replace('_', ' ')}",
         rows=rows,
         columns=tuple(map(column, bounds.values())),
         row_title=parameter,
         about=f"delta = {setting.delta:g}",
         log_x=len(values) > 2 and min(values) > 0 and max(values) / min(values) > 20,
     )
+
+
+def _facts(setting: Setting) -> dict[str, Any]:
+    made = {} if setting.randomizer is None else {"randomizer": setting.randomizer.describe(), "local_epsilon": None}
+    return {field.name: getattr(setting, field.name) for field in fields(setting)} | made
+
+
+def _label(setting: Setting) -> str:
+    known = PROTOCOLS.get(setting.protocol)
+    return setting.protocol if known is None else known.label
 
 
 def _changed(setting: Setting, parameter: str, value: float) -> Setting:

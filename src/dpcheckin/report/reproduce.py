@@ -11,16 +11,22 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dpcheckin import __version__
-from dpcheckin.display import COLOURS, legend_beside, needed
+from dpcheckin.display import COLOURS, legend_beside, needed, readable_ticks
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import replacing
 from dpcheckin.numerals import Kind
 from dpcheckin.papers.figures import panels
 from dpcheckin.papers.panel import Cell, Cells, Column, Panel, Row
 
-_LINES = {Kind.GUARANTEE: "-", Kind.LOWER_BOUND: ":", Kind.CONJECTURE: "-.", Kind.REFUTED: "--"}
+_LINES: dict[Kind, Any] = {
+    Kind.GUARANTEE: "-",
+    Kind.LOWER_BOUND: (0, (2, 3)),
+    Kind.CONJECTURE: "-.",
+    Kind.REFUTED: "--",
+}
 _MARKERS = "osD^vPX*<>"
 FIGURES = ("epsilon", "epsilon_rounded_safely")
 
@@ -61,8 +67,9 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
             xs,
             ys,
             linestyle=_LINES[column.kind] if panel.is_figure else "none",
-            linewidth=2.6 if column.ours else 1.2,
-            color="black" if column.ours else colour,
+            linewidth=2.6 if column.ours or column.kind is Kind.LOWER_BOUND else 1.2,
+            color=("black", "dimgray")[sum(c.ours for c in panel.columns[:number]) % 2] if column.ours else colour,
+            zorder=3 if column.kind is Kind.LOWER_BOUND else 2,  # dashes of it show on what comes close to it
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=4,
             fillstyle="none" if column.printed else "full",
@@ -74,6 +81,7 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
         axes.set_yscale("log")
     if panel.log_x and panel.is_figure:
         axes.set_xscale("log")
+    readable_ticks(axes)
     axes.set_xlabel(panel.row_title)
     axes.set_ylabel("epsilon")
     axes.set_title(panel.title, fontsize=9)
@@ -201,8 +209,8 @@ def reproduce(
 def _report(results: Sequence[Reproduced], pictures: bool) -> str:
     head = (
         f"# Tables and figures of the papers, reproduced (dpcheckin {__version__})\n\n"
-        "Black: our guarantee. Green: other guarantees. Blue: lower bounds (nothing below them can "
-        "be true). Orange: unproved. Red: claims that are refuted. Both are recomputed as their "
+        "Black: our guarantee (grey: without types). Green: other guarantees. Blue: lower bounds (nothing below them "
+        "can be true). Orange: unproved. Red: claims that are refuted. Both are recomputed as their "
         "papers computed them. See docs/errata.md for why.\n\n"
     )
     return head + "\n".join(markdown(r.panel, r.cells, pictures) for r in results)

@@ -105,10 +105,14 @@ class WindowRound(Round):
             "an empty slot is filled with a randomized dummy",
         ]
         if self.others:
+            often = (
+                ""
+                if self.check_in_probability == 1
+                else f"each with probability {self.check_in_probability:g} or more, "
+            )
             stated.append(
-                f"at least {self.others:,} other honest clients choose a slot of the same window, "
-                f"each with probability {self.check_in_probability:g} or more and evenly, and each "
-                "slot takes one of those who chose it, evenly"
+                f"at least {self.others:,} other honest clients choose a slot of the same window, {often}"
+                "evenly, and each slot takes one of those who chose it, evenly"
             )
         return tuple(stated)
 

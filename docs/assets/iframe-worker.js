@@ -1,0 +1,22 @@
+// A page that is opened as a file may start no worker. Then a hidden frame runs the search instead of one.
+if (location.protocol === "file:") {
+  window.IFrameWorker = class extends EventTarget {
+    constructor(url) {
+      super();
+      const frame = document.createElement("iframe");
+      frame.hidden = true;
+      document.body.append(frame);
+      this.inside = frame.contentWindow;
+      this.inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }));
+      const script = frame.contentDocument.createElement("script");
+      this.ready = new Promise((resolve) => script.addEventListener("load", resolve));
+      script.src = url;
+      frame.contentDocument.body.append(script);
+    }
+
+    postMessage(data) {
+      this.ready.then(() => this.inside.dispatchEvent(new MessageEvent("message", { data })));
+    }
+  };
+  window.Worker = window.IFrameWorker;
+}
