@@ -18,7 +18,7 @@ from dpcheckin.deployment.processes import COMMAND, Party
 from service.shuffler_process import free_port
 
 # a page's own ports: the shuffler's, its admin's, the analyzer's, and the same with TLS
-PORTS = re.compile(r"\b844[0-4]\b")
+PORTS = re.compile(r"\b844[0-6]\b")
 _SHUFFLER = {"DPCHECKIN_SHUFFLER_PORT": "8440", "DPCHECKIN_SHUFFLER_ADMIN_PORT": "8441"}
 _PATIENCE = 600.0  # on a busy machine; seconds otherwise
 
