@@ -1,15 +1,22 @@
 """The analyzer's settings, the plan they make, and its price."""
 
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.analyzer.core import Status
+from dpcheckin.service.analyzer.server import open_analyzer
 from dpcheckin.service.analyzer.settings import read_settings
 from dpcheckin.service.pricing import Price
+from dpcheckin.service.storage.identity import load_identity
+from dpcheckin.service.wire.signing import public_identity
 from service.every_setting import blocks_of
+from service.fake_shuffler import FakeShuffler
+from service.minimal_parties import Toy
 from service.plans import DARY, plan
 
 SETTINGS = """
@@ -106,3 +113,19 @@ def test_every_protocol_has_both_figures(protocol: str) -> None:
     assert price.reports_epsilon(1) <= price.reports_epsilon(2)
     assert price.local.epsilon > 0
     assert price.spent(0).local_epsilon == 0.0
+
+
+def test_many_plans_have_one_identity(tmp_path: Path) -> None:
+    """Clients pin one; each plan has a folder of its own."""
+    known = []
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "analyzer.toml").touch(mode=0o600)
+        (folder / "analyzer.toml").write_text(SETTINGS + 'identity_folder = "../fleet"\n')
+        settings = read_settings(folder)
+        shuffler: Any = FakeShuffler(lambda number, said: (Status("closed", 120, 0), []))
+        with open_analyzer(settings, Toy(), 20, shuffler, threading.Event()) as analyzer:
+            known.append(public_identity(analyzer.identity))
+        assert not (folder / "identity.key").exists()
+    assert known == 2 * [public_identity(load_identity(tmp_path / "fleet"))]

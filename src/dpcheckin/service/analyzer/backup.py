@@ -31,8 +31,7 @@ def backup(folder: Path, file: Path, *, with_keys: bool = False) -> int:
     """Write the `folder` of an analyzer, which may be running, to a new `file`, and its opening keys `with_keys`; how
     many files of it that were."""
     names = [FILE, IDENTITY, state.FILE]
-    missing = [name for name in (IDENTITY, state.FILE) if not (folder / name).is_file()]
-    if missing or not (folder / LEDGER).is_file():
+    if not (folder / state.FILE).is_file() or not (folder / LEDGER).is_file():
         raise InvalidParameter("folder", str(folder), "the folder of an analyzer that has run")
     state.load(folder)  # damage is not carried on
     held = [_record(name, (folder / name).read_bytes()) for name in names if (folder / name).is_file()]
@@ -55,8 +54,8 @@ def restore(folder: Path, file: Path) -> list[str]:
             contents[_checked_name(record["file"])] = base64.b64decode(record["content"])
         except (KeyError, TypeError, ValueError, AttributeError):
             raise BackupDamaged(f"{file} holds a file that is none of an analyzer's") from None
-    if not {IDENTITY, state.FILE, LEDGER} <= contents.keys():
-        raise BackupDamaged(f"{file} lacks identity, checkpoint or ledger")
+    if not {state.FILE, LEDGER} <= contents.keys():
+        raise BackupDamaged(f"{file} lacks checkpoint or ledger")
     for name in (IDENTITY, state.FILE, LEDGER):
         if (folder / name).exists():
             raise InvalidParameter("folder", str(folder), f"one without {name}")

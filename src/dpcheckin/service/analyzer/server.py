@@ -127,7 +127,7 @@ def open_analyzer(
 ) -> Iterator[Analyzer]:
     """The analyzer that `settings` describe, for a `task` whose reports have this `dimension`. `stop` ends the run, and
     waiting; at the end ledger and connections, that to the `shuffler` too, are given back."""
-    plan, identity = settings.plan_document(dimension), load_identity(settings.folder)
+    plan, identity = settings.plan_document(dimension), load_identity(settings.identity_folder or settings.folder)
     schedule = Schedule(settings.rotate_every, settings.pause_seconds, pacing=settings.pacing)
     with contextlib.ExitStack() as opened:
         opened.callback(shuffler.close)

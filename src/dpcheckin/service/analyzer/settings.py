@@ -35,6 +35,8 @@ class AnalyzerSettings:
     host: str = "127.0.0.1"
     port: int = 8442
     names: tuple[str, ...] = ()
+    identity_folder: Path | None = None
+    """Whose identity signs; None: the folder's own. One analyzer with many plans has one."""
     rotate_every: int = 0
     pause_seconds: float = 0.0
     pacing: Pacing = field(default_factory=Pacing)
@@ -95,6 +97,7 @@ def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
         task=task,
         issuer=read.issuer(),
         names=tuple(read.take("analyzer", "names", list, [])),
+        identity_folder=read.path("analyzer", "identity_folder", None),
         pacing=Pacing(
             read.take("analyzer", "longest_rounds", float, 8.0),
             **read.given("analyzer", Pacing, ("most_void_rounds", "largest_pause")),

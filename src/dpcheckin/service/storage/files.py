@@ -73,12 +73,17 @@ def check_secret(name: str, file: Path, *, group: bool = False) -> None:
 
 
 def write_secret(file: Path, content: bytes) -> None:
-    """A new `file` of this `content` that only its owner may read, from its first byte on."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
+    """A new `file` of this `content` that only its owner may read; one that is there stays, and a crash or a full disk
+    leaves none: a token of no bytes would be used later."""
+    fresh = file.with_name(file.name + ".new")
+    handle = open_fresh(fresh)
+    try:
+        write_all(handle, content)
+        os.fsync(handle)
+        os.link(fresh, file)
+    finally:
+        os.close(handle)
+        fresh.unlink(missing_ok=True)
 
 
 def open_fresh(file: Path) -> int:
