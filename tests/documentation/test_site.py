@@ -55,6 +55,9 @@ def test_the_navigation_names_everything_once() -> None:
     assert len(set(titles)) == len(titles) and len(set(pages)) == len(pages)
 
 
-def test_the_home_page_opens_with_the_picture() -> None:
+def test_the_home_page_explains_before_it_shows() -> None:
     home = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert home.index("](images/planner.png)") < home.index("\n## ")
+    first = home.index("\n## ")
+    assert home.index("**A client flips a coin**") < home.index("**A shuffler**") < first
+    assert first < home.index("](images/planner.png)")
+    assert len(home[:first].split()) < 330  # one screen

@@ -301,7 +301,7 @@ def test_pandas_goes_in_and_comes_out():
 
 
 def test_errors_of_quantiles_are_in_the_unit_of_the_numbers(tmp_path):
-    """What is planned for is an error in shares; what is found is in years, and is said to be."""
+    """What is planned for is computed in shares; planned and found are both told in years."""
     table = tmp_path / "people.csv"
     table.write_text("age\n" + "\n".join(str(18 + i % 60) for i in range(900)) + "\n")
     arguments = ["survey", "run", "quantiles", "--low", "18", "--high", "90", "--data", table]
@@ -309,5 +309,29 @@ def test_errors_of_quantiles_are_in_the_unit_of_the_numbers(tmp_path):
     facts = json.loads(run_cli(*map(str, arguments)))
     assert facts["plan"]["unit"] == "of the population" and facts["unit"] == "of the numbers' unit"
     page = (tmp_path / "out" / "report.html").read_text()
-    assert page.count("of the population</td>") == 1
-    assert page.count("of the numbers&#x27; unit<") == 2
+    assert page.count("of the population)</td>") == 1  # what was planned, as it was computed
+    assert page.count("of the numbers&#x27; unit") == 3  # planned, found, and the largest
+
+
+def test_a_plan_for_quantiles_says_its_error_in_the_unit_of_the_numbers():
+    asked = ["survey", "plan", "quantiles", "--low", "0", "--high", "300000", "--population", "3000", "--rounds", "1"]
+    facts = json.loads(run_cli(*asked, "--json"))
+    assert facts["figure_unit"] == "of the numbers' unit"
+    assert facts["figure_error"] == pytest.approx(300_000 * facts["error"])
+    assert "of the numbers' unit" in run_cli(*asked)
+
+
+def test_names_that_no_font_writes_are_numbered_in_picture_and_table():
+    """Warnings are errors here, and a missing glyph is one."""
+    pytest.importorskip("matplotlib", reason="matplotlib draws")
+    from dpcheckin.survey.drawing import labels
+    from dpcheckin.survey.report import answer_table
+
+    names = ("Łódź", "\U000e0101", "東京")  # the second is written by no font at all
+    assert labels(names)[:2] == ["Łódź", "(2)"]
+    estimate = simulate(Survey(Histogram(names), 30, 4.0), list(names) * 10).estimate
+    axes = estimate.plot()
+    assert "(2)" in [text.get_text() for text in axes.get_xticklabels()]
+    assert axes.get_xlabel() == "numbered names: in the table"
+    axes.figure.canvas.draw()
+    assert [row[0] for row in answer_table(estimate).rows][1] == "(2) \U000e0101"

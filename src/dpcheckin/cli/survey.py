@@ -127,12 +127,14 @@ def _print_plan(planned: SurveyPlan) -> None:
     from dpcheckin.survey.planning import WORTH
 
     facts = planned.as_document()
+    shares = facts["unit"] != facts["figure_unit"]
+    spread = f", {written(facts['error'], 4)} {facts['unit']}, if spread evenly" if shares else ""
     rows = [
         ("randomizer", facts["randomizer"]),
         ("local epsilon", f"{facts['local_epsilon']:g}"),
         ("rounds × rate", f"{facts['rounds']:,} × {facts['rate']:g}"),
-        ("root mean squared error", f"{written(facts['error'], 4)} {facts['unit']}"),
-        (f"{facts['confidence']:.0%} interval", f"± {written(facts['half_width'], 4)}"),
+        ("root mean squared error", f"{written(facts['figure_error'], 4)} {facts['figure_unit']}{spread}"),
+        (f"{facts['confidence']:.0%} interval", f"± {written(facts['figure_half_width'], 4)} {facts['figure_unit']}"),
         ("bytes", f"{facts['report_bytes']:,} a report, {math.ceil(facts['client_bytes']):,} a client"),
         ("epsilon (certified)", rounded_up(facts["epsilon"])),
         ("if the shuffler colludes", rounded_up(facts["colluding_epsilon"])),

@@ -127,6 +127,9 @@ def survey_plan(form: SurveyForm) -> Answer:
     plan = plan_survey(wish)
     facts = plan.as_document()
     shuffled, colluding = plan.guarantee.sentences()
+    spread = ""
+    if facts["figure_unit"] != facts["unit"]:
+        spread = f", {written(facts['figure_half_width'], 4)} {facts['figure_unit']} if they are spread evenly"
     local, client_bytes = plan.guarantee.local, math.ceil(facts["client_bytes"])
     return {
         "randomizer": facts["randomizer"].partition(", local epsilon")[0],
@@ -134,7 +137,7 @@ def survey_plan(form: SurveyForm) -> Answer:
         "rounds": facts["rounds"],
         "rate": f"{facts['rate']:g}",
         "error": {"value": plan.error, "text": written(plan.error, 4)},
-        "half_width": written(plan.half_width, 4),
+        "half_width": written(plan.half_width, 4) + spread,
         "confidence": f"{plan.confidence:.0%}",
         "unit": facts["unit"],
         "bytes": f"{facts['report_bytes']:,} a report, {client_bytes:,} a client",

@@ -27,17 +27,9 @@ from dpcheckin.service.pricing import Price
 from dpcheckin.service.storage.files import replace_file
 from dpcheckin.service.tasks import TaskState
 from dpcheckin.service.wire.documents import PlanDocument
+from dpcheckin.survey.drawing import MOST_BARS
 from dpcheckin.survey.estimates import Estimate, Figures
-from dpcheckin.survey.report import (
-    MOST_BARS,
-    answer_table,
-    influence,
-    run_rows,
-    survey_card,
-    tables,
-    write_csv,
-    write_picture,
-)
+from dpcheckin.survey.report import answer_table, influence, run_rows, survey_card, tables, write_csv, write_picture
 from dpcheckin.survey.surveys import Survey
 
 MOST_POINTS, MOST_ROWS = 256, 12

@@ -23,6 +23,7 @@ from dpcheckin.randomizers.formats import Reports
 from dpcheckin.special import intervals
 from dpcheckin.special.normal import gaussian_profile_at, ndtri
 from dpcheckin.special.roots import switch
+from dpcheckin.survey.drawing import draw
 
 Figures = NDArray[np.float64]
 Moments = Callable[[Figures], tuple[Figures, Figures, Figures]]
@@ -213,6 +214,10 @@ class Estimate:
         pandas = needed("pandas", "frame")
         columns = ("values", "lower", "upper", "deviation")
         return pandas.DataFrame({name: getattr(self, name) for name in columns}, index=list(self.names))
+
+    def plot(self, axes: Any = None, truth: Figures | None = None) -> Any:
+        """Bars with intervals, or a distribution with its band, on axes or a new figure; beside the truth if known."""
+        return draw(self, axes, truth)
 
     def contains(self, truth: Figures) -> NDArray[np.bool_]:
         """Which intervals contain the truth."""

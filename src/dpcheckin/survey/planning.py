@@ -79,6 +79,9 @@ class SurveyPlan(Tabular):
             "half_width": self.half_width,
             "confidence": self.confidence,
             "unit": self.survey.query.unit,
+            "figure_error": self.error * self.survey.query.figure_scale,
+            "figure_half_width": self.half_width * self.survey.query.figure_scale,
+            "figure_unit": self.survey.query.figure_unit or self.survey.query.unit,
             "report_bytes": self.survey.report_bytes,
             "client_bytes": self.survey.report_bytes * self.survey.sample.reports
             / self.survey.population,

@@ -14,20 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcheckin.accounting import Guarantee
 from dpcheckin.accounting.proof.certificate import beside
-from dpcheckin.display import legend_beside
 from dpcheckin.document import Document, Table, versions
 from dpcheckin.handover import CARD, card_beside
 from dpcheckin.numerals import rounded_up, written
+from dpcheckin.survey.drawing import draw, labels, listed
 from dpcheckin.survey.estimates import COLLUDING_CLIENTS, Estimate, Figures
 from dpcheckin.survey.planning import SurveyPlan
 from dpcheckin.survey.simulation import Outcome
 from dpcheckin.survey.surveys import Survey
-
-MOST_BARS = 40
 
 
 def summary(plan: SurveyPlan, outcome: Outcome) -> dict[str, Any]:
@@ -100,68 +97,25 @@ def write_picture(path: Path, survey: Survey, estimate: Estimate, truth: Figures
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.5, 4.5), layout="constrained")
-    axes = figure.subplots()
-    if "edges" in estimate.more:
-        _plot_distribution(axes, estimate, truth)
-    else:
-        _plot_bars(axes, estimate, truth)
+    axes = draw(estimate, figure.subplots(), truth)
+    if "edges" not in estimate.more:
         axes.set_ylabel("people" if survey.query.unit == "people" else "")
-        axes.yaxis.set_major_formatter("{x:,.10g}")
     axes.set_title(f"{survey.query.kind}, {survey.randomizer.describe()}", size=9)
-    axes.grid(alpha=0.3)
-    legend_beside(axes)
     figure.savefig(path, dpi=120)
-
-
-def _plot_distribution(axes: Any, e: Estimate, truth: Figures | None) -> None:
-    more = e.more
-    edges = more["edges"]
-    middle = more.get("shares", e.values)
-    low, high = more.get("shares_lower", e.lower), more.get("shares_upper", e.upper)
-    axes.fill_between(edges, low, high, step="post", alpha=0.3, label=f"{e.confidence:.0%} band")
-    axes.step(edges, middle, where="post", label="estimate")
-    if "shares" in more:
-        for name, value in zip(e.names, e.values, strict=True):
-            axes.axvline(value, linestyle=":", linewidth=1, label=f"quantile {name}")
-    elif truth is not None:
-        axes.step(edges, truth, where="post", linestyle="--", label="truth")
-    axes.set_ylabel("share of the population")
-
-
-def _largest(e: Estimate) -> NDArray[np.intp]:
-    return np.argsort(-e.values, kind="stable")[:MOST_BARS]
-
-
-def _plot_bars(axes: Any, e: Estimate, truth: Figures | None) -> None:
-    """The largest figures as bars; more than fit on a page would be a carpet."""
-    shown = _largest(e)
-    places = np.arange(len(shown))
-    values = e.values[shown]
-    reach = np.maximum([values - e.lower[shown], e.upper[shown] - values], 0.0)
-    axes.bar(places, values, color="#5ab88a", label="estimate")
-    axes.errorbar(
-        places, values, yerr=reach, fmt="none", ecolor="black", capsize=2,
-        label=f"{e.confidence:.0%} interval",
-    )  # fmt: skip
-    if truth is not None:
-        axes.plot(places, truth[shown], "x", color="#d62728", label="truth", markersize=4)
-    names = [e.names[i] for i in shown]
-    axes.set_xticks(places, names, rotation=60 if len(names) > 8 else 0, fontsize=7)
-    if len(shown) < len(e.names):
-        axes.set_xlabel(f"the {len(shown)} largest of {len(e.names):,}")
 
 
 def answer_table(e: Estimate, truth: Figures | None = None) -> Table:
     """The answer in figures of an estimate e, all or the largest that the picture shows, beside the truth if known."""
-    shown = _largest(e) if len(e.names) > MOST_BARS else np.arange(len(e.names))
+    shown = listed(e)
+    drawn = labels([e.names[i] for i in shown])
     rows = [
         (
-            e.names[i],
+            e.names[i] if name == e.names[i] else f"{name} {e.names[i]}",
             written(e.values[i], 5),
             f"{written(e.lower[i], 5)} … {written(e.upper[i], 5)}",
             *(() if truth is None else (written(truth[i], 5),)),
         )
-        for i in shown
+        for i, name in zip(shown, drawn, strict=True)
     ]
     title = "Answer" if len(rows) == len(e.names) else f"Answer, the {len(rows)} largest"
     heads = ("", "estimate", f"{e.confidence:.0%} interval", *(() if truth is None else ("truth",)))
@@ -173,7 +127,7 @@ def _document(picture: Path, outcome: Outcome, facts: dict[str, Any], proof: Pat
     error = facts["root_mean_squared_error"]
     rows: dict[str, object] = {
         **run_rows(outcome.survey, e),
-        "predicted root mean squared error": f"{rounded_up(plan['error'])} {plan['unit']}",
+        "predicted root mean squared error": _predicted(plan),
         "root mean squared error": "–" if error is None else f"{rounded_up(error)} {facts['unit']}",
         "intervals that contain the truth": f"{facts['intervals_with_truth']:,} of {len(e.names):,}",
         "seed": facts["seed"],
@@ -196,6 +150,14 @@ def _document(picture: Path, outcome: Outcome, facts: dict[str, Any], proof: Pat
     pictures = {picture: "Estimate with intervals"}
     tabled = tables(answer_table(e, outcome.truth), rows, facts["influence"])
     return Document("Survey report", title, "simulated", plan["statement"], figures, pictures, tabled)
+
+
+def _predicted(plan: Mapping[str, Any]) -> str:
+    """The error that was planned for, in the unit of the figures; beside it the one it was computed in."""
+    said = f"{rounded_up(plan['figure_error'])} {plan['figure_unit']}"
+    if plan["unit"] == plan["figure_unit"]:
+        return said
+    return f"{said} if they are spread evenly ({rounded_up(plan['error'])} {plan['unit']})"
 
 
 def run_rows(survey: Survey, estimate: Estimate) -> dict[str, object]:

@@ -228,7 +228,7 @@ export class Survey {
     this.here = answer.error.value;
     this.content.dataset.stale = "false";
     this.$("figure").textContent = answer.error.text;
-    this.#status("certified", "certified");
+    this.#status("certified", "expected"); // of an error; what is certified is ε, below
     const interval = `an interval of ${answer.confidence} reaches ± ${answer.half_width}`;
     this.$("caption").textContent = `${answer.unit}, root mean squared; ${interval}`;
     const facts = [

@@ -156,6 +156,10 @@ class Quantiles(Distribution):
     figure_unit = "of the numbers' unit"
     probabilities: tuple[float, ...] = (0.25, 0.5, 0.75)
 
+    @property
+    def figure_scale(self) -> float:
+        return self.high - self.low
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.probabilities or not all(0 < p < 1 for p in self.probabilities):

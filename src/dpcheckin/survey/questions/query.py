@@ -36,6 +36,12 @@ class Query(ABC):
     """The kind of randomizers whose reports answer the question, and the same in words."""
     figure_unit: ClassVar[str | None] = None
     """What the figures themselves are counted in, where that is something else."""
+
+    @property
+    def figure_scale(self) -> float:
+        """What a planned error is multiplied by to be one of the figures, if values are spread evenly."""
+        return 1.0
+
     stages: int = 1
     """Rounds that ask different things; a survey has a multiple of them."""
 
