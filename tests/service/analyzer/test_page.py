@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import random
 import shutil
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +23,7 @@ from dpcheckin.service.analyzer.server import page_app
 from dpcheckin.service.analyzer.state import AnalyzerState
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.tasks import TaskState
+from dpcheckin.service.web.hosts import KnownHosts
 from dpcheckin.service.web.server import listen
 from service.plans import plan
 
@@ -146,6 +149,33 @@ def browser() -> Iterator[Any]:
 def test_no_page_may_be_framed(address: str) -> None:
     for path in ("/", "/status.json", "/estimate.json"):
         assert "frame-ancestors 'none'" in httpx.get(address + path, trust_env=False).headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("requests", [300, pytest.param(10_500, marks=pytest.mark.slow)])
+def test_no_request_makes_the_page_fail(board: Board, tmp_path: Path, requests: int) -> None:
+    """Damaged methods, paths, queries, headers and bodies: every answer is one of a few, and no failure."""
+    chance, found = random.Random(requests), Counter[int]()
+    app = KnownHosts(page_app(board, lambda: True, tmp_path), {"analyzer.example"})
+    odd = ("", "/", "//", "/%00", "/..", "/../../etc/passwd", "?x=" + "9" * 3000, "?x=\u0660", "/" + "a" * 5000)
+    odd += ("%ff", "?a&b=%zz", ";x", "#")
+    hosts = ("127.0.0.1", "analyzer.example", "evil.example", "[::1", "", "a" * 300, "127.0.0.1:99999")
+
+    async def ask() -> None:
+        through = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=through, base_url="http://127.0.0.1") as http:
+            for _ in range(requests):
+                path = chance.choice(("/", "/status.json", "/healthz", "/metrics", "/estimate.json", "/estimate.csv"))
+                method = chance.choice(("GET", "GET", "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE"))
+                headers = {"host": chance.choice(hosts)} if chance.random() < 0.3 else {}
+                headers |= {"range": "bytes=9-1"} if chance.random() < 0.1 else {}
+                body = chance.randbytes(chance.choice((0, 0, 10, 3000)))
+                answer = await http.request(method, path + chance.choice(odd), headers=headers, content=body)
+                assert answer.status_code < 500, (method, path, headers, answer.text[:200])
+                found[answer.status_code] += 1
+
+    asyncio.run(ask())
+    print(f"{sum(found.values())} answers: {dict(sorted(found.items()))}")
+    assert {200, 404, 405, 421} <= set(found)
 
 
 def test_an_outage_is_shown_as_one(address: str, board: Board, browser: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -305,9 +305,10 @@ def test_a_database_restart_is_told_and_passes(tmp_path: Path, mode: str) -> Non
         wait_until(lambda: Caller(shuffler.admin_port).get("/healthz").status == 503)
         assert shuffler.caller(tokens[0]).get("/v1/plan").status == 200  # from memory
         server.start()
+        # nobody has to send anything for it: the shuffler tries by itself
+        wait_until(lambda: Caller(shuffler.admin_port).get("/healthz").status == 200)
         wait_until(lambda: report(1) in DELIVERED)
         wait_until(lambda: report(2) in DELIVERED)
-        wait_until(lambda: Caller(shuffler.admin_port).get("/healthz").status == 200)
         shuffler.stop()
         assert sorted(released(server.address, analyzer, closes + 1)) == [0, 1, 2]
     finally:
