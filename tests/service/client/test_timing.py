@@ -6,6 +6,8 @@ nothing shows, so 0.5 ± 0.05 is 2.7 deviations (coins and moments are drawn fro
 with an area of 0.6 is found with probability 0.996.
 """
 
+import asyncio
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -13,12 +15,16 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import uvicorn
 from scipy.stats import norm
 
 from dpcheckin.deployment.processes import start_shuffler
 from dpcheckin.service.client.core import Agent
+from dpcheckin.service.client.daemon import LEDGER
+from dpcheckin.service.client.ledger import ClientLedger
 from dpcheckin.service.shuffler.server import open_store
 from dpcheckin.service.storage.identity import TOKEN_FILE, analyzer_token
+from dpcheckin.service.web.server import listen
 from dpcheckin.service.wire.canonical import digest
 from dpcheckin.service.wire.credentials import bearer_header, new_token, token_digest
 from service.client.timing_world import Seen, Watched, auc, deviation
@@ -167,3 +173,97 @@ def _seconds(http: httpx.Client, token: str, body: bytes) -> float:
     took = time.perf_counter() - began
     assert answer.status_code == 202
     return took
+
+
+# --- over real connections --------------------------------------------------------------------
+
+
+class Rewritten(httpx.AsyncBaseTransport):
+    """Real connections of one device's own, to the port where the shuffler is."""
+
+    def __init__(self, port: int) -> None:
+        self._port, self._inner = port, httpx.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        request.url = request.url.copy_with(port=self._port)
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class Connected(Watched):
+    """The same fleet over sockets: the watcher also sees which connection each request takes."""
+
+    def __init__(self, folder: Path, **fleet: Any) -> None:
+        super().__init__(folder, virtual=False, **fleet)
+        self.ports: dict[tuple[str, int], list[int]] = {}
+        self.before: dict[int, int] = {}
+        self.connections: dict[tuple[str, int], tuple[int, int, int]] = {}
+        """By client and round: connections used, whether the envelope took the model's, requests on it before."""
+
+    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while (message := await receive())["type"] == "http.request":
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                break
+        path, port = scope["path"], scope["client"][1]
+        request = httpx.Request(scope["method"], f"http://x{path}", headers=scope["headers"], content=body)
+        who = request.headers["authorization"], self._round()
+        used = self.ports.setdefault(who, [])
+        used.append(port)
+        if path.endswith("/report"):
+            self.connections[who] = len(set(used)), int(used[-1] == used[-2]), self.before.get(port, 0)
+        self.before[port] = self.before.get(port, 0) + 1
+        answer = self._answer(request)
+        length = [(b"content-length", str(len(answer.content)).encode())]
+        await send({"type": "http.response.start", "status": answer.status_code, "headers": length})
+        await send({"type": "http.response.body", "body": answer.content})
+
+    async def _play(self) -> None:
+        opened = listen("127.0.0.1", 0)
+        config = uvicorn.Config(self._app, log_config=None, lifespan="off", ws="none", timeout_keep_alive=1)
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve([opened]))
+        self.began = self.now() + 0.5
+        async with contextlib.AsyncExitStack() as lines:
+            for number in range(self.clients):
+                own = httpx.AsyncClient(transport=Rewritten(opened.getsockname()[1]))
+                self.agents.append(self._agent(number, await lines.enter_async_context(own)))
+            running = [asyncio.create_task(agent.run()) for agent in self.agents]
+            await asyncio.sleep(1.2 * self.seconds * self.rounds + self.seconds)
+            for one in running:
+                one.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+        server.should_exit = True
+        await serving
+
+
+@pytest.mark.slow
+def test_connections_do_not_show_the_coin_or_who_fails(tmp_path: Path) -> None:
+    """Real sockets, one pool a device, half of the tasks failing; connections close after a second without use."""
+    watched = Connected(tmp_path, clients=2 * CLIENTS, rounds=ROUNDS, task_seconds=0.1, seconds=2.4, failing=0.5)
+    watched.play()
+    heads, kept = [], []
+    for agent in watched.agents:
+        coins = _coins(watched, agent)
+        for number in range(ROUNDS):
+            who = f"Bearer {agent.config.token}", number
+            coin = coins[number]
+            if coin is not None and who in watched.connections:
+                heads.append(coin)
+                kept.append((*watched.connections[who], watched.sizes[who], watched.times[who][-1]))
+    names = ("connections", "same as the model's", "requests before", "size", "sent")
+    found = {name: auc([one[place] for one in kept], heads) for place, name in enumerate(names)}
+    spread = deviation(heads)
+    power = norm.cdf((LEAK - 0.5 - BAND) / spread)
+    print(f"{len(kept)} envelopes, deviation {spread:.4f}, power {power:.4f} against {LEAK}: {found}")
+    assert sum(agent.counts.failures for agent in watched.agents) > 0
+    assert power > 0.99
+    assert all(abs(area - 0.5) <= BAND for area in found.values()), found
+
+
+def _coins(watched: Watched, agent: Any) -> list[bool | None]:
+    ledger, plan_id = ClientLedger(agent.config.state / LEDGER, look=True), watched.world.plan.id.hex()
+    return [ledger.reported(plan_id, number) for number in range(ROUNDS)]
