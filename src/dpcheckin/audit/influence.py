@@ -26,7 +26,6 @@ from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import FloatRows, IntegerRows
 from dpcheckin.survey import Estimate, HeavyHitters, Quantiles, Query, Survey
 from dpcheckin.survey.estimates import check_clients
-from dpcheckin.survey.questions import KINDS
 
 MOST_KINDS = 4096
 """Reports that are all tried; of larger sets some are drawn by the randomizer."""
@@ -239,8 +238,9 @@ def attacked_surveys(
     that of one report, `rate` the probability of reporting in a round; without `rounds` there are as few as the
     question needs.
     """
-    if kind is not None and kind not in KINDS:
-        raise InvalidParameter("question", kind, "one of " + ", ".join(KINDS))
+    known = tuple(dict.fromkeys(query.kind for query, _ in _CASES))
+    if kind is not None and kind not in known:
+        raise InvalidParameter("question", kind, "one of " + ", ".join(known))
     if kind is None and randomizer is not None:
         raise InvalidParameter("randomizer", randomizer, "given with --question")
     cases = [(query, way) for query, way in _cases() if kind in (None, query.kind)]

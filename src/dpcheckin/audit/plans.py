@@ -39,7 +39,7 @@ def plan_named(
     window; `randomizer` makes the reports of all rounds.
     """
     name = protocol_name(protocol, AUDITED)
-    if slots is not None and name != "random-check-in-fixed":
+    if slots is not None and "slots" not in PROTOCOLS[name].fields:
         raise Superfluous("slots", slots, "leave it out but for random-check-in-fixed")
     if name == "random-check-in-fixed" and rounds != 1:
         raise InvalidParameter("rounds", rounds, "1: a window is one run of its slots")

@@ -20,7 +20,8 @@ import typer
 from dpcheckin.cli.arguments import AUDITED_RANDOMIZERS, options_from
 from dpcheckin.console import waiting
 from dpcheckin.errors import InvalidParameter, Superfluous
-from dpcheckin.options import option
+from dpcheckin.options import listed, option
+from dpcheckin.protocols.questions import PLANNED, PROTOCOLS
 
 if TYPE_CHECKING:
     from dpcheckin.audit.budget import Budget
@@ -43,9 +44,7 @@ class AuditOptions:
         section=_SYSTEM,
     )
     protocol: str | None = option(
-        None,
-        "shuffled-check-in, subsampled-shuffle, shuffle, distributed-check-in or random-check-in-fixed.",
-        section=_SYSTEM,
+        None, f"{listed([name for name in PLANNED if 'rounds' in PROTOCOLS[name].fields])}.", section=_SYSTEM
     )
     randomizer: str | None = option(None, f"{AUDITED_RANDOMIZERS} (default dary:3).", section=_SYSTEM)
     population: int | None = option(None, "Number of clients (1000).", section=_SYSTEM)

@@ -110,6 +110,7 @@ def _central(run: RunQuestion, _: int) -> Plan:
     return CentralDpSgd(run.population, rate, run.counted, made.noise_multiplier, made.clip)
 
 
+_Other = partial(Protocol, bounded=False, empty_seats=False)
 _InSlots = partial(Protocol, trusted="If the slots stay secret", betrayed="If it is known who reported when")
 PROTOCOLS: Mapping[str, Protocol] = {
     "shuffled-check-in": Protocol(
@@ -140,14 +141,12 @@ PROTOCOLS: Mapping[str, Protocol] = {
         aliases=("full-shuffle",),
         understood=("rate", "cohort"),  # everybody
     ),
-    "distributed-check-in": Protocol(
+    "distributed-check-in": _Other(
         "Distributed check-in",
         "Every client flips its own coin; secure aggregation shows only the sum.",
         ("population", "rate", "rounds"),
         _distributed,
         ("rounds", "rate", "population", "local"),
-        bounded=False,
-        empty_seats=False,
         trusted="If one of the two aggregators is honest",
         betrayed="If they work together",
     ),
@@ -177,23 +176,19 @@ PROTOCOLS: Mapping[str, Protocol] = {
         empty_seats=False,
         aliases=("random-check-ins-averaged",),
     ),
-    "local-only": Protocol(
+    "local-only": _Other(
         "Named reports",
         "Reports are seen with their senders; only the local randomizer protects.",
         ("population", "rate", "rounds"),
         _local_only,
-        bounded=False,
-        empty_seats=False,
         trusted="Always",
         betrayed="Always",
     ),
-    "central": Protocol(
+    "central": _Other(
         "Central DP-SGD",
         "A trusted server samples, clips and adds noise.",
         ("population", "rate", "rounds"),
         _central,
-        bounded=False,
-        empty_seats=False,
         aliases=("central-dp-sgd",),
         trusted="If the server is honest",
         betrayed="If it is not",
