@@ -238,12 +238,13 @@ def attacked_surveys(
     that of one report, `rate` the probability of reporting in a round; without `rounds` there are as few as the
     question needs.
     """
-    known = tuple(dict.fromkeys(query.kind for query, _ in _CASES))
+    every = list(_cases())
+    known = tuple(dict.fromkeys(query.kind for query, _ in every))
     if kind is not None and kind not in known:
         raise InvalidParameter("question", kind, "one of " + ", ".join(known))
     if kind is None and randomizer is not None:
         raise InvalidParameter("randomizer", randomizer, "given with --question")
-    cases = [(query, way) for query, way in _cases() if kind in (None, query.kind)]
+    cases = [(query, way) for query, way in every if kind in (None, query.kind)]
     if randomizer is not None:
         cases = [(cases[0][0], randomizer)]
     return [
