@@ -6,8 +6,9 @@
 The first computes what is missing, both print the table.
 
 A setting is a shuffled check-in with at least 300 expected check-ins a round (3,000 for Gaussian
-reports), 1 to 10,000 rounds and a delta between 1e-10 and 1e-3; those whose guarantee is above 5
-are left out and drawn again. Printed are quantiles of guarantee / lower bound.
+reports), 1 to 10,000 rounds and a delta between 1e-10 and 1e-3; or 1 to 1,000 full shuffles of at
+least 10,000 and 1,000 e0 clients; or check-in at rates that differ by up to two. Those whose
+guarantee is above 5 are left out and drawn again. Printed are quantiles of guarantee / lower bound.
 
 Setting i of a row depends on the seed, the row and i alone, so a run may be stopped and goes on
 where it was; `--fresh` computes stored settings again, `--above 1.02` those with a larger gap only:
@@ -30,6 +31,7 @@ import numpy as np
 
 from dpcheckin.accounting import (
     CheckInRound,
+    ShuffleRound,
     any_pure,
     approximate,
     binary_response,
@@ -47,7 +49,7 @@ STORE = Path(__file__).parents[1] / "docs" / "results" / "tightness.json"
 COMMAND = "python benchmarks/tightness.py --run"
 
 Draw = Callable[[np.random.Generator], LocalPair]
-Setting = tuple[CheckInRound, int, float]
+Setting = tuple[CheckInRound | ShuffleRound, int, float]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class Row:
     median: float | None  # goals
     most: float | None  # for 95% of the settings
     fewest: int = 300
+    shape: str = "check-in"  # or a full shuffle, or rates that differ by a factor of up to two
 
 
 def _between(rng: np.random.Generator, low: float, high: float) -> float:
@@ -81,6 +84,10 @@ def _dary(rng: np.random.Generator) -> LocalPair:
     return dary_response(_between(rng, 0.1, 8.0), round(_between(rng, 3, 1000)))
 
 
+def _laplace(rng: np.random.Generator) -> LocalPair:
+    return laplace(_between(rng, 0.1, 4.0))
+
+
 def _privunit(low: float, high: float) -> Draw:
     return lambda rng: privunit(_between(rng, low, high), round(_between(rng, 50, 10_000)))
 
@@ -97,27 +104,46 @@ ROWS = {
     "dary": Row("d-ary response, d in 3–1000", _dary, 1.02, 1.06),
     "privunit-4": Row("PrivUnit, ε₀ in 4–8", _privunit(4.0, 8.0), 1.02, 1.02),
     "privunit-2": Row("PrivUnit, ε₀ in 2–4", _privunit(2.0, 4.0), 1.06, 1.06),
-    "laplace-4": Row("Laplace, ε₀ in 0.1–4", lambda rng: laplace(_between(rng, 0.1, 4.0)), 1.02, 1.06),
+    "laplace-4": Row("Laplace, ε₀ in 0.1–4", _laplace, 1.02, 1.06),
     "laplace-8": Row("Laplace, ε₀ in 4–8", lambda rng: laplace(_between(rng, 4.0, 8.0)), None, None),
     "gaussian-1": Row("Gaussian, s = 2/σ in 0.5–1", _gaussian(0.5, 1.0), 1.07, 1.07, 3_000),
     "gaussian-2": Row("Gaussian, s in 1–2", _gaussian(1.0, 2.0), 1.12, 1.12, 3_000),
-}
+    "any-full": Row("full shuffle: any pure, ε₀ outside 0.5–0.9", _any, 1.03, 1.03, shape="full"),
+    "binary-full": Row(
+        "full shuffle: binary response, LDP-SGD", lambda rng: binary_response(_between(rng, 0.1, 4.0)), 1.03, 1.03,
+        shape="full",
+    ),
+    "dary-full": Row("full shuffle: d-ary response", _dary, 1.03, 1.03, shape="full"),
+    "privunit-full": Row("full shuffle: PrivUnit, ε₀ in 4–8", _privunit(4.0, 8.0), 1.03, 1.03, shape="full"),
+    "laplace-full": Row("full shuffle: Laplace, ε₀ in 0.1–4", _laplace, None, None, shape="full"),
+    "gaussian-full": Row("full shuffle: Gaussian, s in 0.2–1", _gaussian(0.2, 1.0), 1.08, 1.08, shape="full"),
+    "any-uneven": Row("uneven rates: any pure, ε₀ outside 0.5–0.9", _any, 1.05, 1.05, 1_000, "uneven"),
+    "dary-uneven": Row("uneven rates: d-ary response", _dary, 1.05, 1.05, 1_000, "uneven"),
+    "gaussian-uneven": Row("uneven rates: Gaussian, s in 0.25–1", _gaussian(0.25, 1.0), 1.10, 1.10, 3_000, "uneven"),
+}  # fmt: skip
 
 
 def settings(name: str, seed: int, index: int) -> Iterator[Setting]:
     """Candidates for one setting: the first whose guarantee is at most 5 is taken."""
     row, rng = ROWS[name], np.random.default_rng([seed, *name.encode(), index])
+    while row.shape == "full":
+        pair, rounds = row.pair(rng), round(_between(rng, 1, 1_000))
+        largest = math.exp(pair.local_epsilon) if math.isfinite(pair.local_epsilon) else 1.0
+        people = round(_between(rng, max(1e4, 1e3 * largest), max(1e6, 1e4 * largest)))
+        yield ShuffleRound(people, pair), rounds, 10.0 ** rng.uniform(-10, -3)
     while True:
         population = round(_between(rng, 4 * row.fewest, 1e7))
         rate = _between(rng, row.fewest / population, 0.5)
         rounds, delta = round(_between(rng, 1, 10_000)), 10.0 ** rng.uniform(-10, -3)
-        yield CheckInRound(population, rate, row.pair(rng)), rounds, delta
+        lowest = rate * float(rng.uniform(0.5, 1.0)) if row.shape == "uneven" else None
+        yield CheckInRound(population, rate, row.pair(rng), lowest_rate=lowest), rounds, delta
 
 
 def described(setting: Setting) -> str:
     """A setting in words."""
     one, rounds, delta = setting
-    return f"{one.pair.label}: {one.population:,} clients, rate {one.rate:.3g}, {rounds:,} rounds, delta {delta:.2g}"
+    rate = f"rate {one.rate:.3g}" if isinstance(one, CheckInRound) else "all shuffled"
+    return f"{one.pair.label}: {one.population:,} clients, {rate}, {rounds:,} rounds, delta {delta:.2g}"
 
 
 def measured(name: str, seed: int, index: int) -> tuple[int, float, float]:

@@ -161,7 +161,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
     "random-check-in-sliding": _InSlots(
         "Random check-ins, sliding window",
         "A client's window begins when it arrives; it reports once, in a slot it chose.",
-        ("slots",),
+        ("slots", "check_in_probability"),
         partial(_window, "sliding"),
         ("slots", "local"),
         aliases=("random-check-ins-sliding",),
@@ -319,10 +319,9 @@ def fits(protocol: str, kind: type[Randomizer]) -> bool:
     if protocol == "distributed-check-in":
         return issubclass(kind, Gaussian | IntegerVector)
     try:
-        pair = registry.usual(kind).pair
+        return bool(registry.usual(kind).pair)
     except OutsideTheorem:  # priced in sums only
         return False
-    return pair.pure or protocol != "random-check-in-averaged"
 
 
 def randomizers_of(protocol: str) -> tuple[str, ...]:

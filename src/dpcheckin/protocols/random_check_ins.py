@@ -30,11 +30,11 @@ from dpcheckin.accounting import (
     lower_bound,
 )
 from dpcheckin.accounting.composition import clones
-from dpcheckin.accounting.rounds.windows import AVERAGED_ASSUMPTIONS
+from dpcheckin.accounting.rounds.averaged import AveragedRound
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import at_least, count
 from dpcheckin.protocols.plan import Clients, Cohort, Plan, Reveals, generator_for
-from dpcheckin.randomizers import Randomizer
+from dpcheckin.randomizers import AnyRandomizer, DaryResponse, Randomizer
 
 _SLOTS, _QUERY = 21, 22
 LOAD_SHARE = 0.5  # part of delta that pays for unlucky loads, as in the catalogue of bounds
@@ -61,7 +61,7 @@ class RandomCheckIns(Plan):
         slots: of the window.
         randomizer: what makes reports.
         window: which of the three protocols.
-        check_in_probability: with which a client chooses a slot at all; fixed windows only.
+        check_in_probability: with which a client chooses a slot at all; not with averaged windows.
         minibatch: slots to a gradient step.
         repetitions: windows, one after the other.
     """
@@ -85,12 +85,9 @@ class RandomCheckIns(Plan):
             raise InvalidParameter("repetitions", self.repetitions, "1 with the sliding window")
         if not 0 < self.check_in_probability <= 1:
             raise InvalidParameter("check_in_probability", self.check_in_probability, "in (0, 1]")
-        if self.window is not Window.FIXED and self.check_in_probability != 1:
-            raise InvalidParameter(
-                "check_in_probability",
-                self.check_in_probability,
-                f"1 with the {self.window.value} window (P2 Theorems 4.1 and 4.3)",
-            )
+        if self.window is Window.AVERAGED and self.check_in_probability != 1:
+            allowed = "1 with the averaged window (P2 Theorem 4.1)"
+            raise InvalidParameter("check_in_probability", self.check_in_probability, allowed)
         if self.window is Window.AVERAGED and self.minibatch != 1:
             raise InvalidParameter("minibatch", self.minibatch, "1 with the averaged window")
         if self.window is Window.SLIDING and self.slots > self.population:
@@ -142,15 +139,9 @@ class RandomCheckIns(Plan):
 
     def _averaged(self, delta: float, rounds: int) -> Guarantee:
         """Whole windows, and the one that is not over."""
-        pair, (whole, begun) = self.randomizer.pair, divmod(rounds, self.steps)
-        if whole + (begun > 0) <= 1:
-            return averaged_guarantee(self.population, self.slots, pair, 1, delta, elapsed=begun or self.slots)
-        if not begun:
-            return averaged_guarantee(self.population, self.slots, pair, whole, delta)
-        unlucky = LOAD_SHARE * delta / (whole + 1)
-        one = averaged_window(self.population, self.slots, pair, unlucky)
-        last = averaged_window(self.population, self.slots, pair, unlucky, begun)
-        return guarantee([(one, whole), (last, 1)], delta)
+        whole, begun = divmod(rounds, self.steps)
+        parts: list[tuple[int | None, int]] = [(None, whole), (begun, 1)]
+        return averaged_guarantee(self.population, self.slots, self.randomizer.pair, parts, delta)
 
     def _windows(self, rounds: int) -> list[tuple[WindowRound, int]]:
         """Whole windows, and the one that is not over."""
@@ -164,7 +155,7 @@ class RandomCheckIns(Plan):
         Of a sliding window some client's may be over at any time.
         """
         if self.window is Window.SLIDING:
-            return WindowRound(self.slots, self.randomizer.pair)
+            return WindowRound(self.slots, self.randomizer.pair, self.check_in_probability)
         passed = None if rounds in (None, self.steps) else rounds * self.minibatch
         return WindowRound(
             self.slots, self.randomizer.pair, self.check_in_probability, passed, others=self.population - 1
@@ -173,13 +164,17 @@ class RandomCheckIns(Plan):
     def parts(self, delta: float) -> tuple[Round, int]:
         if self.window is not Window.AVERAGED:
             return self._window(None), self.repetitions
-        unlucky = LOAD_SHARE * delta / self.repetitions
-        pair = self.randomizer.pair
-        return averaged_window(self.population, self.slots, pair, unlucky), self.repetitions
+        # the sum of what stands for symbols is a count of each
+        counted = isinstance(self.randomizer, DaryResponse | AnyRandomizer)
+        averaged = AveragedRound(self.population, self.slots, self.randomizer.pair, counted=counted)
+        return averaged, self.repetitions
 
     def lower_bound(self, delta: float) -> LowerBound:
         if self.window is Window.AVERAGED:
-            return LowerBound(Bracket(0.0, math.inf), delta, Adjacency.REPLACE_ONE, ())
+            averaged, times = self.parts(delta)
+            if averaged.lower_seats(self.randomizer.pair) is None:
+                return LowerBound(Bracket(0.0, math.inf), delta, Adjacency.REPLACE_ONE, ())
+            return lower_bound([(averaged, times)], delta)
         one = self._window(None)
         if self.window is Window.SLIDING:  # open to as many clients as there are slots
             one = replace(one, others=one.slots - 1)
@@ -200,21 +195,21 @@ class RandomCheckIns(Plan):
 
 
 def averaged_guarantee(
-    population: int, slots: int, pair: LocalPair, windows: int, delta: float, elapsed: int | None = None
+    population: int, slots: int, pair: LocalPair, parts: Sequence[tuple[int | None, int]], delta: float
 ) -> Guarantee:
-    """So many averaged `windows` of `slots` in a `population` at `delta`, by the better of two theorems.
+    """Averaged windows of `slots` in a `population` at `delta`, by the best theorem.
 
-    All reports of one window are one shuffle, and its slots are steps one after the other; `elapsed` of them have
-    passed, None for all. A local `pair` that is not pure is for a single window only.
+    `pair`: what a report gives away. `parts`: slots that have passed, None for all, and how often.
     """
-    if not pair.pure and windows == 1:
-        return _averaged_approximate(population, slots, pair, delta)
-    unlucky = LOAD_SHARE * delta / max(windows, 1)
-    steps = averaged_window(population, slots, pair, unlucky, elapsed)
-    stated = guarantee([(steps, windows)], delta)
-    if windows != 1:
+    parts = [part for part in parts if part[0] != 0 and part[1]]
+    stated = guarantee([(AveragedRound(population, slots, pair, passed), n) for passed, n in parts], delta)
+    if not pair.pure:
         return stated
-    as_shuffle = clones.numerical(pair.local_epsilon, population, delta)
+    windows = sum(n for _, n in parts)
+    unlucky = LOAD_SHARE * delta / windows
+    steps = [(averaged_window(population, slots, pair, unlucky, passed), n) for passed, n in parts]
+    stated = min(stated, guarantee(steps, delta), key=lambda one: one.epsilon.upper)
+    as_shuffle = clones.numerical(pair.local_epsilon, population, delta) if windows == 1 else math.inf
     if as_shuffle > stated.epsilon.upper:
         return stated
     return replace(
@@ -224,22 +219,6 @@ def averaged_guarantee(
             "Feldman, McMillan, Talwar (arXiv 2012.12803v3) Theorem 3.2 for adaptive "
             "sequences: given the slots' loads, all reports are one shuffle",
         ),
-    )
-
-
-def _averaged_approximate(population: int, slots: int, pair: LocalPair, delta: float) -> Guarantee:
-    """One averaged window of reports with a delta of their own: all of them are one shuffle."""
-    epsilon = clones.numerical_with_delta(pair, population, delta)
-    named = guarantee([(WindowRound(slots, pair), 1)], delta)  # for what is left
-    return replace(
-        named,
-        epsilon=Bracket(0.0, epsilon),
-        basis=(
-            "Feldman, McMillan, Talwar (arXiv 2012.12803v3) Theorem 3.8 for adaptive "
-            "sequences: given the slots' loads, all reports are one shuffle "
-            "(docs/random-check-ins.md)",
-        ),
-        assumptions=AVERAGED_ASSUMPTIONS,
     )
 
 

@@ -104,12 +104,11 @@ class Shuffled:
         return self.pairs(genes).deltas(alphas)
 
     def near(self, rng: Random) -> Shuffled:
-        odds = self.rate / (1.0 - self.rate) * np.exp(rng.normal(0.0, 0.4))
-        return replace(
-            self,
-            crowd=self.crowd.near(rng) if rng.random() < 0.6 else self.crowd,
-            rate=float(np.clip(odds / (1.0 + odds), 1e-3, 0.99)),
-        )
+        rate = self.rate
+        if rate < 1.0:
+            odds = rate / (1.0 - rate) * np.exp(rng.normal(0.0, 0.4))
+            rate = float(np.clip(odds / (1.0 + odds), 1e-3, 0.9999))
+        return replace(self, crowd=self.crowd.near(rng) if rng.random() < 0.6 else self.crowd, rate=rate)
 
     @property
     def size(self) -> int:
@@ -119,7 +118,7 @@ class Shuffled:
 
 
 def shuffled(rng: Random, crowd: Crowd) -> Shuffled:
-    """The crowd under a protocol: mostly check-in, every fourth time a cohort of fixed size."""
+    """The crowd under a protocol: check-in, a cohort of fixed size, or a full shuffle."""
     n, protocol = crowd.n, rng.random()
     rate = float(rng.choice([rng.uniform(0.02, 0.95), rng.beta(2.0, 2.0)]))
     rate = float(np.clip(rate, 0.01, 0.98))
@@ -129,4 +128,10 @@ def shuffled(rng: Random, crowd: Crowd) -> Shuffled:
     if protocol < 0.35 and n > 1:
         slow = int(rng.integers(0, 2 ** min(n, 60)))
         return Shuffled(crowd, rate, lowest=float(rng.uniform(0.1, 0.95)), slow=slow)
+    if protocol < 0.55:  # nobody absent, or hardly ever anybody
+        rate = 1.0 if rng.random() < 0.7 else float(1.0 - np.exp(rng.uniform(-9.0, -4.0)))
+        if n > 2 and rng.random() < 0.2:
+            return Shuffled(
+                crowd, rate, lowest=float(rng.uniform(0.3, 0.95)), slow=int(rng.integers(0, 2 ** min(n, 60)))
+            )
     return Shuffled(crowd, rate, colluders=more)

@@ -1,8 +1,8 @@
 """Reports in random order by the clones' pair: a bound of our own plans where nothing is better.
 
-Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.2 (pure reports, evaluated exactly) and Theorem 3.8 (reports
-with a delta of their own), both for adaptive sequences. Averaged windows are priced by it; closed forms and what papers
-built on them are in `papers.others.clones`.
+Feldman, McMillan and Talwar, arXiv 2012.12803v3: Theorem 3.2 (pure reports, evaluated exactly), for adaptive sequences:
+averaged windows may be priced by it. And the price of Theorem 3.8, for reports with a delta of their own; closed forms
+and what papers built on them are in `papers.others.clones`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.errors import InvalidParameter, OutsideTheorem
+from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import count, open_probability, positive
 from dpcheckin.special import binomial
 from dpcheckin.special.roots import root, switch
 
-_LARGEST_CLONED = 40.0  # beyond this local epsilon there are no clones to speak of
 _TAIL = 18.0 * math.log(10.0)
 
 
@@ -79,37 +77,6 @@ def approximate_delta(local_epsilon: float, local_delta: float, reports: int, ep
     """Theorem 3.8: delta of `reports`, (`local_epsilon`, `local_delta`), the pure pair's at `epsilon` being `delta`."""
     extra = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local_epsilon) / 2.0)
     return delta + extra * reports * local_delta
-
-
-def numerical_with_delta(pair: LocalPair, reports: int, delta: float) -> float:
-    """The least epsilon that Theorem 3.8 gives for reports with a delta of their own.
-
-    Half of delta pays for the pure pair, the rest for the distance from it; the report's own
-    (eps0, delta0) is chosen on a grid. It holds for adaptive sequences as Theorem 3.2 does: the
-    proof is in docs/random-check-ins.md.
-
-    `pair`: what one report gives away. `reports`: in random order. `delta`: of the statement.
-
-    >>> from dpcheckin.accounting import gaussian
-    >>> numerical_with_delta(gaussian(4.0), 10_000, 1e-5) < 1.0
-    True
-    """
-    best = math.inf
-    for local_delta in np.geomspace(1e-5, 0.2, 24) * delta / reports:
-        local_epsilon = pair.epsilon_within(float(local_delta))
-        if not 0.0 < local_epsilon < min(best, _LARGEST_CLONED):
-            continue
-        epsilon = numerical(local_epsilon, reports, delta / 2.0)
-        total = approximate_delta(local_epsilon, float(local_delta), reports, epsilon, delta / 2.0)
-        if total <= delta:
-            best = min(best, epsilon)
-        # a smaller delta0 is cheaper but its epsilon is larger: the grid decides
-    if math.isinf(best):
-        raise OutsideTheorem(
-            f"Theorem 3.8 of arXiv 2012.12803v3 covers no part of {pair.label} among {reports:,} "
-            f"reports at delta = {delta:g}; more noise or a fixed window will do"
-        )
-    return best
 
 
 def check_local(local_epsilon: float, delta: float) -> None:

@@ -22,6 +22,7 @@ from dpcheckin.accounting.engine.seen import LocalCurve
 from dpcheckin.accounting.engine.typed.curve import FEWER_PLACES, TypedCurve, TypesAt, TypesFirstCurve
 from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms
 from dpcheckin.accounting.pairs.pure_types import worst_alone
+from dpcheckin.accounting.pairs.steered import one_type
 from dpcheckin.special import binomial
 
 _LEAST, _MOST = 2e-3, 0.2  # of delta, that may be spent on rounds without a marked report
@@ -72,7 +73,8 @@ class Crowds:
     """Clients of one rate, how many is random and known to all.
 
     `sizes`: probabilities and numbers of clients, at most six, the bound of each serving all larger ones too; with what
-    is left there is `lost`, times the profile of one report. `seen`: seats of what some data lose.
+    is left there is `lost`, times the profile of one report. `seen`: seats of what some data lose. `steered`: may a
+    report be chosen by what was seen of others?
     """
 
     pair: LocalPair
@@ -80,6 +82,7 @@ class Crowds:
     rate: float
     seen: Mixture
     lost: float = 0.0
+    steered: bool = False
 
     def curve(self, delta: float, smallest: float, beside: Curve | None, *, enough: bool) -> Curve:
         """The curve, good where about this `delta` is asked for.
@@ -96,12 +99,12 @@ class Crowds:
             return beside or alone
         types, worst = None, beside or alone
         if not enough:
-            types = _all_types(pair, parts)
+            types = _steered_types(pair, parts) if self.steered else _all_types(pair, parts)
             if types is None:
                 local = Unshuffled(pair.profile, lost, rate, pair.local_delta + spent / rate)
                 worst = LatticeCurve(parts, local, smallest)
                 worst = _Least([beside, worst]) if beside else worst
-        types = types or pair.others_types(parts)
+        types = types or (None if self.steered else pair.others_types(parts))
         if types is None:
             return worst
         # in the types' violation there is the local delta
@@ -172,6 +175,14 @@ def _all_types(pair: LocalPair, parts: Mixture) -> TypesAt | None:
     if not isinstance(pair, ThreeAtoms):
         return pair.full_types(parts)
     known, hits, delta = pair.others_types(parts) or (lambda rise: ()), pair.hits, pair.local_delta
+    return lambda rise: (*known(rise), *worst_alone(hits, delta, rise))
+
+
+def _steered_types(pair: LocalPair, parts: Mixture) -> TypesAt | None:
+    """The same where an adversary could choose between two types: single laws only."""
+    if not isinstance(pair, ThreeAtoms):
+        return pair.without_types().full_types(parts)
+    known, hits, delta = one_type(pair) or (lambda rise: ()), pair.hits, pair.local_delta
     return lambda rise: (*known(rise), *worst_alone(hits, delta, rise))
 
 

@@ -1,8 +1,8 @@
 """Rounds in which a shuffler permutes the reports, and their certified curves.
 
 A round says who takes part and what a report gives away; its curve applies the empty-seat theorem
-(docs/theory.md) and its conditions: an empty seat must exist (rate below one, cohort below the
-population), or the randomizer must be one for which full shuffling is proved.
+(docs/theory.md). Where perhaps no seat is empty, reports that say nothing stand for empty seats
+(`pairs/marking.py`).
 """
 
 from __future__ import annotations

@@ -14,11 +14,12 @@ from typing import ClassVar
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.lattice_curve import even_shares
 from dpcheckin.accounting.engine.sampling import FunctionCurve
 from dpcheckin.accounting.engine.seats import WHOLE, Seats, Shares
 from dpcheckin.accounting.pairs.local import LocalPair
+from dpcheckin.accounting.pairs.steered import SteeredCurve, one_type, whole
 from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round, local_pair
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -118,7 +119,13 @@ class WindowRound(Round):
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
         parts = [self._seats()]
-        return [(self.pair.curve(parts, self.standing_so_far, smallest), 1)]
+        worst = self.pair.curve(parts, self.standing_so_far, smallest)
+        types = one_type(self.pair, parts[0][1].shares)
+        if types is None:
+            return [(worst, 1)]
+        local = Unshuffled(self.pair.profile, 0.0, self.standing_so_far, 0.0)
+        below = self.pair.bad_case([(1.0, self.lower_seats(self.pair))], smallest)
+        return [(SteeredCurve(worst, whole(parts), local, types, below), 1)]
 
     def lower_seats(self, pair: LocalPair) -> Seats:
         # others and dummies hold one value; who of a slot's clients was taken is not told

@@ -90,10 +90,18 @@ class TypedCurve(Curve):
     def _with(self, types: Types, rise: float) -> float:
         try:
             return UPPER_SLACK * math.fsum(
-                weight * typed_upper(seats, _seated(types, seats), rise) for weight, seats in self._parts
+                weight * typed_upper(seats, self.seated(types, seats), rise) for weight, seats in self._parts
             )
         except NumericalFailure:
             return math.inf
+
+    def seated(self, types: Types, seats: Seats) -> Types:
+        """The types of these seats; where no seat can be empty the theorem has the worst law only."""
+        if seats.empty > 0.0 or seats.absent > 0.0:
+            return types
+        if types.violation > 0.0:
+            raise NumericalFailure("where no seat is empty the worst law has to be above every report")
+        return Types((types.worst,), types.worst)
 
     def reach(self, tolerance: float) -> float:
         furthest = self.worst.reach(tolerance)
@@ -150,15 +158,6 @@ class TypedCurve(Curve):
         alphas = np.exp(np.arange(points) * step)
         forward, backward = (self._local.capped(side, alphas) for side in self._below.curves(step, points))
         return forward, backward
-
-
-def _seated(types: Types, seats: Seats) -> Types:
-    """The types of these seats; where no seat can be empty the theorem has the worst law only."""
-    if seats.empty > 0.0 or seats.absent > 0.0:
-        return types
-    if types.violation > 0.0:
-        raise NumericalFailure("where no seat is empty the worst law has to be above every report")
-    return Types((types.worst,), types.worst)
 
 
 class TypesFirstCurve(TypedCurve):

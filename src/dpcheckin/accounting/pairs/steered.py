@@ -1,0 +1,62 @@
+"""Rounds in which a report may be chosen after others were seen: one type stands in for all of them, or the worst law.
+
+Of two types an adversary could choose by what the sum is so far. A single law that lies above all reports, if need be
+with noise, replaces them one by one from the last (docs/random-check-ins.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.engine.seats import WHOLE, Mixture, Seats, Shares
+from dpcheckin.accounting.engine.typed.curve import TypedCurve, TypesAt
+from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
+from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms
+from dpcheckin.accounting.pairs.pure_types import Family, pure_types
+
+
+def one_type(pair: LocalPair, shares: Shares = WHOLE) -> TypesAt | None:
+    """Single laws that lie above every report of a `pair`; None if none are known.
+
+    `shares`: chances that a report stands in its place, at most one, by which what it says is contracted.
+    """
+    if not isinstance(pair, ThreeAtoms) or pair.family is Family.OTHER or pair.hit == 0.0:
+        return None
+    family = Family.SYMBOLS if pair.family is Family.SYMBOLS else Family.ANY_PURE
+    symbols = 2 + round(pair.neutral / pair.hit)
+    known = pure_types(family, pair.local_epsilon, symbols, pair.local_delta)
+    if known is None:
+        return None
+
+    def types(rise: float) -> tuple[Types, ...]:
+        alone = (one for one in known(rise) if len(one.laws) == 1)
+        return tuple(_contracted(one, shares) for one in alone)
+
+    return types
+
+
+def _contracted(types: Types, shares: Shares) -> Types:
+    (law,) = types.laws
+    if not isinstance(law, AtomLaw):
+        raise TypeError(f"a law of atoms is needed, not {type(law).__name__}")
+    w, p = np.array(shares).T
+    mixed = AtomLaw(np.outer(w, law.values).ravel(), np.outer(p, law.masses).ravel())
+    # noise for whole reports is enough for contracted ones; no seat is added, so nothing needs the worst law
+    return Types((mixed,), mixed, types.smoothing * float(w.max()), types.violation)
+
+
+class SteeredCurve(TypedCurve):
+    """The bound of one type; that a seat is empty is asked for nowhere."""
+
+    def coarser(self) -> Curve:
+        return self.worst.coarser()
+
+    def seated(self, types: Types, seats: Seats) -> Types:
+        """All of them."""
+        return types
+
+
+def whole(parts: Mixture) -> Mixture:
+    """The seats of `parts` without their shares, which are in the types."""
+    return [(weight, Seats(s.count, s.law, s.empty, s.population, s.participation, s.absent)) for weight, s in parts]
