@@ -117,7 +117,7 @@ def test_contracted_types_are_mixtures() -> None:
 @pytest.mark.parametrize(("rounds", "goal"), [(1, 0.0386), (5, 0.0915)])
 def test_averaged_windows_compose(rounds: int, goal: float) -> None:
     """One cost 0.053, and five of them 5.0."""
-    run = [(AveragedRound(10_000, 100, any_pure(1.0)), rounds)]
+    run = [(AveragedRound(10_000, 100, any_pure(1.0), counted=True), rounds)]
     stated = compose(run).epsilon(1e-6).upper
     assert lower_bound(run, 1e-6).epsilon.lower <= stated <= goal
 

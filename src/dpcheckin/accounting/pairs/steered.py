@@ -6,11 +6,13 @@ with noise, replaces them one by one from the last (docs/random-check-ins.md).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from dpcheckin.accounting.engine.curves import Curve
+from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import WHOLE, Mixture, Seats, Shares
-from dpcheckin.accounting.engine.typed.curve import TypedCurve, TypesAt
+from dpcheckin.accounting.engine.typed.curve import BadCase, TypedCurve, TypesAt
 from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types
 from dpcheckin.accounting.pairs.local import LocalPair, ThreeAtoms
 from dpcheckin.accounting.pairs.pure_types import Family, pure_types
@@ -53,10 +55,18 @@ class SteeredCurve(TypedCurve):
         return self.worst.coarser()
 
     def seated(self, types: Types, seats: Seats) -> Types:
-        """All of them."""
+        """All `types`, whatever the `seats`."""
         return types
 
 
-def whole(parts: Mixture) -> Mixture:
-    """The seats of `parts` without their shares, which are in the types."""
-    return [(weight, Seats(s.count, s.law, s.empty, s.population, s.participation, s.absent)) for weight, s in parts]
+def steered_curve(pair: LocalPair, parts: Mixture, worst: Curve, rate: float, below: BadCase) -> Curve:
+    """The curve of a `pair` in the seats of `parts`, the smaller of that with one type and that with the `worst` law.
+
+    `rate`: a bound on the probability that the target's report is there at all. `below`: what some data lose.
+    """
+    ((_, seats),) = parts
+    types = one_type(pair, seats.shares)
+    if types is None:
+        return worst
+    plain = [(weight, replace(s, shares=WHOLE)) for weight, s in parts]  # shares are in the types
+    return SteeredCurve(worst, plain, Unshuffled(pair.profile, 0.0, rate, 0.0), types, below)

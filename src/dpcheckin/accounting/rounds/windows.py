@@ -14,12 +14,12 @@ from typing import ClassVar
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.curves import Curve, Unshuffled
+from dpcheckin.accounting.engine.curves import Curve
 from dpcheckin.accounting.engine.lattice_curve import even_shares
 from dpcheckin.accounting.engine.sampling import FunctionCurve
 from dpcheckin.accounting.engine.seats import WHOLE, Seats, Shares
 from dpcheckin.accounting.pairs.local import LocalPair
-from dpcheckin.accounting.pairs.steered import SteeredCurve, one_type, whole
+from dpcheckin.accounting.pairs.pure_types import Family
 from dpcheckin.accounting.rounds.base import EMPTY_SEAT, SMALLEST_DELTA, Round, local_pair
 from dpcheckin.accounting.statements import SLOTS_ARE_KNOWN
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
@@ -30,6 +30,7 @@ from dpcheckin.special import binomial, intervals
 _CELLS = (-16.0, -13.0, -11.0, -9.5, -8.0, -7.0, *(0.5 * i - 6.0 for i in range(24)))
 
 _GROUPS = 96  # of posteriors
+_TWO_TYPES = math.log(1.8)  # up to here no single type stands for every pure randomizer
 
 AVERAGED_ASSUMPTIONS = (
     "every client picks its slot on its own and keeps it secret",
@@ -120,12 +121,12 @@ class WindowRound(Round):
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
         parts = [self._seats()]
         worst = self.pair.curve(parts, self.standing_so_far, smallest)
-        types = one_type(self.pair, parts[0][1].shares)
-        if types is None:
+        if not (self.pair.family is Family.SYMBOLS or self.pair.local_epsilon > _TWO_TYPES):
             return [(worst, 1)]
-        local = Unshuffled(self.pair.profile, 0.0, self.standing_so_far, 0.0)
+        from dpcheckin.accounting.pairs.steered import steered_curve
+
         below = self.pair.bad_case([(1.0, self.lower_seats(self.pair))], smallest)
-        return [(SteeredCurve(worst, whole(parts), local, types, below), 1)]
+        return [(steered_curve(self.pair, parts, worst, self.standing_so_far, below), 1)]
 
     def lower_seats(self, pair: LocalPair) -> Seats:
         # others and dummies hold one value; who of a slot's clients was taken is not told
