@@ -223,7 +223,9 @@ class Connected(Watched):
 
     async def _play(self) -> None:
         opened = listen("127.0.0.1", 0)
-        config = uvicorn.Config(self._app, log_config=None, lifespan="off", ws="none", timeout_keep_alive=1)
+        config = uvicorn.Config(
+            self._app, timeout_keep_alive=1, log_config=None, lifespan="off", ws="none", interface="asgi3"
+        )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve([opened]))
         self.began = self.now() + 0.5
@@ -243,14 +245,14 @@ class Connected(Watched):
 @pytest.mark.slow
 def test_connections_do_not_show_the_coin_or_who_fails(tmp_path: Path) -> None:
     """Real sockets, one pool a device, half of the tasks failing; connections close after a second without use."""
-    watched = Connected(tmp_path, clients=2 * CLIENTS, rounds=ROUNDS, task_seconds=0.1, seconds=2.4, failing=0.5)
+    fleet = {"clients": 2 * CLIENTS, "rounds": ROUNDS // 2, "failing": 0.5}
+    watched = Connected(tmp_path, task_seconds=0.1, seconds=4.0, **fleet)
     watched.play()
     heads, kept = [], []
     for agent in watched.agents:
         coins = _coins(watched, agent)
-        for number in range(ROUNDS):
+        for number, coin in enumerate(coins):
             who = f"Bearer {agent.config.token}", number
-            coin = coins[number]
             if coin is not None and who in watched.connections:
                 heads.append(coin)
                 kept.append((*watched.connections[who], watched.sizes[who], watched.times[who][-1]))
@@ -266,4 +268,4 @@ def test_connections_do_not_show_the_coin_or_who_fails(tmp_path: Path) -> None:
 
 def _coins(watched: Watched, agent: Any) -> list[bool | None]:
     ledger, plan_id = ClientLedger(agent.config.state / LEDGER, look=True), watched.world.plan.id.hex()
-    return [ledger.reported(plan_id, number) for number in range(ROUNDS)]
+    return [ledger.reported(plan_id, number) for number in range(watched.rounds)]

@@ -49,14 +49,6 @@ _SESSION_SETTINGS = {
     "application_name": "dpcheckin-shuffler",
 }
 
-_LINE: dict[str, Any] = {
-    "connect_timeout": 5,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
-"""A server whose machine vanished says nothing: after ten seconds it is away."""
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -135,7 +127,9 @@ class _Session:
             except psycopg.Error:
                 self.drop()
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._address, autocommit=True, **_LINE)
+            # a server whose machine has vanished says nothing: after ten seconds it is away
+            patience = {"connect_timeout": 5, "keepalives_idle": 5, "tcp_user_timeout": 10_000}
+            self._connection = psycopg.connect(self._address, autocommit=True, **patience)  # type: ignore[arg-type]
             for setting in _SESSION_SETTINGS.items():
                 self._connection.execute("SELECT set_config(%s, %s, false)", setting)
         return self._connection
