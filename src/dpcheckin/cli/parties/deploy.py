@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from dpcheckin.cli.arguments import check_empty, need
+from dpcheckin.console import print_table, remark
 from dpcheckin.numerals import written
 
 
@@ -48,7 +49,7 @@ def demo(
     if out is not None:
         check_empty(out)
     check_not_typed(store or "")
-    _say(f"starting a shuffler, an analyzer and {clients:,} clients on this machine")
+    remark(f"starting a shuffler, an analyzer and {clients:,} clients on this machine")
     from dpcheckin.deployment.options import DemoOptions, with_time_enough
 
     options = DemoOptions(
@@ -66,7 +67,7 @@ def demo(
         task=task,
     )
     if round_seconds is None:
-        options = with_time_enough(options, _say)
+        options = with_time_enough(options, remark)
     if out is not None:
         facts = _run(out, options, stay)
     elif round_seconds is not None:
@@ -86,11 +87,6 @@ def demo(
     print(facts["statement"] or nothing)
 
 
-def _say(line: str) -> None:
-    """At once, and beside what is printed as a result."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def _tokens_line(facts: dict[str, Any]) -> str:
     """Whether the shuffler had to be trusted, and what is left against it alone."""
     from dpcheckin.numerals import rounded_up
@@ -104,20 +100,17 @@ def _tokens_line(facts: dict[str, Any]) -> str:
 
 def _print_survey(facts: dict[str, Any]) -> None:
     """The estimate beside the truth, which the demonstration made up itself."""
-    from rich.console import Console
-    from rich.table import Table
-
     survey = facts["survey"]
     if survey["waiting"] is not None:
         print(f"no estimate: {survey['waiting']}")
         return
-    table = Table(survey["about"], "estimate", f"{survey['confidence']:.0%} interval", "truth")
+    rows = []
     for row in survey["rows"]:
         between = f"{written(row['lower'], 5)} … {written(row['upper'], 5)}"
         true = facts["truth"].get(row["name"])
         truth = "" if true is None else written(true, 5)
-        table.add_row(row["name"], written(row["value"], 5), between, truth)
-    Console().print(table)
+        rows.append((row["name"], written(row["value"], 5), between, truth))
+    print_table(rows, survey["about"], "estimate", f"{survey['confidence']:.0%} interval", "truth")
 
 
 def _run_patiently(options: Any, stay: float) -> dict[str, Any]:
@@ -130,7 +123,7 @@ def _run_patiently(options: Any, stay: float) -> dict[str, Any]:
         except RoundsLost as reason:
             options = dataclasses.replace(options, round_seconds=3 * options.round_seconds)
             seconds = options.round_seconds
-            _say(f"{reason}; starting again with {seconds:,g} seconds")
+            remark(f"{reason}; starting again with {seconds:,g} seconds")
     return _run_nowhere(options, stay)
 
 
@@ -162,12 +155,12 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
     console = Console(file=sys.stderr)
     began = time.monotonic()
     with Deployment(folder, options) as deployment:
-        deployment.start(_say)
+        deployment.start(remark)
         console.print(f"live page: {deployment.page}", highlight=False)
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("rounds", total=options.rounds, facts="")
 
-            lines = Told(_say, every=not console.is_terminal)
+            lines = Told(remark, every=not console.is_terminal)
 
             def show(shot: dict[str, Any]) -> None:
                 lines.hear(shot)
