@@ -114,9 +114,9 @@ export class Real {
 // The fewest digits that give a float back, as docs/wire.md writes them: 1.0, 1e-05, 1.5e+16.
 export function writtenReal(value) {
   if (!Number.isFinite(value)) throw new Malformed("a number that is not finite");
-  const [, sign, first, rest, power] = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(value.toExponential());
+  const [, sign, first, rest, exponentText] = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(value.toExponential());
   const digits = first + (rest ?? "");
-  const exponent = Number(power);
+  const exponent = Number(exponentText);
   const minus = sign || (Object.is(value, -0) ? "-" : "");
   if (exponent < -4 || exponent >= 16) {
     const tail = String(Math.abs(exponent)).padStart(2, "0");
@@ -299,9 +299,9 @@ async function hmac(key, data) {
   return new Uint8Array(await subtle.sign("HMAC", imported, data));
 }
 
-const extract = (suite, salt, label, material) => hmac(salt, concat(utf8("HPKE-v1"), suite, utf8(label), material));
-async function expand(suite, secret, label, info, size) { // at most one block of SHA-256
-  const block = await hmac(secret, concat(bigEndian(size, 2), utf8("HPKE-v1"), suite, utf8(label), info, Uint8Array.of(1)));
+const extract = (suite, salt, what, material) => hmac(salt, concat(utf8("HPKE-v1"), suite, utf8(what), material));
+async function expand(suite, secret, what, info, size) { // at most one block of SHA-256
+  const block = await hmac(secret, concat(bigEndian(size, 2), utf8("HPKE-v1"), suite, utf8(what), info, Uint8Array.of(1)));
   return block.subarray(0, size);
 }
 
@@ -410,7 +410,7 @@ export async function finalize(modulusHex, message, signed, uncovers, saltLength
   return signature;
 }
 
-export const tokenMessage = (planId, round, number) => concat(utf8("dpcheckin/1 token"), unhex(planId), bigEndian(round, 4), number);
+export const tokenMessage = (planId, round, own) => concat(utf8("dpcheckin/1 token"), unhex(planId), bigEndian(round, 4), own);
 
 // Number, salt and blinding factor of a token: from one secret of the device, so that a client that was killed asks
 // in the same words.
@@ -638,14 +638,14 @@ function hash({ local_epsilon, buckets, functions, salt }) {
   };
 }
 
-const half = (name, value) => Number(must(numeric(value) && value > 0 && value < 1, name, value, "strictly between 0 and 1"));
+const inside01 = (name, value) => Number(must(numeric(value) && value > 0 && value < 1, name, value, "strictly between 0 and 1"));
 const symbols = integer(2, 1 << 20);
 const MAKERS = {
   dary: [dary, { symbols }],
   binary: [dary, { symbols: oneOf(2) }],
   hadamard: [hadamard, { symbols }],
   subset: [subset, { symbols, chosen: integer(1) }],
-  unary: [unary, { symbols, truth: half }],
+  unary: [unary, { symbols, truth: inside01 }],
   levels: [levels, { steps: integer(1, 1 << 20) }],
   tree: [tree, { leaves: integer(2, 1 << 14), branching: integer(2) }],
   hash: [hash, { buckets: integer(2, 1 << 24), functions: integer(1, 1 << 16), salt: text }],
@@ -710,14 +710,14 @@ const BINS = ["tree", { low: finite, high: finite, bins: integer(2, 1 << 14) }, 
   };
   return { symbols: bins, encode };
 }];
-const HITTERS = ["hash", { bits: integer(8, 64), top: integer(1), false_positives: half, alphabet: text, salt: text }, ({ bits, alphabet }) => {
+const HITTERS = ["hash", { bits: integer(8, 64), top: integer(1), false_positives: inside01, alphabet: text, salt: text }, ({ bits, alphabet }) => {
   const more = Math.max(Math.ceil((bits - 16) / 10), 0);
   const stages = Array.from({ length: more + 1 }, (_, i) => bits - 10 * (more - i));
   const letters = [...alphabet];
   const width = bitsOf(letters.length);
   const fit = Math.floor(bits / width);
   must(!alphabet || (fit >= 1 && new Set(letters).size === letters.length), "task.alphabet", alphabet, "characters that differ, whose codes fit");
-  const most = (1n << BigInt(bits)) - 1n;
+  const largest = (1n << BigInt(bits)) - 1n;
   const spelled = (value) => {
     const known = [...asText(value).slice(0, 4096)].filter((letter) => letters.includes(letter));
     const word = Array.from({ length: fit }).reduce((sum, _, i) => (sum << BigInt(width)) | BigInt(letters.indexOf(known[i]) + 1), 0n);
@@ -725,7 +725,7 @@ const HITTERS = ["hash", { bits: integer(8, 64), top: integer(1), false_positive
   };
   const counted = (value) => {
     const plain = /^\s*[+-]?\d{1,400}\s*$/.test(asText(value)) ? BigInt(asText(value).replace("+", "")) : BigInt(Math.trunc(between(value, 0, 2 ** bits)));
-    return plain < 0n ? 0n : plain > most ? most : plain;
+    return plain < 0n ? 0n : plain > largest ? largest : plain;
   };
   return { neutral: 0n, encode: alphabet ? spelled : counted, asked: (word, index) => word >> BigInt(bits - stages[index % stages.length]) };
 }];
@@ -735,7 +735,7 @@ const KINDS = {
   mean: MEAN,
   sum: MEAN,
   distribution: [...BINS, { bins: 64 }],
-  quantiles: [BINS[0], { ...BINS[1], probabilities: listOf(1, 1024, half) }, BINS[2], { bins: 64, probabilities: [0.25, 0.5, 0.75] }],
+  quantiles: [BINS[0], { ...BINS[1], probabilities: listOf(1, 1024, inside01) }, BINS[2], { bins: 64, probabilities: [0.25, 0.5, 0.75] }],
   "heavy-hitters": [...HITTERS, { bits: 24, top: 50, false_positives: 0.05, alphabet: "", salt: "" }],
 };
 
@@ -778,9 +778,9 @@ function binomial(trials, probability) {
   return [mode - below.length, all.map((p) => p / sum)];
 }
 
-// The values of a law in at most `most` groups: [smallest, largest, probability].
-function grouped([first, probabilities], most) {
-  const step = Math.ceil(probabilities.length / most);
+// The values of a law in at most so many groups: [smallest, largest, probability].
+function grouped([first, probabilities], groups) {
+  const step = Math.ceil(probabilities.length / groups);
   const found = [];
   for (let i = 0; i < probabilities.length; i += step) {
     const some = probabilities.slice(i, i + step);
@@ -809,14 +809,14 @@ export function roundMoments(crowd, rate, localEpsilon) {
       const up = Math.min(largest, step * Math.ceil(difference / step));
       if (up) differences.set(up, (differences.get(up) ?? 0) + p);
     });
-    for (const [absent, , share] of grouped(binomial(crowd - largest, empty), 16)) {
+    for (const [absent, , part] of grouped(binomial(crowd - largest, empty), 16)) {
       const all = absent + ((e0 + 1) / 2) * fewest;
       for (const [difference, p] of differences) {
         const r = (((e0 - 1) / 2) * difference) / all;
         if (!(r < 1)) return ORDERS.map(() => Infinity);
         const root = Math.sqrt(1 - r * r);
         const slope = Math.atanh(r);
-        const chance = weight * share * p * all;
+        const chance = weight * part * p * all;
         for (let i = 0; i < ORDERS.length; i++) {
           const grown = Math.sinh((ORDERS[i] - 0.5) * slope) ** 2;
           excess[i] += chance * (2 * root * grown - (r * r) / (1 + root));
@@ -975,7 +975,7 @@ function address(name, value) {
   const near = protocol === "http:" && ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
   return must(protocol === "https:" || near, name, value, "an https address (http only on the loopback interface)").replace(/\/$/, "");
 }
-const party = { address, token: text };
+const access = { address, token: text };
 const identity = hexBytes(32);
 
 // The owner's configuration, checked: which parties, and the most that this client gives. No message changes it.
@@ -984,13 +984,13 @@ export function readConfig(given) {
   const limits = inside({ rate: share, clip: above, local_epsilon: above, total_epsilon: above, total_local_epsilon: above, total_delta: share }, {
     minimum_population: integer(2), minimum_batch: integer(0), minimum_compute_seconds: number(0, 2 ** 40, true), require_cover: flag, rounds: integer(1), void_rounds: integer(1),
   });
-  const parties = { shuffler: inside(party, { identity }), analyzer: inside({ identity }), limits };
-  const read = fields("configuration", given, parties, { issuer: inside({ ...party, identity }), plan: identity, poll_seconds: above, answers: mapping, name: label });
+  const parties = { shuffler: inside(access, { identity }), analyzer: inside({ identity }), limits };
+  const read = fields("configuration", given, parties, { issuer: inside({ ...access, identity }), plan: identity, poll_seconds: above, answers: mapping, name: label });
   const usual = { minimum_population: 2, minimum_batch: read.issuer ? 2 : 0, minimum_compute_seconds: 0.05, require_cover: false, rounds: Infinity, void_rounds: 50 };
   return { poll_seconds: 1, name: "owner", ...read, answers: { ...read.answers }, limits: { ...usual, ...read.limits } };
 }
 
-const figure = (value) => String(Number(value.toPrecision(4)));
+const figure = (value) => String(Number((value * 1.0005).toPrecision(4))); // rounded up
 const named = (issuer) => (issuer ? `issuer ${issuer.slice(0, 16)}…` : "no issuer");
 const answerTo = (answers, about) => answers[Object.hasOwn(answers, about) ? about : ""];
 
@@ -1011,7 +1011,7 @@ export function admit(plan, config) {
   ]) require(offered >= wanted, `the plan's ${what}: ${offered}, this client wants at least ${wanted}`);
   require(plan.rounds <= limits.rounds, `the plan has ${plan.rounds} rounds, this client allows ${limits.rounds}`);
   require(plan.cover || !limits.require_cover, "in this plan only reports are sent, and this client requires cover");
-  let [randomizer, question] = [];
+  let randomizer, question;
   try {
     randomizer = makeRandomizer(plan.randomizer);
     question = readQuestion(plan, randomizer);
@@ -1390,8 +1390,8 @@ export class Client extends EventTarget {
     const asked = { method, body, headers, signal, cache: "no-store", credentials: "omit", redirect: "error", referrerPolicy: "no-referrer" };
     try {
       const answer = await this.outside.fetch(party.address + path, asked);
-      const packed = answer.headers.get("content-encoding") ?? "identity";
-      if (packed !== "identity") throw new Unreachable(`an answer in ${packed.slice(0, 20)}, not asked for`);
+      const coding = answer.headers.get("content-encoding") ?? "identity";
+      if (coding !== "identity") throw new Unreachable(`an answer in ${coding.slice(0, 20)}, not asked for`);
       // by the shuffler's clock, by which rounds are kept, when this device's is more than half a minute off
       const off = Date.parse(answer.headers.get("date")) / 1000 - this.outside.now();
       if (party === this.config.shuffler && !Number.isNaN(off)) this.skew = Math.abs(off) > 30 ? off : 0;

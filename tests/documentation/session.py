@@ -42,7 +42,7 @@ DATA = {
     "toml": tomllib.loads,
     "ini": lambda text: configparser.ConfigParser(strict=False).read_string(text),
 }
-PROSE = {"text", ""}
+PROSE = {"text", "", "js"}  # scripts are tested in tests/web
 # how commands below a marker may end; all others end with 0
 EXIT_CODES = {"violated": (1,), "may be inconclusive": (0, 3)}
 

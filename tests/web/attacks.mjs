@@ -296,7 +296,7 @@ await test("moments do not depend on the coin, and leave the allowance and the m
   const [heads, tails] = [moments.true, moments.false];
   must(heads.length > 15 && tails.length > 15, "an uneven coin");
   let wins = 0;
-  for (const one of heads) for (const other of tails) wins += one > other ? 1 : one === other ? 0.5 : 0;
+  for (const one of heads) for (const two of tails) wins += one > two ? 1 : one === two ? 0.5 : 0;
   const area = wins / heads.length / tails.length;
   must(Math.abs(area - 0.5) < 0.22, `area ${area}`); // 3 deviations of 30 against 30
 });

@@ -100,7 +100,7 @@ class Fleet:
 
     # --- plans ------------------------------------------------------------------------------
 
-    def ask(self, kind: str, **plan: Any) -> Path:
+    def ask(self, kind: str, local_epsilon: float = 4.0, **plan: Any) -> Path:
         """Start an analyzer, of the same identity as any before, that asks this question; its folder."""
         self.plans += 1
         place = self.folder / f"analyzer-{self.plans}"
@@ -117,7 +117,7 @@ class Fleet:
         tables = {
             "shuffler": {"address": address, "token_file": str(token)},
             "plan": said,
-            "randomizer": {"name": mechanism, "local_epsilon": 4.0},
+            "randomizer": {"name": mechanism, "local_epsilon": local_epsilon},
             "task": task,
             "analyzer": {"port": 0, "rotate_every": 1},
             "issuer": {

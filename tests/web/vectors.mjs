@@ -69,7 +69,7 @@ export async function check(client, vectors) {
     if (canonical && !refused) expect(client.canonical(client.parseCanonical(utf8(text))) === text, `written again: ${text}`);
   }
 
-  for (const [name, file] of Object.entries(vectors).filter(([name]) => name.startsWith("documents-"))) {
+  for (const [name, file] of Object.entries(vectors).filter(([which]) => which.startsWith("documents-"))) {
     for (const { id, canonical, signed } of file.documents) {
       const kind = JSON.parse(canonical).type;
       const read = await client.readSigned(kind, utf8(signed), file.identity);

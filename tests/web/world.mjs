@@ -3,7 +3,7 @@
 
 const here = (path) => new URL(path, import.meta.url);
 export const client = await import(process.argv[2] ?? here("../../clients/web/dpcheckin.js"));
-const { hex, unhex, utf8, concat, canonical, digest, Real } = client;
+const { hex, utf8, concat, canonical, digest, Real } = client;
 const { subtle } = globalThis.crypto;
 
 export class MemoryStorage {
