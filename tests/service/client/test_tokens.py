@@ -420,6 +420,12 @@ def test_a_folder_put_back_in_time_gets_no_token_and_uses_none(
     assert wallet.token(plan_id, 1, key) is not None
     copied = fetching.wallet()  # with all its tokens, as they lay in the folder
     assert copied.token(plan_id, 1, key) is not None
+
+    def away(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("away")
+
+    fetching.run(keeper(6), copied, httpx.MockTransport(away))
+    assert copied.token(plan_id, 1, key) is None, "nor while the issuer cannot be asked"
     fetching.run(keeper(6), copied)
     assert copied.token(plan_id, 1, key) is None
     assert "older copy, which has forgotten what was spent; asking again in about 60 seconds" in caplog.text

@@ -13,9 +13,9 @@ from dpcheckin.service.issuer.store import Asked, IssuerStore
 from dpcheckin.service.storage.database import StorageBusy, StorageFailure
 from dpcheckin.service.wire.canonical import canonical
 from dpcheckin.service.wire.problems import Malformed, Problem, Refusal
-from dpcheckin.service.wire.signing import identity_from_seed, signed_bytes
-from dpcheckin.service.wire.tokens import Token, TokenKeysDocument, TokenRequest
-from service.issuer_world import ANALYZER, ISSUER, IssuerWorld, issued_plan
+from dpcheckin.service.wire.signing import identity_from_seed, read_signed_bytes, signed_bytes
+from dpcheckin.service.wire.tokens import CrowdDocument, Token, TokenKeysDocument, TokenRequest
+from service.issuer_world import ANALYZER, ISSUER, ISSUER_IDENTITY, IssuerWorld, issued_plan, use_pooled_keys
 from service.plans import plan
 
 ANN, BEN = b"a" * 16, b"b" * 16
@@ -227,3 +227,26 @@ def test_the_window_has_a_size(world: IssuerWorld) -> None:
         with pytest.raises(InvalidParameter, match="rounds_ahead"):
             Issuer(world.store, ISSUER, ahead=ahead)
     assert json.loads(world.issuer.keys_page(world.plan.id))["document"]["first"] == 0
+
+
+def test_the_crowd_of_a_round_is_who_may_have_a_token_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Signed; who was revoked with a token counts in that round, so that nobody honest is called one too many."""
+    use_pooled_keys(monkeypatch)
+    world = IssuerWorld(tmp_path)
+    first, _, third = world.store.enroll([bytes([number]) * 32 for number in range(3)])
+    world.issuer.open_round(world.plan.id, 1)
+    world.token(first, 1)
+    world.store.revoke(first)
+
+    def crowd(number: int) -> int:
+        body = world.issuer.crowd(world.plan.id, number)
+        said = read_signed_bytes(CrowdDocument, body, bytes.fromhex(ISSUER_IDENTITY))
+        assert (said.plan, said.round) == (world.plan.id.hex(), number)
+        return said.clients
+
+    assert (crowd(1), crowd(2)) == (3, 2)
+    world.store.revoke(third)
+    assert (crowd(1), crowd(2)) == (2, 1)
+    with pytest.raises(Refusal, match="not-found"):
+        world.issuer.crowd(world.plan.id, 0)
+    world.store.close()

@@ -164,6 +164,7 @@ class TokenKeeper:
         self._window = 1
         self._asked = False
         """Since this process began."""
+        wallet.closed = True  # a copy of the folder has its tokens too: first the issuer hears how far this client is
         self._away = Backoff(time, poll_seconds, LARGEST_PAUSE)
         self._unknown = Backoff(time, *UNKNOWN_PAUSES)
 
