@@ -10,6 +10,7 @@ export class Refused extends Error {} // this client does not take part, and why
 export class NotBelieved extends Refused {} // not signed as it should be, or out of date: whoever stands between can do that
 class Unreachable extends Error {}
 class Unauthorized extends Unreachable {}
+class Declined extends Refused {} // a plan; the next one may be another
 
 // --- bytes ---
 
@@ -847,12 +848,9 @@ function epsilonOf(moments, rounds, delta) {
 export class Price {
   #central = new Map();
   constructor(plan, localEpsilon) {
-    const require = (good, why) => {
-      if (!good) throw new Refused(`the plan cannot be priced here: ${why}`);
-    };
-    require(plan.protocol === "shuffled-check-in", `protocol = ${plan.protocol}, this client knows shuffled-check-in`);
-    require(plan.rate < 1 || plan.minimum_batch >= plan.population, `minimum_batch = ${plan.minimum_batch} is below the population at rate 1`);
-    require(plan.rate === 1 || plan.dropout === 0, `dropout = ${plan.dropout}, this client knows 0`);
+    require(plan.protocol === "shuffled-check-in", `protocol = ${plan.protocol}: this client knows shuffled-check-in`);
+    require(plan.rate < 1 || plan.minimum_batch >= plan.population, `minimum_batch = ${plan.minimum_batch}: at rate 1 at least the population`);
+    require(plan.rate === 1 || plan.dropout === 0, `dropout = ${plan.dropout}: this client knows 0`);
     Object.assign(this, { plan, one: localEpsilon, reports: reportMoments(plan.rate, localEpsilon) });
   }
   // With an honest shuffler, after so many rounds.
@@ -926,6 +924,10 @@ export class Ledger {
   roundsOf(plan) {
     return [...this.of(plan).coins.values()].filter((coin) => !coin.void).length;
   }
+  // Rounds of all plans, void ones too.
+  taken() {
+    return [...this.plans.values()].reduce((sum, { coins }) => sum + coins.size, 0);
+  }
   // Void rounds since the last that was not; the newest may not be settled yet.
   voidInARow(plan) {
     const taken = [...this.of(plan).coins].sort(([one], [other]) => other - one).map(([, coin]) => coin.void);
@@ -990,6 +992,9 @@ export function readConfig(given) {
   return { poll_seconds: 1, name: "owner", ...read, answers: { ...read.answers }, limits: { ...usual, ...read.limits } };
 }
 
+function require(good, why) {
+  if (!good) throw new Declined(why);
+}
 const figure = (value) => String(Number((value * 1.0005).toPrecision(4))); // rounded up
 const named = (issuer) => (issuer ? `issuer ${issuer.slice(0, 16)}…` : "no issuer");
 const answerTo = (answers, about) => answers[Object.hasOwn(answers, about) ? about : ""];
@@ -998,9 +1003,6 @@ const answerTo = (answers, about) => answers[Object.hasOwn(answers, about) ? abo
 // depends on what the owner would answer.
 export function admit(plan, config) {
   const { limits, issuer } = config;
-  const require = (good, why) => {
-    if (!good) throw new Refused(why);
-  };
   require(!config.plan || plan.id === config.plan, "another plan than the one in this client's configuration");
   require(plan.issuer === issuer?.identity, `the plan has ${named(plan.issuer)}, this client's configuration ${named(issuer?.identity)}`);
   require(plan.suite === 1 && plan.randomizer.encoding === 4, `suite ${plan.suite} and encoding ${plan.randomizer.encoding}: browsers seal with suite 1 and answer questions, encoding 4`);
@@ -1016,7 +1018,7 @@ export function admit(plan, config) {
     randomizer = makeRandomizer(plan.randomizer);
     question = readQuestion(plan, randomizer);
   } catch (problem) {
-    throw new Refused(`the plan asks nothing that can be answered here: ${problem.message}`);
+    throw new Declined(`nothing that can be answered here: ${problem.message}`);
   }
   const price = new Price(plan, randomizer.localEpsilon);
   require(answerTo(config.answers, question.about) !== undefined, `this client answers nothing about ${JSON.stringify(question.about)}`);
@@ -1147,9 +1149,9 @@ export class Client extends EventTarget {
         await this.#sleepUntil(until ?? 0);
         await this.#sleepAbout(until === null ? usual : 0.2 * usual);
       } catch (problem) {
-        const known = problem instanceof Unreachable || (problem instanceof NotBelieved && this.joined);
-        if (signal.aborted || !known) throw problem;
-        this.#say(`trying again: ${problem.message}`);
+        const declined = problem instanceof Declined;
+        if (signal.aborted || !(declined || problem instanceof Unreachable || (problem instanceof NotBelieved && this.joined))) throw problem;
+        this.#say(`${declined ? "not taking part" : "trying again"}: ${problem.message}`);
         const stranger = problem instanceof Unauthorized;
         await this.#sleepAbout(stranger ? unknown : pause);
         if (stranger) unknown = Math.min(2 * unknown, 3600);
@@ -1258,7 +1260,15 @@ export class Client extends EventTarget {
     const page = await this.#get(this.config.shuffler, "/v1/plan", "not-found");
     if (!page) return false;
     const { plan, keys } = await believed(readPlanPage(page.body, this.config.analyzer.identity));
-    if (this.joined?.plan.id !== plan.id) [this.joined, this.lastRound] = [admit(plan, this.config), -1];
+    if (this.declined?.id === plan.id) throw this.declined.problem; // pricing it again would cost as much
+    if (this.joined?.plan.id !== plan.id) {
+      try {
+        [this.joined, this.lastRound] = [admit(plan, this.config), -1];
+      } catch (problem) {
+        this.declined = { id: plan.id, problem };
+        throw problem;
+      }
+    }
     this.joined.keys = keys;
     return true;
   }
@@ -1327,7 +1337,7 @@ export class Client extends EventTarget {
   // Tokens of the rounds ahead are fetched whenever few are left, whatever coins will say.
   async #refill() {
     const ahead = Object.keys(this.#held()).filter((round) => Number(round) > this.lastRound);
-    if (2 * ahead.length <= this.window) await this.#fetchTokens();
+    if (2 * ahead.length <= this.window || !this.told) await this.#fetchTokens();
   }
 
   #held() {
@@ -1339,7 +1349,7 @@ export class Client extends EventTarget {
   // be told from others by it. Nothing in a plan without an issuer; undefined: none.
   async #tokenFor({ token_key, round }) {
     if (!token_key) return EMPTY;
-    const mine = () => (this.#held()[round]?.key === token_key ? this.#held()[round].token : undefined);
+    const mine = () => (!this.older && this.#held()[round]?.key === token_key ? this.#held()[round].token : undefined);
     if (!mine()) await this.#fetchTokens();
     return mine();
   }
@@ -1367,11 +1377,15 @@ export class Client extends EventTarget {
     if (!ledger.kept.has("secret")) await ledger.keep("secret", this.outside.chance.bytes(32));
     const held = this.#held();
     const missing = keys.map((key, i) => ({ key, round: first + i })).filter(({ key, round }) => held[round]?.key !== key);
-    if (!missing.length) return;
+    if (!missing.length && this.told) return;
+    if (!missing.length) missing.push({ key: keys[0], round: first }); // each life says once how far this client has come
     for (const one of missing) one.hidden = await blindedToken(ledger.kept.get("secret"), plan, one.round, one.key);
-    const request = canonical({ rounds: missing.map(({ round }) => round), blinded: missing.map(({ hidden }) => hex(hidden.message)) });
+    const request = canonical({ rounds: missing.map(({ round }) => round), blinded: missing.map(({ hidden }) => hex(hidden.message)), taken: ledger.taken() });
     const answer = await this.#ask(issuer, "POST", `/v1/plans/${plan}/tokens`, utf8(request), LARGEST_DOCUMENT);
+    this.older = answer.problem === "older-copy"; // of a ledger that was cleared or put back: no token is used
+    if (this.older) throw new Unauthorized("the issuer knows of more rounds than this ledger: it was cleared");
     if (answer.status !== 200) throw new Unreachable(answer.problem ?? `${answer.status}`);
+    this.told = true;
     const { signatures } = mapping("tokens", parseCanonical(answer.body));
     listOf(missing.length, missing.length, (name, one) => one === null || hexBytes(MODULUS_BYTES)(name, one))("signatures", signatures);
     const kept = Object.fromEntries(Object.entries(held).filter(([round]) => Number(round) >= first));

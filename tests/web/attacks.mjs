@@ -212,6 +212,46 @@ await test("wrong, missing and foreign signatures are no tokens", async () => {
     silent(world);
   }
 });
+await test("a ledger that was cleared is found out, and no token is used", async () => {
+  const world = await World.make({ issuer: true });
+  let most = 0;
+  const said = [];
+  world.answers["/v1/plans/"] = (path, body) => {
+    if (path.endsWith("/keys")) return world.usualIssuer(path, body);
+    const { taken } = JSON.parse(new TextDecoder().decode(body));
+    said.push(taken);
+    if (taken < most) return new Response(JSON.stringify({ type: "urn:dpcheckin:problem:older-copy" }), { status: 409 });
+    most = taken;
+    return world.usualIssuer(path, body);
+  };
+  await world.play(2);
+  const held = new Map(world.storage.kept);
+  await world.play(3, await world.open());
+  must(said[0] === 0 && most === 2, `it says ${said}`);
+  for (const kept of [new Map(), new Map([...held].filter(([key]) => !key.startsWith('["round"')))]) {
+    world.storage.kept = kept;
+    const before = puts(world).length;
+    world.time = 1120;
+    await world.play(4, await world.open());
+    must(puts(world).length === before, "it took part");
+  }
+});
+await test("a plan that is declined is not the last one", async () => {
+  const world = await World.make({ limits: { rate: 0.4 } });
+  const next = await World.make({ plan: { rate: new Real(0.3), nonce: "33".repeat(16) } });
+  Object.assign(next, { analyzer: world.analyzer, shuffler: world.shuffler, config: world.config });
+  const opened = await world.open();
+  const stop = new AbortController();
+  let looks = 0;
+  opened.outside.fetch = (...asked) => {
+    if (++looks === 4) next.time = world.time;
+    if (next.sent.size) stop.abort(new Error("enough"));
+    next.time = world.time;
+    return looks > 3 ? next.fetch(...asked) : world.fetch(...asked);
+  };
+  await opened.run(stop.signal);
+  must(next.sent.size === 1 && !world.sent.size, `${world.sent.size} and ${next.sent.size}; ${opened.status}`);
+});
 await test("tokens are fetched in advance, and asked for in the same words", async () => {
   const asked = [];
   for (const seed of [1, 2]) {
