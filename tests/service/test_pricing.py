@@ -3,7 +3,7 @@
 import pytest
 
 from dpcheckin.errors import DpCheckinError, InvalidParameter
-from dpcheckin.randomizers import DiscreteGaussianVector, Laplace, described
+from dpcheckin.randomizers import DiscreteGaussianVector, described, registry
 from dpcheckin.randomizers.registry import kinds, usual
 from dpcheckin.service.pricing import Price, encoding_of, randomizer_of
 from dpcheckin.service.wire.problems import Malformed
@@ -23,14 +23,16 @@ def test_discrete_gaussian_shares_are_priced_by_their_own_theorem() -> None:
     assert encoding_of("discrete-gaussian") == encoding_of("skellam") == 3
 
 
-def test_whatever_has_a_layout_may_be_sent_and_counted() -> None:
+@pytest.mark.parametrize("named", ["laplace", "subset:6:2", "unary:6", "hadamard:6", "levels:4", "hash:6"])
+def test_whatever_has_a_layout_may_be_sent_and_counted(named: str) -> None:
     """With encoding 4; the size of a report must be the plan's."""
-    made = Laplace(2.0, 3)
-    table = {**described(made), **OCTETS, "dimension": made.report_format.size}
+    made = registry.randomizer(named, {"dimension": 3}, local_epsilon=2.0)
+    size = made.report_format.size
+    table = {**described(made), **OCTETS, "dimension": size}
     document = plan(randomizer=table)
     assert randomizer_of(document) == made and Price(document).spent(1).epsilon > 0
-    with pytest.raises(InvalidParameter, match="12 bytes"):
-        randomizer_of(plan(randomizer={**table, "dimension": 13}))
+    with pytest.raises(InvalidParameter, match=f"{size} bytes"):
+        randomizer_of(plan(randomizer={**table, "dimension": size + 1}))
 
 
 @pytest.mark.parametrize("name", ["any", "gaussian", "skellam", "discrete-gaussian", "l1-bit"])
