@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import optimize
 
 from dpcheckin.errors import InvalidParameter
@@ -310,3 +312,36 @@ def test_shares_in_the_wrong_order_are_pooled():
         nearest = np.clip(optimize.isotonic_regression(shares).x, 0.0, 1.0)
         nearest[-1] = 1.0
         np.testing.assert_allclose(non_decreasing(shares), nearest, atol=1e-14)
+
+
+@given(text=st.text(), bits=st.integers(8, 64))
+def test_any_string_is_read_back_as_far_as_it_fits(text, bits):
+    from dpcheckin.survey.questions.strings import AnyString
+
+    coder = AnyString(bits)
+    (word,) = coder.encode(np.array([text], dtype=object))
+    (read,) = coder.decode(np.array([word]))
+    widths = [
+        5 if c in "abcdefghijklmnopqrstuvwxyz -" else 9 if c in "0123456789" else 10 if "A" <= c <= "Z" else
+        21 if ord(c) < 0x10000 else 42
+        for c in text
+    ]  # fmt: skip
+    fit = next((i for i in range(len(text)) if sum(widths[: i + 1]) > bits), len(text))
+    assert read == text[:fit]
+
+
+@given(word=st.integers(0, 2**64 - 1), bits=st.integers(8, 64))
+def test_every_candidate_has_some_string(word, bits):
+    from dpcheckin.survey.questions.strings import AnyString
+
+    (read,) = AnyString(bits).decode(np.array([word >> (64 - bits)], dtype=np.uint64))
+    assert isinstance(read, str) and "\ufffd" not in read
+    read.encode()  # no half of a pair
+
+
+def test_heavy_hitters_find_strings_that_no_alphabet_lists():
+    words = ["café"] * 700 + ["Tea 2 go"] * 500 + ["東京都"] * 400 + [f"w{i:05}" for i in range(800)]
+    query = HeavyHitters(64, 3, alphabet="any")
+    survey = Survey(query, len(words), 6.0, "hash:8", rounds=query.stages)
+    assert simulate(survey, words, seed=3).estimate.names == ("café", "Tea 2 go", "東京都")
+    assert query.encode_any("\N{SNOWMAN} in any case").shape == (1,) and query.encode_any(None).tolist() == [0]

@@ -58,7 +58,7 @@ class SurveyOptions:
     bits: int = option(24, "Bits of a value, 8 to 64.", section=_QUESTION)
     top: int = option(50, "Values to list.", section=_QUESTION)
     false_positives: float = option(0.05, "Probability of listing anything that nobody holds.", section=_QUESTION)
-    alphabet: str = option("", "Characters of strings; empty for numbers.", section=_QUESTION)
+    alphabet: str = option("", "Characters of strings, or any: all strings; empty for numbers.", section=_QUESTION)
     missing: str = option(
         "refuse",
         "Of clients without a value: refuse the file, drop them, or count them as a category.",

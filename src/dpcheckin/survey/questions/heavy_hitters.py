@@ -23,67 +23,8 @@ from dpcheckin.randomizers import LocalHashing, Randomizer
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, sample_of
 from dpcheckin.survey.questions.histogram import ShareLaw
-from dpcheckin.survey.questions.query import Query, Values, no_value, number_between, plain_values
-
-
-@dataclass(frozen=True)
-class Alphabet:
-    """Strings of some characters as numbers of so many bits, first character in front, as prefixes are.
-
-    Longer strings than fit are cut; shorter ones are filled with a code of their own.
-
-    >>> few = Alphabet("abc", 8)
-    >>> few.length, few.decode(few.encode(np.array(["ab", "cabba"])))
-    (4, ('ab', 'cabb'))
-    """
-
-    characters: str
-    bits: int
-
-    def __post_init__(self) -> None:
-        if len(set(self.characters)) < len(self.characters):
-            raise InvalidParameter("alphabet", self.characters, "characters that differ")
-        if self.length < 1:
-            raise InvalidParameter("alphabet", self.characters, f"codes within {self.bits} bits")
-
-    @property
-    def width(self) -> int:
-        """Bits of one character; code 0 is the end of a string."""
-        return len(self.characters).bit_length()
-
-    @property
-    def length(self) -> int:
-        """Characters that fit."""
-        return self.bits // self.width
-
-    def encode(self, texts: NDArray[np.str_]) -> NDArray[np.uint64]:
-        """The number of each string."""
-        codes = {character: i + 1 for i, character in enumerate(self.characters)}
-        words = []
-        for client, text in enumerate(texts):
-            number = 0
-            for place in range(self.length):
-                character = str(text)[place : place + 1]
-                if character and character not in codes:
-                    raise no_value(text, client, f"characters of {self.characters}")
-                number = number << self.width | codes.get(character, 0)
-            words.append(number << (self.bits - self.length * self.width))
-        return np.array(words, dtype=np.uint64)
-
-    def decode(self, words: NDArray[np.uint64]) -> tuple[str, ...]:
-        """The string of each number; codes that no character has become question marks."""
-        texts = []
-        for word in words:
-            number = int(word) >> (self.bits - self.length * self.width)
-            text = ""
-            for place in reversed(range(self.length)):
-                code = number >> (place * self.width) & ((1 << self.width) - 1)
-                if code == 0:
-                    break
-                text += self.characters[code - 1] if code <= len(self.characters) else "?"
-            texts.append(text)
-        return tuple(texts)
-
+from dpcheckin.survey.questions.query import Query, Values, number_between, plain_values
+from dpcheckin.survey.questions.strings import ANY, strings
 
 FIRST_BITS, MORE_BITS = 16, 10
 FUNCTIONS = 1024
@@ -94,9 +35,9 @@ Words = NDArray[np.uint64]
 class HeavyHitters(Query):
     """The `top` most frequent values, each with its count.
 
-    A value has so many `bits`, from 8 to 64: it is a number from 0 to 2^bits - 1, or a string of characters of the
-    `alphabet`. With probability at most `false_positives` anything is listed that nobody holds (hash functions, drawn
-    from the `salt`, are taken as random).
+    A value has so many `bits`, from 8 to 64: it is a number from 0 to 2^bits - 1, or a string: of characters of the
+    `alphabet`, or any string if that is "any". With probability at most `false_positives` anything is listed that
+    nobody holds (hash functions, drawn from the `salt`, are taken as random).
 
     >>> HeavyHitters(bits=24).prefixes, HeavyHitters(bits=64).prefixes
     ((14, 24), (14, 24, 34, 44, 54, 64))
@@ -119,7 +60,7 @@ class HeavyHitters(Query):
             allowed = "strictly between 0 and 1"
             raise InvalidParameter("false_positives", self.false_positives, allowed)
         if self.alphabet:
-            Alphabet(self.alphabet, self.bits)
+            strings(self.alphabet, self.bits)
 
     @cached_property
     def prefixes(self) -> tuple[int, ...]:
@@ -139,20 +80,22 @@ class HeavyHitters(Query):
     def encode(self, values: Any) -> Values:
         given = plain_values(values)
         if self.alphabet:
-            return Alphabet(self.alphabet, self.bits).encode(given)
+            return strings(self.alphabet, self.bits).encode(given)
         try:
             numbers = [int(value) for value in given]
         except (OverflowError, ValueError):
             numbers = [-1]
         if not all(0 <= number < 1 << self.bits for number in numbers):
-            raise InvalidParameter("values", "some", f"numbers from 0 to 2**{self.bits} - 1")
+            raise InvalidParameter(
+                "values", "some", f"numbers from 0 to 2**{self.bits} - 1, or strings with alphabet = any"
+            )
         return np.array(numbers, dtype=np.uint64)
 
     def nearest(self, value: Any) -> Any:
         """Without the characters that are not in the alphabet; of numbers the nearest."""
         if self.alphabet:
             known = "" if value is None else str(value)
-            return "".join(character for character in known if character in self.alphabet)
+            return known if self.alphabet == ANY else "".join(sign for sign in known if sign in self.alphabet)
         return min(int(number_between(value, 0, 2.0**self.bits)), (1 << self.bits) - 1)
 
     def asked(self, values: Values, round_index: int) -> Values:
@@ -200,7 +143,7 @@ class HeavyHitters(Query):
     def names_of(self, words: Words) -> tuple[str, ...]:
         """Values as people write them."""
         if self.alphabet:
-            return Alphabet(self.alphabet, self.bits).decode(words)
+            return strings(self.alphabet, self.bits).decode(words)
         return tuple(str(int(word)) for word in words)
 
     def candidates(self, finished: Sequence[Reports], plan: Plan, every: Sequence[Reports] | None = None) -> Words:
