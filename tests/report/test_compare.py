@@ -72,3 +72,49 @@ def test_sums_of_integers_are_compared(name: str) -> None:
     assert [line.epsilon for line in ours] == [RunQuestion("distributed-check-in", **run).guarantee(1e-4).epsilon.upper]
     with pytest.raises(OutsideTheorem, match="distributed check-in"):
         setting_of(protocol="shuffled-check-in", delta=1e-4, **run)
+
+
+@pytest.mark.parametrize("adverse", [{"colluding": 0.2}, {"dropout": 0.2}, {"lowest_rate": 0.005}])
+def test_what_no_published_bound_knows_of_silences_them_and_costs_us(adverse):
+    """Of a run with colluders, lost check-ins or rates that differ only ours is stated, and as `epsilon` states it."""
+    import dpcheckin as dp
+
+    asked = (2000, 0.01, 2.0, 20, 1e-4)
+    lines = {line.name: line for line in dp.compare(*asked, **adverse)}
+    ours = lines["empty-seat theorem"].epsilon
+    plain = {line.name: line for line in dp.compare(*asked)}["empty-seat theorem"].epsilon
+    assert ours == pytest.approx(dp.epsilon(*asked, **adverse).epsilon.upper, rel=1e-9)
+    assert ours > plain
+    published = [line for line in lines.values() if line.source.startswith("P")]
+    assert published and all(line.epsilon is None and "colluders" in line.note for line in published)
+
+
+def test_what_a_protocol_does_not_take_is_refused_and_not_left_out():
+    import dpcheckin as dp
+    from dpcheckin.errors import InvalidParameter
+
+    with pytest.raises(InvalidParameter, match="dropout"):
+        dp.compare(2000, local_epsilon=1.0, protocol="shuffle", dropout=0.2)
+
+
+def test_numbers_of_a_report_may_stand_beside_the_name_of_the_randomizer():
+    import dpcheckin as dp
+    from dpcheckin.errors import Superfluous
+
+    run = {"population": 2000, "rate": 0.01, "local_epsilon": 2.0}
+    named = dp.plan(epsilon=0.5, randomizer="privunit:50", **run)
+    assert dp.plan(epsilon=0.5, randomizer="privunit", dimension=50, **run).value == named.value
+    for other in ("any", "dary:10"):
+        with pytest.raises(Superfluous, match="dimension"):
+            dp.plan(epsilon=0.5, randomizer=other, dimension=50, **run)
+        with pytest.raises(Superfluous, match="dimension"):
+            dp.compare(**run, randomizer=other, dimension=50)
+
+
+def test_a_plan_keeps_the_ratio_of_rates():
+    import dpcheckin as dp
+
+    found = dp.plan(epsilon=0.4, population=2000, rounds=20, local_epsilon=2.0, lowest_ratio=0.5)
+    assert found.run.lowest_rate == pytest.approx(found.value / 2)
+    stated = dp.epsilon(2000, found.value, 2.0, 20, lowest_rate=found.value / 2)
+    assert 0.38 < float(stated) <= 0.4

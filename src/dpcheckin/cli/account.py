@@ -91,6 +91,9 @@ def plan(
         str, typer.Option(help="shuffled-check-in, subsampled-shuffle, shuffle or distributed-check-in.")
     ] = "shuffled-check-in",
     delta: Delta = DEFAULT_DELTA,
+    lowest_ratio: Annotated[
+        float | None, typer.Option(help="Rates lie between this part of the rate and the rate, also of one solved for.")
+    ] = None,
     out: Out = None,
     json: Json = False,
     **given: Any,
@@ -100,7 +103,10 @@ def plan(
 
     _check_out(out)
     with waiting("plan") as say:
-        answer = planned(epsilon=epsilon, delta=delta, solve_for=solve, protocol=protocol, on_question=say, **given)
+        answer = planned(
+            epsilon=epsilon, delta=delta, solve_for=solve, protocol=protocol, lowest_ratio=lowest_ratio,
+            on_question=say, **given,
+        )  # fmt: skip
         _hand_over(out, answer.run, answer.guarantee, say)
     data = answer.guarantee.to_json()
     data["solved"] = {"parameter": answer.parameter.replace("_", "-"), "value": answer.value}
@@ -153,10 +159,7 @@ def _show(data: dict[str, Any], sentence: str, json: bool, out: Path | None = No
         print_sentence(f"written to {out}; card and certificate beside it")
 
 
-@takes_run(
-    *("protocol", "local_delta", "noise_multiplier", "lowest_rate", "dropout", "cohort"),
-    *("slots", "check_in_probability"),
-)
+@takes_run(*("protocol", "local_delta", "cohort", "slots", "check_in_probability"))
 def trust(
     delta: Delta = DEFAULT_DELTA,
     minimum_batch: Annotated[int, typer.Option(help="Fewest reports of a round that is used.")] = 0,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _COLOURS = {"guarantee": "green", "lower bound": "blue", "conjecture": "yellow", "refuted claim": "red"}
 
 
-@takes_run("protocol", "colluding", "dropout", "lowest_rate")
+@takes_run("protocol", "dimension")
 def compare(
     protocol: Annotated[
         str,
@@ -61,7 +61,9 @@ def compare(
             "squared clipping norm (with --dimension)."
         ),
     ] = None,
-    dimension: Annotated[int | None, typer.Option(help="Dimension of the vectors.")] = None,
+    dimension: Annotated[
+        int | None, typer.Option(help="Numbers of a report, for randomizers of vectors; with --variance too.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Also list bounds that do not apply, and why.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     **run: Any,
@@ -73,7 +75,8 @@ def compare(
     from dpcheckin.notebook.comparisons import Comparison, checked, setting_of
     from dpcheckin.report import compare as comparison
 
-    setting = setting_of(**run, protocol=protocol, delta=delta)
+    entries: dict[str, Any] = {} if variance is not None else {"dimension": dimension}
+    setting = setting_of(**run, **entries, protocol=protocol, delta=delta)
     if variance is not None:
         _advise(setting, variance, dimension, json)
         return
@@ -95,7 +98,7 @@ def compare(
     with waiting("compare") as say:
         lines = comparison.compare(setting, on_bound=say)
         if out is not None:
-            _hand_over(out, Comparison(setting, tuple(lines)), {**run, "protocol": protocol}, say)
+            _hand_over(out, Comparison(setting, tuple(lines)), {**run, **entries, "protocol": protocol}, say)
     if json:
         typer.echo(json_format.dumps([line.to_json() for line in lines], indent=2))
         return

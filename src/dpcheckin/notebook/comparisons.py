@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcheckin.accounting.statements import rounds_in_words
 from dpcheckin.display import COLOURS, Tabular, axes_for
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.numerals import count, open_probability
 from dpcheckin.options import DEFAULT_DELTA
 from dpcheckin.papers.entry import Setting
@@ -91,8 +91,8 @@ def compare(
         local_epsilon: Epsilon of one report.
         rounds: Number of rounds, or windows.
         delta: Of the statements.
-        run: What else `dp.epsilon` takes, without those who collude or drop out; `protocol` may be
-            distributed-check-in-removal too.
+        run: What else `dp.epsilon` takes; `protocol` may be
+            distributed-check-in-removal too. Published bounds apply where nobody colludes or drops out only.
     """
     setting = setting_of(
         population=population, rate=rate, local_epsilon=local_epsilon, rounds=rounds, delta=delta,
@@ -107,8 +107,10 @@ def setting_of(randomizer: str | Randomizer = "any", **run: Any) -> Setting:
     The `randomizer` is given by name or itself, the `run` by the other parameters of `compare`.
     """
     if randomizer == "any":
+        if (size := run.pop("dimension", None)) is not None:
+            raise Superfluous("dimension", size, "leave it out without a --randomizer of vectors")
         return Setting(**run)
-    numbers = {name: run.pop(name, None) for name in ("local_epsilon", "noise_multiplier")}
+    numbers = {name: run.pop(name, None) for name in ("local_epsilon", "noise_multiplier", "dimension")}
     made = registry.randomizer(randomizer, local_delta=run.pop("local_delta", None) or None, **numbers)
     if isinstance(made, Gaussian):
         return Setting(**run, noise_multiplier=made.noise_multiplier)

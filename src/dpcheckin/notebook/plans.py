@@ -61,6 +61,7 @@ def plan(
     epsilon: float,
     delta: float = DEFAULT_DELTA,
     solve_for: str | None = None,
+    lowest_ratio: float | None = None,
     on_question: Callable[[str], None] = lambda _: None,
     **run: Any,
 ) -> PlannedRun:
@@ -71,6 +72,7 @@ def plan(
         delta: Of the statement.
         solve_for: The parameter left out, if one wants to say so. A noise multiplier is solved for
             with randomizer="gaussian".
+        lowest_ratio: Rates lie between this part of the rate and the rate, whatever that comes to.
         on_question: Told which value is tried.
         run: What `dp.epsilon` takes, but for windows, by name; rounds have no default.
 
@@ -83,12 +85,16 @@ def plan(
     asked = ["population", "rounds"]
     if given["protocol"] == "shuffled-check-in":
         asked.append("rate")
+    if lowest_ratio is not None and (not 0.0 < lowest_ratio <= 1.0 or given.get("lowest_rate") is not None):
+        raise InvalidParameter("lowest_ratio", lowest_ratio, "above 0 and at most 1, without a lowest rate")
     named = solve_for.replace("-", "_") if solve_for else None
     asked += _unknown_noise(given["randomizer"], given["noise_multiplier"], named)
     free = _left_out({name: given[name] for name in asked}, named, solve_for)
 
     def asked_of(value: float) -> RunQuestion:
         chosen: dict[str, Any] = {**given, free: value}
+        if lowest_ratio is not None and chosen["rate"] is not None:
+            chosen["lowest_rate"] = lowest_ratio * chosen["rate"]
         whole = {name: int(chosen[name] or 0) for name in ("population", "rounds")}
         return RunQuestion(**{**chosen, **whole})
 

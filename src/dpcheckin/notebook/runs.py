@@ -124,6 +124,7 @@ def epsilon(
     lowest_rate: Real | None = None,
     local_delta: Real = 0.0,
     noise_multiplier: Real | None = None,
+    dimension: int | None = None,
     slots: Whole | None = None,
     check_in_probability: Real | None = None,
 ) -> Guarantee | Sweep:
@@ -147,6 +148,7 @@ def epsilon(
         lowest_rate: Rates lie between this and `rate`.
         local_delta: Delta of one report.
         noise_multiplier: Gaussian noise per clipping norm, instead of a randomizer.
+        dimension: Numbers of a report, for a randomizer of vectors.
         slots: Of a random check-in window.
         check_in_probability: To check in to a window at all.
 

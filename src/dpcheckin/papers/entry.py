@@ -56,8 +56,16 @@ class Setting:
     noise_multiplier: float | None = None
     slots: int | None = None
     check_in_probability: float | None = None
+    colluding: float = 0.0
+    dropout: float = 0.0
+    lowest_rate: float | None = None
     randomizer: Any = None
     """What makes the reports; None for any that keeps the local epsilon, or adds Gaussian noise."""
+
+    @property
+    def adverse(self) -> bool:
+        """Is there what no published bound knows of: colluders, lost check-ins, rates that differ?"""
+        return bool(self.colluding or self.dropout or self.lowest_rate is not None)
 
     @property
     def reports(self) -> int:

@@ -223,6 +223,7 @@ class RunQuestion:
     local_epsilon: float | None = option(None, "Epsilon of one report.")
     local_delta: float = option(0.0, "Delta of one report, with --randomizer any.")
     noise_multiplier: float | None = option(None, "Noise per clipping norm, for Gaussian reports.")
+    dimension: int | None = option(None, "Numbers of a report, for a --randomizer of vectors.")
     rate: float | None = option(None, "Probability that a client checks in.")
     lowest_rate: float | None = option(None, "Rates lie between this and --rate.")
     dropout: float = option(0.0, "Largest probability that a check-in gets lost.")
@@ -262,8 +263,9 @@ class RunQuestion:
         if noise is not None and named == "any":
             named = "gaussian"
         return registry.randomizer(
-            named, local_epsilon=self.local_epsilon, local_delta=self.local_delta or None, noise_multiplier=noise
-        )
+            named, local_epsilon=self.local_epsilon, local_delta=self.local_delta or None, noise_multiplier=noise,
+            dimension=self.dimension,
+        )  # fmt: skip
 
     def plan(self, minibatch: int = 1) -> Plan:
         """The run as it is priced, played and deployed, with `minibatch` slots of a window to a gradient step."""

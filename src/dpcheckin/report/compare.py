@@ -26,6 +26,7 @@ COMPARED = (*PLANNED, REMOVAL)
 ALONG = ("rounds", "rate", "population", "local_epsilon", "noise_multiplier", "delta", "slots")
 EMPTY_SEAT = "empty-seat theorem"
 ONE_LAW = "empty-seat theorem, one law for all"
+_KNOWS_NOT = "knows neither colluders nor lost check-ins nor rates that differ"
 _WITHOUT_TYPES = "without types: everybody else counted as the worst in both tails at once"
 
 
@@ -63,10 +64,12 @@ def compare(
     on_bound("published bounds")
     if setting.randomizer is not None:  # published lower bounds are about the worst randomizer
         kinds = kinds - {Kind.LOWER_BOUND}
+    plain = replace(setting, colluding=0.0, dropout=0.0, lowest_rate=None)
     lines = [
-        Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason)
-        for v in evaluate(setting, kinds)
+        Line(v.name, f"{v.paper} {v.theorem}", v.kind, v.epsilon, v.erratum or v.reason) for v in evaluate(plain, kinds)
     ]
+    if setting.adverse:
+        lines = [replace(line, epsilon=None, note=_KNOWS_NOT) for line in lines]
     on_bound(EMPTY_SEAT)
     lines += _ours(setting)
     return sorted(lines, key=lambda line: (line.epsilon is None, line.epsilon or 0.0, line.name))
@@ -139,7 +142,7 @@ def question_of(s: Setting) -> RunQuestion | None:
         needed |= {"local_delta": s.local_delta}
         if s.randomizer is None:
             needed |= {"local_epsilon": s.local_epsilon}
-    return RunQuestion.of(
+    asked = RunQuestion.of(
         s.protocol,
         s.population,
         s.rounds,
@@ -148,6 +151,8 @@ def question_of(s: Setting) -> RunQuestion | None:
         check_in_probability=s.check_in_probability,
         **needed,
     )
+    # what the protocol does not take is refused, never left out
+    return replace(asked, colluding=s.colluding, dropout=s.dropout, lowest_rate=s.lowest_rate)
 
 
 def _ours(s: Setting) -> list[Line]:
