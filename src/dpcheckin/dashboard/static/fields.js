@@ -16,7 +16,7 @@ const LOOKS = {
   noise_multiplier: ["Noise multiplier", "Gaussian noise per clipping norm", [0.2, 50, "log"]],
   delta: ["δ", "how improbable an exception must be", [1e-12, 1e-2, "log"]],
   colluding: ["Colluding", "fraction of clients that work with the analyzer", [0, 0.9, "even"]],
-  dropout: ["Dropout, uneven rates", "largest chance that a check-in is lost: rates from rate × (1 − this) to rate", [0, 0.9, "even"]],
+  dropout: ["Dropout, uneven rates", "largest chance that a check-in is lost; rates may differ so much", [0, 0.9, "even"]],
 };
 export const ADVERSE = ["colluding", "dropout"];
 const GROUPS = [
