@@ -23,7 +23,7 @@ def test_discrete_gaussian_shares_are_priced_by_their_own_theorem() -> None:
     assert encoding_of("discrete-gaussian") == encoding_of("skellam") == 3
 
 
-@pytest.mark.parametrize("named", ["laplace", "subset:6:2", "unary:6", "hadamard:6", "levels:4", "hash:6"])
+@pytest.mark.parametrize("named", ["laplace", "subset:6:2", "unary:6", "hadamard:6", "levels:4", "hash:64"])
 def test_whatever_has_a_layout_may_be_sent_and_counted(named: str) -> None:
     """With encoding 4; the size of a report must be the plan's."""
     made = registry.randomizer(named, {"dimension": 3}, local_epsilon=2.0)
