@@ -5,7 +5,16 @@ from __future__ import annotations
 import dp_accounting
 import pytest
 
-from dpcheckin.accounting import CheckInRound, SampledGaussianRound, SkellamRound, any_pure, averaged_window, compose
+from dpcheckin.accounting import (
+    CheckInRound,
+    SampledGaussianRound,
+    ShuffleRound,
+    SkellamRound,
+    any_pure,
+    averaged_window,
+    compose,
+    from_atoms,
+)
 from dpcheckin.accounting.bridge import CheckInEvent, CheckInPLDAccountant, event_distribution
 from dpcheckin.errors import OutsideTheorem
 
@@ -52,3 +61,9 @@ def test_what_a_round_reserves_is_charged_in_every_event() -> None:
 def test_rounds_about_other_neighbours_or_without_distribution_are_refused(one) -> None:
     with pytest.raises(OutsideTheorem):
         event_distribution(one)
+
+
+def test_a_round_that_gives_inputs_away_has_a_distribution() -> None:
+    """Nearly all mass at infinity: composing that with nothing once warned."""
+    one = ShuffleRound(6, from_atoms([0.0, 1.0], [0.95, 0.05]))
+    assert event_distribution(one, 1e-3).get_delta_for_epsilon(5.0) >= compose(one).delta(5.0).lower

@@ -27,6 +27,7 @@ from dpcheckin.accounting.composition.account import epsilon_by_rounds
 from dpcheckin.accounting.engine import compose as engine
 from dpcheckin.accounting.rounds.base import Round
 from dpcheckin.errors import DpCheckinError
+from oracles.long_runs import epsilon_of, laws_of_a_shuffle, laws_of_check_in
 
 DELTA = 1e-6
 
@@ -143,3 +144,35 @@ def test_frequencies_of_which_nothing_is_left_need_not_be_computed(monkeypatch: 
         return
     assert rough.upper >= every.upper * (1 - 1e-9)
     assert rough.lower <= every.lower * (1 + 1e-9)
+
+
+def _binary(e0: float) -> list[list[float]]:
+    truth = 1 / (1 + math.exp(-e0))
+    return [[truth, 1 - truth], [1 - truth, truth]]
+
+
+@pytest.mark.parametrize(
+    ("clients", "rate", "e0", "rounds"),
+    [
+        (2, 0.5, 2.0, 10**6),
+        (4, 0.01, 0.5, 10**7),
+        pytest.param(3, 0.5, 4.0, 10**8, marks=pytest.mark.slow),
+        pytest.param(5, 0.1, 1.0, 10**9, marks=pytest.mark.slow),
+    ],
+)
+def test_long_runs_of_few_clients_are_bracketed_by_inversion(clients: int, rate: float, e0: float, rounds: int) -> None:
+    """All others at either value: the exact law of one round, and no grid for all of them."""
+    true = max(epsilon_of(*laws_of_check_in(_binary(e0), x, clients, rate), rounds, DELTA) for x in (0, 1))
+    one = CheckInRound(clients, rate, binary_response(e0))
+    assert guarantee((one, rounds), DELTA).epsilon.upper >= true * (1 - 1e-9)
+    assert 0.94 * true <= lower_bound((one, rounds), DELTA).epsilon.lower <= true * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("clients", "e0", "rounds"), [(10**4, 2.0, 10**6), pytest.param(10**6, 4.0, 3 * 10**7, marks=pytest.mark.slow)]
+)
+def test_long_runs_of_many_clients_are_bracketed_by_inversion(clients: int, e0: float, rounds: int) -> None:
+    true = epsilon_of(*laws_of_a_shuffle(1 / (1 + math.exp(-e0)), clients), rounds, DELTA)
+    one = ShuffleRound(clients, binary_response(e0))
+    assert true * (1 - 1e-9) <= guarantee((one, rounds), DELTA).epsilon.upper <= 1.1 * true
+    assert 0.98 * true <= lower_bound((one, rounds), DELTA).epsilon.lower <= true * (1 + 1e-9)

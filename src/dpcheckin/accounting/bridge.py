@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -53,13 +54,13 @@ def event_distribution(
         raise OutsideTheorem(f"an event is about replacing one client; this round is about {one.adjacency.value}")
     if one.renyi is not None:
         raise OutsideTheorem("these rounds are composed by their Rényi curves: there is no loss distribution of them")
-    whole = _distribution(interval, 0, np.ones(1), one.reserved)
+    parts = [_distribution(interval, 0, np.ones(1), one.reserved)] if one.reserved else []
     for curve, n in one.curves(smallest_delta):
         points = math.ceil(curve.reach(smallest_delta) / interval) + 3
         step = dominating(interval, curve.upper(interval, points))
         part = _distribution(interval, -step.reach, step.masses(), min(step.infinite, 1.0))
-        whole = whole.compose(part.self_compose(n) if n > 1 else part)
-    return whole
+        parts.append(part.self_compose(n) if n > 1 else part)
+    return reduce(lambda whole, part: whole.compose(part), parts or [_distribution(interval, 0, np.ones(1), 0.0)])
 
 
 def _distribution(

@@ -114,7 +114,7 @@ def _log_binomials(count: int) -> FloatArray:
 
 
 MAX_ORDER = 128
-# Part of delta that pays for noise drawn from a table instead of the law itself.
+# Part of delta that pays for noise drawn from a table instead of the law itself, where it is enough.
 DRAWING_SHARE = 0.01
 
 
@@ -187,11 +187,12 @@ class SkellamSide:
     def epsilon(self, rounds: int, delta: float) -> Bracket:
         """Epsilon of so many equal `rounds` at `delta`; ``upper`` is a guarantee for the noise that is drawn."""
         composed = self.renyi_curve.times(rounds)
-        found = composed.epsilon((1.0 - DRAWING_SHARE) * delta).epsilon * (1.0 + 1e-9)
-        paid = (1.0 + math.exp(min(found, 600.0))) * rounds * self.drawing_error
-        if paid > DRAWING_SHARE * delta:
-            raise NumericalFailure(f"the noise is drawn too coarsely for epsilon = {found:.4g} at delta = {delta:g}")
-        return Bracket(composed.epsilon(delta).epsilon * (1.0 - 1e-9), found)
+        for share in (DRAWING_SHARE, 0.1, 0.5, 0.9):
+            found = composed.epsilon((1.0 - share) * delta).epsilon * (1.0 + 1e-9)
+            paid = (1.0 + math.exp(min(found, 600.0))) * rounds * self.drawing_error
+            if paid <= share * delta:
+                return Bracket(composed.epsilon(delta).epsilon * (1.0 - 1e-9), found)
+        raise NumericalFailure(f"the noise is drawn too coarsely for epsilon = {found:.4g} at delta = {delta:g}")
 
     def local(self, rounds: int, delta: float) -> LocalGuarantee:
         """What is left of `rounds` at `delta` when each client's reports are seen, with who checked in when."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcheckin.accounting import binary_response, gaussian
+from dpcheckin.accounting import CheckInRound, binary_response, gaussian, laplace, lower_bound
 from dpcheckin.accounting.engine.lower.lattice import LowerLattice
 from dpcheckin.accounting.engine.lower.merged_law import merged_law
 from dpcheckin.accounting.engine.seats import Seats
@@ -67,3 +67,23 @@ def test_masses_of_a_sum_are_those_of_a_binomial_from_below() -> None:
         values = found.curve(0.02, 40)
         assert np.all(values <= exact * (1 + 1e-12))
         assert values == pytest.approx(exact, rel=1e-6, abs=1e-14)
+
+
+@pytest.mark.parametrize("e0", [1.0, 1e-2, 1e-5])
+def test_reports_next_to_nothing_need_no_larger_lattice(e0: float) -> None:
+    """Their ratios all lie next to one: nodes down to a ratio of zero would be as many as 1/e0."""
+    (real,) = laplace(e0).directions
+    assert real.tails is not None
+    lowest, step = 1.0 - real.smallest_ratio, 0.02 * e0
+    law = merged_law(real.tails, step, math.ceil((real.largest_ratio - 1.0) / step), lowest)
+    assert law.masses.size < 250
+    values = law.step * (np.arange(law.masses.size) - law.bottom)
+    places = np.linspace(-1.2 * lowest, 1.2 * lowest, 101)
+    merged = np.maximum(values[None, :] - places[:, None], 0.0) @ law.masses
+    exact = np.where(places < -lowest, -places, real.above(1.0 + np.maximum(places, -lowest)))
+    assert np.all(merged <= exact + 1e-9 * e0)
+
+
+def test_the_lower_bound_of_weak_reports_is_there_at_once() -> None:
+    assert lower_bound((CheckInRound(10, 0.5, laplace(1e-3)), 5), 1e-6).epsilon.lower > 1e-3
+    assert lower_bound((CheckInRound(1000, 0.1, laplace(1e-7)), 2), 1e-6).epsilon.lower >= 0.0  # took gigabytes

@@ -74,7 +74,7 @@ class _Examination:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.report = Report()
-        self.names = {**vars(accounting), "inf": inf}
+        self.names = {**{name: getattr(accounting, name) for name in accounting.__all__}, "inf": inf}
         self.run = [
             (eval(one.text, self.names), count)
             for one, count in case.rounds  # our own text

@@ -140,6 +140,7 @@ def _pair(w: Array, m: Array, delta: float, name: str) -> ProfilePair:
     epsilon = max(float(np.max(np.abs(np.log(kept)), initial=0.0)), 1e-12)
 
     def function(alpha: Array) -> Array:
+        alpha = np.minimum(alpha, 1e300)  # infinity times a ratio of zero is no number
         # the divergence of Q from P: nothing cancels however large alpha is
         backward = _mean_positive(m, lambda a: 1.0 - a * w, alpha)
         return np.asarray(np.maximum(_mean_positive(m, lambda a: w - a, alpha) + delta, backward))

@@ -100,7 +100,8 @@ class LowerLattice:
         top = max(20.0 * math.sqrt(m.count * m.participation) * deviation, 20.0)
         top = min(top, useful_reach(m).top)
         step = min(max(min(0.03 * deviation, 0.5), top / LARGEST_MERGED), 1.0)
-        law = merged_law(tails, step, min(math.ceil(top / step), LARGEST_MERGED))
+        lowest = 1.0 - self._pair.smallest_ratio
+        law = merged_law(tails, step, min(math.ceil(top / step), LARGEST_MERGED), lowest)
         if math.isfinite(self._pair.largest_ratio):
             law = self._finer(tails, step, law)
         self._step, self._bottom = law.step, law.bottom
@@ -118,7 +119,7 @@ class LowerLattice:
             fine = step / parts
             if top / fine > LARGEST_MERGED or 20 * scatter / fine > LONGEST_SUM:
                 break
-            other = merged_law(tails, fine, math.ceil(top / fine))
+            other = merged_law(tails, fine, math.ceil(top / fine), 1.0 - self._pair.smallest_ratio)
             law = max(law, other, key=lambda one: one.variance)
         return law
 

@@ -39,13 +39,13 @@ class MergedLaw:
         return self.step**2 * float(self.masses @ nodes**2)
 
 
-def merged_law(tails: Tails, step: float, top: int) -> MergedLaw:
+def merged_law(tails: Tails, step: float, top: int, lowest: float = 1.0) -> MergedLaw:
     """The report merged into cells: of two ways to cut it the one that keeps more of its variance.
 
     `tails`: of the report. `step`: what the step of the lattice should be; it may be a little smaller. `top`: nodes
-    above zero.
+    above zero. `lowest`: how far below one the smallest ratio lies.
     """
-    ways = [_small_cells(tails, step, top)]
+    ways = [_small_cells(tails, step, top, lowest)]
     with suppress(NumericalFailure):
         ways.append(_one_low_cell(tails, step, top))
     best = max(ways, key=lambda law: law.variance)
@@ -54,10 +54,10 @@ def merged_law(tails: Tails, step: float, top: int) -> MergedLaw:
     return best
 
 
-def _small_cells(tails: Tails, step: float, top: int) -> MergedLaw:
-    """Cells on both sides of one; the smallest ratio, zero, is a node."""
-    bottom = max(math.ceil(1 / step - 1e-9), 1)
-    step = 1 / bottom
+def _small_cells(tails: Tails, step: float, top: int, lowest: float) -> MergedLaw:
+    """Cells on both sides of one; the smallest ratio is a node."""
+    bottom = max(math.ceil(lowest / step - 1e-9), 1)
+    step = lowest / bottom
     masses = np.zeros(bottom + top + 1)
     upper = _from_above(tails, step, top, masses[bottom:])
     lower = _from_below(tails, step, upper, masses[: bottom + 1])
