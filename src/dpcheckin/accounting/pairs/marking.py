@@ -91,7 +91,11 @@ class Crowds:
         in every seat that is `enough`.
         """
         if delta < _ANY_DELTA:
-            return _Least([self.curve(tried, min(smallest, tried), beside, enough=enough) for tried in _TRIED])
+            tried = [(one, min(smallest, one)) for one in (*_TRIED, delta)]
+            return _Least([self._curve(one, tiny, beside, enough=enough) for one, tiny in tried])
+        return self._curve(delta, smallest, beside, enough=enough)
+
+    def _curve(self, delta: float, smallest: float, beside: Curve | None, *, enough: bool) -> Curve:
         pair, rate = self.pair, self.rate
         parts, lost, spent = self._parts(delta)
         alone = LocalCurve(Unshuffled(pair.profile, 0.0, rate, pair.local_delta), pair.local_epsilon, None)

@@ -31,7 +31,7 @@ BLANKET = (
     "no empty seat needed for this randomizer: privacy blanket "
     "(Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3)"
 )
-MARKED = "reports that say nothing stand for clients that stay away (docs/theory.md, section 4)"
+MARKED = "reports that say nothing stand for clients that stay away (docs/theory.md, section 4b)"
 TYPES = "types of the other clients' reports (docs/theory.md)"
 _LOWER_CELLS = (-4.0, -2.4, -1.6, -1.0, -0.5, 0.0, 0.5, 1.0, 1.6, 2.4, 4.0)
 _CELLS = np.concatenate([[-12.0, -9.0, -7.0, -6.0, -5.0], np.arange(-4.0, 4.01, 0.5), [5.0, 6.0, 7.0, 9.0, 12.0]])
