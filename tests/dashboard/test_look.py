@@ -1,6 +1,7 @@
 """How the page looks: light and dark, wide and narrow, with contrast; and pictures to look at."""
 
 import contextlib
+import re
 import time
 from pathlib import Path
 
@@ -133,3 +134,23 @@ def test_the_theme_follows_the_system_until_it_is_switched(desk: Desk) -> None:
     assert page.evaluate(colour) == dark  # it is remembered
     page.click("#theme")
     assert page.evaluate(colour) == light
+
+
+def test_every_input_is_in_sight_on_a_small_screen(desk: Desk) -> None:
+    page = desk.open(SMALL + only_ours())
+    certified(page)
+    bottom = "Math.max(...[...document.querySelectorAll('#form :is(input, select)')].map(e => {})).toFixed(0)"
+    assert float(page.evaluate(bottom.format("e.getBoundingClientRect().bottom"))) <= 900
+    assert page.evaluate("(f => f.scrollHeight - f.clientHeight)(document.querySelector('#form'))") <= 1
+
+
+def test_a_plan_prints_on_two_sheets_without_what_is_there_to_click(desk: Desk) -> None:
+    page = desk.open(SMALL)
+    certified(page)
+    drawn(page)
+    printed = page.pdf(prefer_css_page_size=True)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 2
+    page.emulate_media(media="print")
+    assert page.locator("button:visible, nav:visible, input[type=range]:visible").count() == 0
+    for name in ("#epsilon", "#field-population", "#field-rate", "#plot", ".cards"):
+        expect(page.locator(name).first).to_be_visible()
