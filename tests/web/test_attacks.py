@@ -13,6 +13,10 @@ REPORT_MILLISECONDS, REPORT_LIMIT = "milliseconds of a report", 20.0
 MOMENTS, LEAST_MOMENTS = "moments of being closed", 60
 
 
+def test_the_module_is_at_most_60_kilobytes() -> None:
+    assert MODULE.stat().st_size <= 60 * 1024
+
+
 def test_the_module_keeps_its_promises(node: str) -> None:
     found = run_node(node, "attacks.mjs")
     assert found.pop(REPORT_MILLISECONDS) < REPORT_LIMIT
@@ -25,10 +29,10 @@ def test_the_module_keeps_its_promises(node: str) -> None:
 MUTANTS = {
     "a report after every coin": ("envelope: heads ? neutral : away", "envelope: neutral", "a value that does"),
     "nothing written down": ('add: [[["round", plan, round], coin]], put: [', "put: [", "two tabs|closed at any"),
-    "anybody believed": ("if (!holds) throw", "if (false) throw", "round signed by"),
+    "anybody believed": ("if (!holds) malformed", "if (false) malformed", "round signed by"),
     "any model believed": ("if (hex(await digest(body)) !== model)", "if (false)", "/v1/model/"),
     "any token used": ("?.key === token_key", " !== undefined", "key of one's own"),
-    "failing with the data": ("    } catch {\n      // what", "    } catch (p) { throw p;\n      // what", "a neutral"),
+    "failing with the data": ("} catch {\n\t\t\t// what", "} catch (p) { throw p;\n\t\t\t// what", "a neutral"),
     "both figures given back": (
         "local(this.of(plan).coins.size + 1)",
         "local(this.roundsOf(plan) + 1)",
