@@ -128,7 +128,7 @@ def _debye() -> tuple[tuple[float, ...], ...]:
 
 
 @lru_cache(maxsize=256)
-def _cumulative(variance: float, shift: int, cut: float) -> tuple[Floats, Floats, Floats]:
+def _cumulative(variance: float, shift: int, cut: float = 1e-20) -> tuple[Floats, Floats, Floats]:
     """Losses (decreasing) of P = noise + shift against Q = noise, with their running masses."""
     log = math.log(2.0 / cut)
     reach = math.ceil(math.sqrt(2.0 * variance * log) + log) + shift + 1
