@@ -98,3 +98,15 @@ def test_parties_ask_for_the_extra_that_has_all_they_need(tmp_path) -> None:
     found = run(["starlette"], commands, str(tmp_path))
     for command, extra in (("shuffler serve", "service"), ("deploy demo", "service"), ("ui", "ui")):
         assert found[command] == [2, f"dpcheckin: starlette is not installed: pip install 'dpcheckin[{extra}]'\n"]
+
+
+def test_prices_of_a_sweep_need_no_torch_where_no_model_has_a_say(tmp_path) -> None:
+    priced = ["--account-only", "--backend", "local", "--set", "population=1000", "--set", "rounds=5"]
+    commands = {
+        "sweep": [*priced, "--set", "randomizer=hemisphere", "--over", "rate=0.01,0.1", "--out", "a"],
+        "sweep ": [*priced, "--set", "randomizer=privunit", "--out", "b"],  # the model's size is part of its law
+    }
+    found = run(["torch"], commands, str(tmp_path))
+    assert found["sweep"][0] in (0, None), found["sweep"]
+    assert (tmp_path / "a" / "sweep.md").read_text().count("\n") > 3
+    assert found["sweep "] == [2, "dpcheckin: torch is not installed: pip install 'dpcheckin[learning]'\n"]

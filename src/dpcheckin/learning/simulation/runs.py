@@ -14,7 +14,7 @@ from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.data.made_up import MADE_UP, STROKES, TIMES, made_up
 from dpcheckin.learning.data.own import OWN, client_data, parse_bounds, stored_data
-from dpcheckin.learning.data.tables import is_table_file, read_windows
+from dpcheckin.learning.data.tables import is_table_file
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.gradients.engine import LocalSteps
 from dpcheckin.learning.models import (
@@ -29,23 +29,12 @@ from dpcheckin.learning.models import (
     squared_error,
 )
 from dpcheckin.learning.options import DATASETS, RunOptions
+from dpcheckin.learning.plans import make_plan, make_randomizer
 from dpcheckin.learning.simulation.backends import make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
 from dpcheckin.learning.simulation.training import Trainer
 from dpcheckin.options import options_of
-from dpcheckin.protocols import OwnWindows, Plan
-from dpcheckin.protocols.questions import PROTOCOLS, RunQuestion, protocol_name
-from dpcheckin.randomizers import Gaussian, IntegerVector, SummableRandomizer, VectorRandomizer, registry
-
-
-def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
-    """The randomizer of a run for gradients of this dimension; one that the options have ready stands for itself."""
-    given = {name: getattr(options, name) for name in ("local_epsilon", "noise_multiplier", "clip")}
-    known = {**given, "dimension": dimension}
-    made = registry.randomizer(options.randomizer, known)
-    if not isinstance(made, VectorRandomizer):
-        raise InvalidParameter("randomizer", made.describe(), "one that randomizes vectors")
-    return made
+from dpcheckin.randomizers import SummableRandomizer, VectorRandomizer
 
 
 def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
@@ -60,51 +49,6 @@ def make_fleet(options: RunOptions, data: Dataset) -> Fleet:
         return OneRecordEach(data.train_inputs, data.train_targets)
     assert options.population is not None
     return Bootstrapped(data.train_inputs, data.train_targets, options.population)
-
-
-def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    """Random check-ins in the windows of a file; the slots end with the last window."""
-    assert options.windows is not None
-    windows = read_windows(options.windows)
-    if windows.population != population:
-        raise InvalidParameter("windows", f"{windows.population:,} rows", f"{population:,}, one for each client")
-    if options.check_in_probability != 1 or options.repetitions != 1:
-        raise InvalidParameter("windows", str(options.windows), "the only word on probabilities")
-    batch = options.minibatch
-    slots = options.slots or -(-(windows.last + 1) // batch) * batch
-    return OwnWindows(slots, randomizer, windows, batch)
-
-
-def make_plan(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:
-    """The plan of a run by its options, for a population whose reports a randomizer makes."""
-    name = protocol_name(options.protocol)
-    fields = PROTOCOLS[name].fields
-    in_slots = "slots" in fields
-    spread = options.lowest_rate is not None or options.dropout
-    if spread and "dropout" not in fields:
-        raise InvalidParameter("protocol", options.protocol, "shuffled-check-in with these rates")
-    if isinstance(randomizer, IntegerVector) and name != "distributed-check-in":
-        raise InvalidParameter("randomizer", options.randomizer, "used with distributed-check-in")
-    slotted = options.check_in_probability != 1 or options.repetitions != 1
-    if slotted and not in_slots:
-        raise InvalidParameter("protocol", options.protocol, "random-check-in-… with these options")
-    if options.windows is not None:
-        if name != "random-check-in-fixed":
-            raise InvalidParameter("protocol", options.protocol, "random-check-in-fixed with --windows")
-        return _own_windows(options, population, randomizer)
-    trusted = Gaussian(options.noise_multiplier, options.clip)
-    return RunQuestion.of(
-        name,
-        population,
-        options.repetitions if in_slots else options.rounds,
-        randomizer=trusted if name == "central" else randomizer,
-        rate=options.rate,
-        cohort=max(1, round(options.rate * population)),
-        slots=options.slots or population,
-        check_in_probability=options.check_in_probability,
-        dropout=options.dropout,
-        **({"lowest_rate": options.lowest_rate} if spread else {}),
-    ).plan(options.minibatch)
 
 
 def make_model(options: RunOptions, data: Dataset) -> nn.Module:

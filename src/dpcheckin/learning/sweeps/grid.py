@@ -24,13 +24,9 @@ from typing import Any
 from dpcheckin import __version__
 from dpcheckin.errors import DpCheckinError, InvalidParameter
 from dpcheckin.files import replacing
-from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.options import BACKENDS, RunOptions
-from dpcheckin.learning.run import summary
-from dpcheckin.learning.simulation.backends import connect_ray, follow_parent
-from dpcheckin.learning.simulation.client_work import get_parameters
-from dpcheckin.learning.simulation.runs import build, make_data
-from dpcheckin.numerals import at_least
+from dpcheckin.learning.plans import plan_alone
+from dpcheckin.numerals import at_least, positive
 from dpcheckin.options import Option, changed, listed, options_of
 
 VARIED: Mapping[str, Option] = {
@@ -111,11 +107,15 @@ class Sweep:
 
     def check(self) -> None:
         """Raise what is wrong with any point before the first one is played."""
-        data: dict[tuple[object, ...], Dataset] = {}
+        data: dict[tuple[object, ...], Any] = {}
         for cell in self.cells():
             if cell.seed != self.seeds[0]:
                 continue
             options = cell.options
+            if not self.train and plan_alone(options) is not None:
+                continue
+            from dpcheckin.learning.simulation.runs import build, make_data
+
             records = (options.data, options.data_dir, options.public)
             where = (*records, options.features, options.components)
             if where not in data:
@@ -138,6 +138,10 @@ def play_cell(cell: Cell, folder: Path | None) -> Result:
 
 
 def _trained(cell: Cell, folder: Path | None) -> Result:
+    from dpcheckin.learning.run import summary
+    from dpcheckin.learning.simulation.client_work import get_parameters
+    from dpcheckin.learning.simulation.runs import build
+
     trainer = build(cell.options, None if folder is None else folder / cell.key)
     if trainer.score.name != "accuracy":
         raise InvalidParameter("data", cell.options.data, "data with classes in a sweep")
@@ -152,13 +156,20 @@ def _trained(cell: Cell, folder: Path | None) -> Result:
 
 
 def _priced(cell: Cell) -> Result:
-    trainer = build(cell.options)
-    plan, rounds = trainer.plan, trainer.rounds_allowed()
-    guarantee = plan.guarantee(trainer.delta, rounds)
+    options, plan = cell.options, plan_alone(cell.options)
+    delta, budget, rounds = options.delta, options.epsilon_budget, 0
+    if plan is not None:
+        rounds = plan.rounds if budget is None else plan.rounds_within(positive("epsilon_budget", budget), delta)
+    if plan is None or not rounds:  # records or model have a say, or there is something to complain about
+        from dpcheckin.learning.simulation.runs import build
+
+        trainer = build(options)
+        plan, rounds = trainer.plan, trainer.rounds_allowed()
+    guarantee = plan.guarantee(delta, rounds)
     return {
         "epsilon": guarantee.epsilon.upper,
         "colluding_epsilon": None if guarantee.local is None else guarantee.local.epsilon,
-        "delta": trainer.delta,
+        "delta": delta,
         "rounds_run": rounds,
         "stopped_by_budget": rounds < plan.rounds,
         "protocol": plan.describe(),
@@ -246,6 +257,8 @@ def in_this_process(cells: Sequence[Cell], folder: Path) -> Iterator[Result]:
 
 
 def _in_processes(workers: int, cells: Sequence[Cell], folder: Path) -> Iterator[Result]:
+    from dpcheckin.learning.simulation.backends import follow_parent
+
     others = set(active_children())
     count = min(workers, len(cells))
     pool = ProcessPoolExecutor(count, get_context("spawn"), initializer=follow_parent)
@@ -266,6 +279,8 @@ def _in_processes(workers: int, cells: Sequence[Cell], folder: Path) -> Iterator
 
 def _on_ray(workers: int, address: str | None, cells: Sequence[Cell], folder: Path) -> Iterator[Result]:
     """The cluster at `address`, or a local one that is started and stopped here."""
+    from dpcheckin.learning.simulation.backends import connect_ray
+
     mark = (folder / MARK).read_text()
     with connect_ray(workers, address) as ray:
         task: Any = ray.remote(num_cpus=1, max_retries=3)(_play_on_ray)
