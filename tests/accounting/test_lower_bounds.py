@@ -70,3 +70,11 @@ def test_mixtures_without_a_known_bad_case_are_refused() -> None:
     mixed = [(DistributedRound(500, 0.1, 1.0), 2), (CheckInRound(500, 0.1, any_pure(1.0)), 3)]
     with pytest.raises(InvalidParameter, match="no bad case of such a mixture"):
         lower_bound(mixed, 1e-5)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_rates_in_an_interval_among_two_clients_have_a_lower_bound(rounds: int) -> None:
+    """Perhaps zero: no number of the others was worth a part, and that crashed."""
+    one = CheckInRound(2, 0.03, any_pure(1.0), lowest_rate=0.0155)
+    stated = guarantee((one, rounds), 1e-9).epsilon.upper
+    assert 0.0 <= lower_bound((one, rounds), 1e-9).epsilon.lower <= stated

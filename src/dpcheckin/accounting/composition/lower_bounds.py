@@ -250,8 +250,8 @@ def side_of(one: Round, pair: LocalPair, smallest: float, direction: int) -> Sid
             total += weight * np.array(side.curves(step, points))
         return total[0], total[1]
 
-    symmetric, reach = all(side.symmetric for side in sides), max(side.reach for side in sides)
-    return Side(max(side.spread for side in sides), reach, symmetric, curves)
+    symmetric, reach = all(side.symmetric for side in sides), max((side.reach for side in sides), default=0.0)
+    return Side(max((side.spread for side in sides), default=0.0), reach, symmetric, curves)
 
 
 def _side(seats: Seats, pair: LocalPair, smallest: float, direction: int) -> Side:
