@@ -50,6 +50,8 @@ def test_a_folder_gets_checkpoint_log_model_and_report(command, tmp_path):
         "accuracy.png",
         "report.html",
         "certificate.json",
+        "privacy-card.json",
+        "privacy-card.schema.json",
     }
     again = command("--out", str(out))
     assert again.exit_code == 0 and "test accuracy" in again.stdout
