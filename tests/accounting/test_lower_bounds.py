@@ -78,3 +78,9 @@ def test_rates_in_an_interval_among_two_clients_have_a_lower_bound(rounds: int) 
     one = CheckInRound(2, 0.03, any_pure(1.0), lowest_rate=0.0155)
     stated = guarantee((one, rounds), 1e-9).epsilon.upper
     assert 0.0 <= lower_bound((one, rounds), 1e-9).epsilon.lower <= stated
+
+
+def test_a_lower_bound_of_rates_in_an_interval_counts_how_often_the_seats_are_taken() -> None:
+    """A single part, whose probability was forgotten; the exact run of two rounds has 1.4204."""
+    one = CheckInRound(2, 0.66, dary_response(0.85, 3), lowest_rate=0.0503)
+    assert 0.0 < lower_bound((one, 2), 0.027).epsilon.lower <= 1.4204

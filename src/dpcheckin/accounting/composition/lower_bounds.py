@@ -241,7 +241,7 @@ def side_of(one: Round, pair: LocalPair, smallest: float, direction: int) -> Sid
     """
     parts = one.lower_parts(pair)
     sides = [_side(seats, pair, smallest, direction) for _, seats in parts]
-    if len(sides) == 1:
+    if len(parts) == 1 and parts[0][0] == 1.0:
         return sides[0]
 
     def curves(step: float, points: int) -> tuple[Array, Array]:
