@@ -340,13 +340,16 @@ def seated(rnd: Round, alpha: arb, s: Numbers, types: list[Law], cells: Any, cha
     total = largest_sum(seats, (n - k) * empty if k else arb(0), s, pair, counts)
     return total / n + rnd.presence * charge + (0 if k else rnd.rate**n * rnd.r.profile(alpha))
 
+def choose(n: int, k: int) -> arb:  # the logarithm
+    return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
+
 def fewer(clients: int, share: Fraction, threshold: int) -> arb:
-    """Above P(1 + Bin(clients - 1, share) < threshold): Chernoff's bound."""
-    x = Fraction(threshold - 2, clients - 1)
-    if not 0 < x < share:
+    """Above P(1 + Bin(clients - 1, share) < threshold): binomial, with quotients that fall away from the mean."""
+    n, k, q = clients - 1, threshold - 2, ball(share)
+    if not 0 <= k < n * share:
         return arb(1)
-    left, right = ball(x) * ball(x / share).log(), ball(1 - x) * ball((1 - x) / (1 - share)).log()
-    return (-(clients - 1) * (left + right)).exp()
+    p = (choose(n, k) + k * q.log() + (n - k) * (1 - q).log()).exp()
+    return p / (1 - k * (1 - q) / ((n - k + 1) * q))
 
 @cache
 def more(population: int, clients: int, cohort: int, threshold: int) -> arb:
@@ -354,8 +357,6 @@ def more(population: int, clients: int, cohort: int, threshold: int) -> arb:
     others, h, total = population - clients, threshold + 1, arb(0)
     if h < cohort - others or h > min(clients, cohort):
         return arb(h <= cohort)
-    def choose(n: int, k: int) -> arb:  # the logarithm
-        return arb(n + 1).lgamma() - arb(k + 1).lgamma() - arb(n - k + 1).lgamma()
     p = (choose(clients, h) + choose(others, cohort - h) - choose(population, cohort)).exp()
     while True:
         spend(1)
@@ -491,8 +492,7 @@ def main(arguments: list[str]) -> int:
         return int(code)
     rounds = [{k: x[k] for k in x if k not in ("points", "ways")} for x in content["rounds"]]
     rounds += [f"quoted: {way['quoted']}" for x in content["rounds"] for way in x["ways"].values() if "quoted" in way]
-    sentences = [f"assumed: {name}: {SENTENCES[name]}" for name in sorted(used)]
-    print(f"proved: {proved}", *rounds, *sentences, sep="\n  ")
+    print(f"proved: {proved}", *rounds, *(f"assumed: {name}: {SENTENCES[name]}" for name in sorted(used)), sep="\n  ")
     return 0
 
 if __name__ == "__main__":

@@ -21,13 +21,13 @@ from dpcheckin.accounting.proof.stated import value_of
 from dpcheckin.accounting.proof.trapezoid import Numbers, above, short
 from dpcheckin.accounting.proof.type_search import LaplaceTypes, QuotedTypes, Typed, TypeSearch
 from dpcheckin.errors import NumericalFailure
-from dpcheckin.special import UNIT
+from dpcheckin.special import UNIT, binomial
 
 _MANY = 60  # atoms
 _BLANKETS = ("any", "binary", "hemisphere", "dary", "hashing", "privunit")
 _PURE_TYPES = ("any", "binary", "hemisphere")  # of k-ary response Z* has the variance of its largest type
 # of random crowds, in deviations of their size towards the worse: the first are next to impossible
-_FEWER, _MORE = (10.5, 5.5, 4.0, 3.0), (10.5, 8.0, 6.0, 4.5, 3.5, *np.arange(3.0, -2.6, -0.5).tolist())
+_FEWER, _MORE = (10.5, 6.0, 4.5, 3.0, 1.8, 0.8), (10.5, 8.0, 6.0, 4.5, 3.5, *np.arange(3.0, -2.6, -0.5).tolist())
 _LOST = 4e-4  # of the size of a crowd: next to nothing
 _SHARED = 100.0  # of a negligible delta, for everybody's report being marked
 
@@ -284,12 +284,12 @@ def _tried(places: tuple[float, ...], mean: float, deviation: float) -> tuple[fl
 
 
 def _fewer(clients: int, share: float, size: int) -> float:
-    """Chernoff's bound of P(1 + Bin(clients - 1, share) < size)."""
-    x = (size - 2) / (clients - 1)
-    if not 0 < x < share:
+    """P(1 + Bin(clients - 1, share) < size), whose quotients fall; a little more."""
+    n, k = clients - 1, size - 2
+    if not 0 <= k < n * share:
         return 1.0
-    rate = x * math.log(x / share) + (1 - x) * math.log((1 - x) / (1 - share))
-    return math.exp(-(clients - 1) * rate) * (1 + 1e-9 + 4e-15 * clients)
+    quotient = k * (1 - share) / ((n - k + 1) * share)
+    return float(binomial.pmf(k, n, share)) / (1 - quotient) * (1 + 1e-9)
 
 
 def _more(people: int, honest: int, cohort: int, size: int) -> float:
