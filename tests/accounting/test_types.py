@@ -83,15 +83,19 @@ def test_never_above_the_worst_law(pair: LocalPair, colluding: float) -> None:
     ],
     ids=["dropouts", "window", "full shuffle"],
 )
-def test_where_no_proof_carries_over_the_worst_law_stands(one: Round, plain: Round) -> None:
-    assert compose([(one, 3)]).epsilon(1e-5).upper == compose([(plain, 3)]).epsilon(1e-5).upper
+def test_types_help_where_rates_differ_nobody_is_absent_or_others_choose(one: Round, plain: Round) -> None:
+    least = lower_bound([(one, 3)], 1e-5).epsilon.lower
+    upper, before = (compose([(it, 3)]).epsilon(1e-5).upper for it in (one, plain))
+    assert least <= upper < before
 
 
 def test_the_statement_names_what_it_rests_on() -> None:
     typed = guarantee([(CheckInRound(1_000, 0.1, binary_response(1.0)), 5)], 1e-5)
     assert any("types" in text for text in typed.basis)
     uneven = guarantee([(CheckInRound(1_000, 0.1, binary_response(1.0), dropout=0.1), 5)], 1e-5)
-    assert not any("types" in text for text in uneven.basis)
+    assert any("types" in text for text in uneven.basis)
+    window = guarantee([(WindowRound(50, binary_response(0.5)), 5)], 1e-5)  # no single type is known there
+    assert not any("types" in text for text in window.basis)
 
 
 def test_far_corners_are_answered() -> None:
