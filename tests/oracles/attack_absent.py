@@ -9,7 +9,7 @@ package promises, at several epsilons and in both directions. For every kind: ho
 truth and promise (`crowded`: where at least three clients hide and epsilon is at most half the local one), what was
 refused, and every crossing with the call of `repeat` that makes it again. Lower bounds are
 looked at too: what they claim has to be lost on some data set. `--scaled 0.9` attacks promises that much smaller, to
-see that attacks bite. Exit code 1 if anything was crossed.
+see that attacks bite. Exit code 1 if anything was crossed, or failed for want of arithmetic.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ def table(tallies: dict[str, Tally]) -> str:
     lines.append(f"{'all':24s} {done:8d} attacks, {crossed} crossed")
     for name, t in tallies.items():
         lines.append(f"closest {name}: {t.crowded[0]:.9f} {t.crowded[1][:500]}")
+        lines += [f"FAILED {name}: {len(t.failures)} in all, {failure}" for failure in t.failures[:5]]
         lines += [f"refused {name}: {n} x {why}" for why, n in t.refusals.most_common(6)]
     return "\n".join(lines)
 
@@ -97,7 +98,7 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped: what was found until then")
     print(table(tallies))
-    return 1 if any(t.crossings for t in tallies.values()) else 0
+    return 1 if any(t.crossings or t.failures for t in tallies.values()) else 0
 
 
 if __name__ == "__main__":

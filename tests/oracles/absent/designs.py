@@ -88,7 +88,7 @@ def leaking(rng: Random) -> Design:
     """A pure randomizer that blurts its input out with a small probability."""
     e0, leak = local_epsilon(rng), float(rng.choice([1e-6, 1e-3, 0.02, 0.1]))
     pure = _vertex(rng, e0, 3) if rng.random() < 0.5 else response(e0, 2)
-    open_hand = np.eye(len(pure)) if rng.random() < 0.5 else np.eye(len(pure))[:, [0, 1, 1]][:, : len(pure)]
+    open_hand = np.eye(len(pure)) if rng.random() < 0.5 else np.eye(len(pure))[[0, 1, 1][: len(pure)]]
     return Design(f"approximate({e0}, {leak})", np.hstack([(1.0 - leak) * pure, leak * open_hand]))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import dpcheckin as dp
-from dpcheckin.errors import InvalidParameter, OutsideTheorem, Unreachable
+from dpcheckin.errors import InvalidParameter, NumericalFailure, OutsideTheorem, Unreachable
 from oracles.absent.crowd import Array
 from oracles.absent.setting import Random, Setting
 
@@ -58,6 +58,7 @@ class Tally:
     crowded: tuple[float, str] = (0.0, "")
     done: bool = False  # everything is refused
     crossings: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # no figure, and not for want of a theorem
     refusals: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
@@ -132,6 +133,8 @@ def campaign(
             except REFUSALS as refusal:
                 tally.refused += 1
                 tally.refusals[f"{type(refusal).__name__}: {refusal}"[:110]] += 1
+            except NumericalFailure as failure:
+                tally.failures.append(f"{failure}: {setting.text} at {setting.epsilons.tolist()}; {told}")
         idle = 0 if tally.attacks > before else idle + 1
         tally.done = idle >= IDLE
         tally.seconds += time.process_time() - began

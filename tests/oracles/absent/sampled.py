@@ -68,7 +68,7 @@ def _scores(rng: Random, runs: int, first: Array, ends: Array, others: Array, no
     return np.concatenate(found)
 
 
-def orthogonal(rng: Random, runs: int = 12_000) -> Setting:
+def orthogonal(rng: Random, runs: int = 8_000) -> Setting:
     """Others on the axes of twenty dimensions."""
     noise = round(float(np.exp(rng.uniform(np.log(0.35), np.log(2.0)))), 3)
     ends, others, said = _frame(rng)
