@@ -189,7 +189,7 @@ def test_samples_see_something_and_less_than_one_report_tells(draw: fight.Draw) 
 
 # --- the package --------------------------------------------------------------------------------
 
-SMALL = {"full/own-crowd": 20, "window/averaged-crowd": 20,
+SMALL = {"full/many": 4, "uneven/many": 4, "full/own-crowd": 20, "window/averaged-crowd": 20,
          "full/gaussian-line": 24, "full/gaussian-plane": 12, "full/gaussian-groups": 2, "full/gaussian-orthogonal": 1,
          "window/steered": 6, "rounds/full": 4, "rounds/uneven": 3, "rounds/averaged": 3}  # fmt: skip
 
@@ -210,7 +210,14 @@ def test_the_package_is_not_crossed_by_many(name: str) -> None:
     assert tally.crossings == []
 
 
-LOOSE = ("full/gaussian-coarse", "full/laplace", "full/own-crowd", "rounds/averaged")  # or too slow to get close
+LOOSE = (
+    "full/many",
+    "uneven/many",
+    "full/gaussian-coarse",
+    "full/laplace",
+    "full/own-crowd",
+    "rounds/averaged",
+)  # or too slow to get close
 BITING = [name for name, kind in KINDS.items() if not kind.slow and name not in LOOSE]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from oracles.absent import designs, noisy, rounds, sampled, shuffles, steered, windows
+from oracles.absent import designs, many, noisy, rounds, sampled, shuffles, steered, windows
 from oracles.absent.designs import Design, Random
 from oracles.absent.fight import Draw
 from oracles.absent.setting import Setting
@@ -77,4 +77,6 @@ KINDS: dict[str, Kind] = {
     "rounds/full": Kind(rounds.full, 0.6),
     "rounds/uneven": Kind(rounds.uneven, 0.4),
     "rounds/averaged": Kind(rounds.averaged, 0.4),
+    "full/many": Kind(many.full, 2),
+    "uneven/many": Kind(many.uneven, 2),
 }

@@ -116,10 +116,11 @@ def _coefficients(ratios: Array, first: int) -> tuple[Array, Array]:
 def groups(rng: Random, runs: int = 6_000) -> Setting:
     """The others at two points of the ball, in shares that are drawn."""
     noise = round(float(np.exp(rng.uniform(np.log(0.4), np.log(3.0)))), 3)
-    clients = int(rng.integers(8, CLIENTS + 1))
+    clients = int(rng.integers(8, CLIENTS + 1)) if rng.random() < 0.7 else int(rng.integers(CLIENTS, 1500))
     angles = np.array([0.0, np.pi, *rng.choice([0.0, np.pi / 2, np.pi, rng.uniform(0.0, np.pi)], 2)])
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)  # a, b, reference, second: the rest is noise
     first = int(rng.choice([0, (clients - 1) // 2, clients - 1, rng.integers(clients)]))
+    first = first if clients <= CLIENTS else 0
     held = points[[0, *[3] * first, *[2] * (clients - 1 - first)]]
 
     def truth(at: Array) -> Array:

@@ -50,7 +50,7 @@ def _largest_epsilon(table: Array) -> float:
     return float((spread.max(axis=0) - spread.min(axis=0)).max()) if spread.size else 1.0
 
 
-def full(rng: Random, design: Design, clients: int, most: int = 100) -> Setting:
+def full(rng: Random, design: Design, clients: int, most: int = 36) -> Setting:
     """Everybody reports: as a full shuffle, as a cohort of all, at times with colluders."""
     size = len(crowd.histograms(clients, design.table.shape[1]))
     found = crowd.data_sets(rng, len(design.table), clients - 1, _affordable(size, most))
@@ -80,7 +80,7 @@ def _alike(inputs: int, others: int) -> NDArray[np.int64]:
     return np.array([(a, b, *[x] * others) for a in range(inputs) for b in range(a) for x in range(inputs)])
 
 
-def uneven(rng: Random, design: Design, clients: int, most: int = 100) -> Setting:
+def uneven(rng: Random, design: Design, clients: int, most: int = 36) -> Setting:
     """Everybody has a rate of an interval: declared, or for want of a line that drops out, with colluders at times."""
     rate = 1.0 if rng.random() < 0.1 else round(float(rng.uniform(0.1, 0.99)), 3)
     low = round(rate * float(rng.choice([0.5, rng.uniform(0.5, 1.0), rng.uniform(0.1, 1.0)])), 4)
