@@ -61,10 +61,12 @@ def test_every_dependency_is_pinned_to_a_version_it_allows(requirement: Requirem
     assert requirement.specifier.contains(pins()[canonicalize_name(requirement.name)])
 
 
-def test_torch_is_only_ever_asked_for_by_its_exact_version() -> None:
-    asked = [str(r.specifier) for r in all_requirements() if r.name == "torch"]
+def test_torch_is_pinned_where_it_is_installed_and_not_where_it_is_allowed() -> None:
+    """An environment of somebody else's has a torch already; here another build would weigh gigabytes."""
+    asked = [r.specifier for r in all_requirements() if r.name == "torch"]
     assert asked
-    assert set(asked) == {f"=={pins()['torch']}"}
+    assert all(specifier.contains("2.4.0") and specifier.contains("3.0") for specifier in asked)
+    assert "--constraint constraints.txt" in (ROOT / "dev").read_text(encoding="utf-8")
 
 
 # --- layers ---------------------------------------------------------------------------------
