@@ -70,3 +70,18 @@ def test_unknown_names_are_refused_with_those_that_are_known() -> None:
         protocol_name("gossip")
     with pytest.raises(InvalidParameter, match="protocol = 'central'"):
         protocol_name("central", PLANNED)
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+def test_only_what_would_be_refused_is_left_out(name):
+    """An offer that a protocol understands is taken: what is left out in silence changes the price."""
+    numbers = {"rate": 0.5, "cohort": 50, "slots": 10, "check_in_probability": 0.5, "colluding": 0.1, "dropout": 0.1}
+    offered = {**numbers, "lowest_rate": 0.3}
+    kept = RunQuestion.of(name, 100, 1, **offered)
+    for parameter, value in offered.items():
+        if getattr(kept, parameter) == value:
+            continue
+        stands_for = parameter in ("rate", "cohort") and parameter in PROTOCOLS[name].understood
+        if not stands_for:
+            with pytest.raises(InvalidParameter):
+                RunQuestion(name, 100, 1, **{parameter: value})

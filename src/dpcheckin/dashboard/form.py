@@ -209,7 +209,7 @@ def _asked(kind: type[Randomizer]) -> list[str]:
 
 def _words(protocol: Protocol) -> dict[str, Any]:
     """What the page is told of a protocol: all but how its plan is made."""
-    return {name: value for name, value in vars(protocol).items() if name not in ("plan", "understood")}
+    return {name: value for name, value in vars(protocol).items() if name not in ("plan", "beside", "understood")}
 
 
 def describe() -> dict[str, Any]:

@@ -205,7 +205,8 @@ class ShuffledCheckIn(CoinPlan, RoundPlan):
         return Cohort(clients)
 
     def describe(self) -> str:
-        return f"shuffled check-in, {self.population:,} clients at rate {self.rate:g}"
+        rates = f"rate {self.rate:g}" if self.lowest_rate is None else f"rates of {self.lowest_rate:g} to {self.rate:g}"
+        return f"shuffled check-in, {self.population:,} clients at {rates}"
 
 
 @dataclass(frozen=True)

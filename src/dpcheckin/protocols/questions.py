@@ -37,6 +37,7 @@ class Protocol:
     aliases: tuple[str, ...] = ()  # other spellings
     trusted: str = "If the shuffler is honest"  # when the first of the two figures holds
     betrayed: str = "If it works with the analyzer"  # when only the second does
+    beside: tuple[str, ...] = ()  # parameters that it takes too, without being asked for them
     understood: tuple[str, ...] = ()  # parameters that may stand for one of the fields, or are refused with a reason
 
 
@@ -120,7 +121,8 @@ PROTOCOLS: Mapping[str, Protocol] = {
         _check_in,
         ("rounds", "rate", "population", "local"),
         ("rounds", "rate", "population", "local_epsilon"),
-        understood=("lowest_rate", "cohort"),  # a cohort is refused with a better reason
+        beside=("lowest_rate",),
+        understood=("cohort",),  # refused with a better reason
     ),
     "subsampled-shuffle": Protocol(
         "Subsampled shuffle",
@@ -243,7 +245,7 @@ class RunQuestion:
         entry = PROTOCOLS[self.protocol]
         for name in _MAY_BE_LEFT_OUT:
             value = getattr(self, name)
-            if value and name not in (*entry.fields, *entry.understood):
+            if value and name not in (*entry.fields, *entry.beside, *entry.understood):
                 raise Superfluous(name.replace("_", "-"), value, f"leave it out: not used with {self.protocol}")
         if self.protocol == "random-check-in-sliding" and self.rounds > 1:
             raise OutsideTheorem("a sliding window is proved for one run: rounds = 1")
@@ -251,8 +253,9 @@ class RunQuestion:
     @staticmethod
     def of(protocol: str, population: int, rounds: int, **offered: Any) -> RunQuestion:
         """The question about `rounds` of a `protocol` in a `population` that leaves out what is `offered` in vain."""
-        fields = PROTOCOLS[protocol_name(protocol)].fields
-        taken = {name: value for name, value in offered.items() if name in fields or name not in _MAY_BE_LEFT_OUT}
+        entry = PROTOCOLS[protocol_name(protocol)]
+        vain = {*_MAY_BE_LEFT_OUT} - {*entry.fields, *entry.beside}
+        taken = {name: value for name, value in offered.items() if name not in vain}
         return RunQuestion(protocol, population, rounds, **taken)
 
     def reports(self) -> Randomizer:

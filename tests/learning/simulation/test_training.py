@@ -222,3 +222,17 @@ def test_every_protocol_and_randomizer_that_can_be_named_can_be_made(tiny):
             assert type(made) is kind and made.clip == 1.0
     with pytest.raises(InvalidParameter, match="vectors"):
         tiny(randomizer="dary:3")
+
+
+def test_what_is_said_of_rates_is_priced_and_played(tiny):
+    """Rates that differ were taken for equal ones, at two thirds of their price."""
+    from dpcheckin.accounting import CheckInRound, compose, gaussian
+    from dpcheckin.learning.simulation.runs import make_plan, make_randomizer
+
+    options = tiny(randomizer="gaussian", noise_multiplier=4.0, rate=0.5, lowest_rate=0.3, rounds=3)
+    plan = make_plan(options, 1_437, make_randomizer(options, 10))
+    price = compose([(CheckInRound(1_437, 0.5, gaussian(4.0), lowest_rate=0.3), 3)]).epsilon(1e-5).upper
+    assert plan.guarantee(1e-5).epsilon.upper == pytest.approx(price, rel=1e-9)
+    assert "each client's rate lies between 0.3 and 0.5" in str(plan.guarantee(1e-5))
+    reported = sum(len(plan.cohort(0, i).clients) for i in range(40)) / (40 * 1_437)
+    assert 0.38 < reported < 0.42
