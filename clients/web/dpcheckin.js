@@ -1,4 +1,4 @@
-// A client of dpcheckin for browsers, without dependencies. What it does and why, and what a browser cannot keep:
+// A client of dpcheckin for browsers, without dependencies. What it does and why:
 // docs/browser.md; what is sent: docs/wire.md. Everything up to the ledger does no I/O.
 
 export class Malformed extends Error {} // not what docs/wire.md says
@@ -83,7 +83,7 @@ function keccak(s) {
 
 export function shake256(message, size) {
 	const state = new Int32Array(50);
-	const octets = new Uint8Array(state.buffer); // little-endian, as every browser
+	const octets = new Uint8Array(state.buffer); // little-endian everywhere
 	const blocks = Math.floor(message.length / 136) + 1;
 	const padded = concat(message, new Uint8Array(136 * blocks - message.length));
 	padded[message.length] ^= 0x1f;
@@ -113,23 +113,13 @@ export class Real {
 
 function writtenReal(value) {
 	if (!Number.isFinite(value)) malformed("a number that is not finite");
-	const [, sign, first, rest, exponentText] = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(value.toExponential());
-	const digits = first + (rest ?? "");
-	const exponent = Number(exponentText);
-	const minus = sign || (Object.is(value, -0) ? "-" : "");
-	if (exponent < -4 || exponent >= 16) {
-		const tail = String(Math.abs(exponent)).padStart(2, "0");
-		return `${minus}${first}${rest ? "." + rest : ""}e${exponent < 0 ? "-" : "+"}${tail}`;
-	}
-	if (exponent < 0) return `${minus}0.${"0".repeat(-exponent - 1)}${digits}`;
-	return `${minus}${digits.slice(0, exponent + 1).padEnd(exponent + 1, "0")}.${digits.slice(exponent + 1) || "0"}`;
+	const size = Math.abs(value);
+	if (size && (size < 1e-4 || size >= 1e16)) return value.toExponential().replace(/(e.)(\d)$/, "$10$2");
+	return (Object.is(value, -0) ? "-" : "") + value + (Number.isInteger(value) ? ".0" : "");
 }
 
-function byCodePoint(one, other) {
-	const [a, b] = [[...one], [...other]];
-	const at = a.findIndex((character, i) => character !== b[i]);
-	return at < 0 ? a.length - b.length : a[at].codePointAt(0) - (b[at]?.codePointAt(0) ?? -1);
-}
+// as UTF-8 they are in the order of their code points
+const byCodePoint = (one, other) => (hex(utf8(one)) < hex(utf8(other)) ? -1 : 1);
 
 export function canonical(value) {
 	if (value === null || ["boolean", "string"].includes(typeof value)) return JSON.stringify(value);
@@ -608,14 +598,14 @@ export function makeRandomizer({ name, dimension, clip: _, encoding: __, ...give
 
 // questions
 
-const FLOAT = /^\s*[+-]?(\d+(_?\d+)*\.?(\d+(_?\d+)*)?|\.\d+(_?\d+)*)([eE][+-]?\d+)?\s*$/;
+const FLOAT = /^\s*[+-]?(\d+(_\d+)*(\.(\d+(_\d+)*)?)?|\.\d+(_\d+)*)(e[+-]?\d+(_\d+)*)?\s*$/i;
 
 function toNumber(value) {
 	if (["number", "boolean", "bigint"].includes(typeof value)) return Number(value);
-	if (typeof value !== "string") return NaN;
+	if (typeof value !== "string" || value.length > 400) return NaN;
 	if (FLOAT.test(value)) return Number(value.replace(/_/g, ""));
 	const endless = /^\s*([+-]?)inf(inity)?\s*$/i.exec(value);
-	return endless ? Number(`${endless[1]}Infinity`) : NaN;
+	return endless ? Number(endless[1] + "Infinity") : NaN;
 }
 const between = (value, low, high) => Math.min(Math.max(toNumber(value) || 0, low), high);
 function asText(value) {
@@ -654,21 +644,33 @@ const BINS = ["tree", { low: finite, high: finite, bins: integer(2, 1 << 14) }, 
 	};
 	return { symbols: bins, encode };
 }];
+const SMALL = "abcdefghijklmnopqrstuvwxyz -";
+function anySign(sign) {
+	const [place, unit] = [SMALL.indexOf(sign), sign.charCodeAt()];
+	if (place >= 0) return [place + 1, 5];
+	if (/\d/.test(sign)) return [416 + unit, 9];
+	if (/[A-Z]/.test(sign)) return [896 + unit, 10];
+	return [sign.split("").reduce((sum, one) => sum * 2 ** 21 + 2031616 + one.charCodeAt(), 0), 21 * sign.length];
+}
+function asWord(codes, bits) {
+	let [found, left] = [0n, bits];
+	for (const [code, size] of codes) {
+		if ((left -= size) < 0) return found << BigInt(left + size);
+		found = (found << BigInt(size)) | BigInt(code);
+	}
+	return found << BigInt(left);
+}
 const HITTERS = ["hash", { bits: integer(8, 64), top: integer(1), false_positives: inside01, alphabet: text, salt: text }, ({ bits, alphabet }) => {
 	const more = Math.max(Math.ceil((bits - 16) / 10), 0);
 	const stages = range(more + 1, (i) => bits - 10 * (more - i));
-	const letters = [...alphabet];
-	const width = bitsOf(letters.length);
-	const fit = Math.floor(bits / width);
-	must(!alphabet || (fit >= 1 && new Set(letters).size === letters.length), "task.alphabet", alphabet, "characters that differ and fit");
+	const letters = new Map([...alphabet].map((letter, i) => [letter, i + 1]));
+	const width = bitsOf(letters.size);
+	must(width <= bits && letters.size === [...alphabet].length, "task.alphabet", alphabet, "characters that differ and fit");
+	const signs = alphabet === "any" ? anySign : (letter) => [letters.get(letter), width];
+	const spelled = (value) => asWord([...asText(value).slice(0, 4096)].map(signs).filter(([code]) => code), bits);
 	const largest = (1n << BigInt(bits)) - 1n;
-	const spelled = (value) => {
-		const known = [...asText(value).slice(0, 4096)].filter((letter) => letters.includes(letter));
-		const word = Array.from({ length: fit }).reduce((sum, _, i) => (sum << BigInt(width)) | BigInt(letters.indexOf(known[i]) + 1), 0n);
-		return word << BigInt(bits - fit * width);
-	};
 	const counted = (value) => {
-		const plain = /^\s*[+-]?\d{1,400}\s*$/.test(asText(value)) ? BigInt(asText(value).replace("+", "")) : BigInt(Math.trunc(between(value, 0, 2 ** bits)));
+		const plain = BigInt(/^\s*[+-]?\d{1,400}\s*$/.test(asText(value)) ? asText(value).replace("+", "") : Math.trunc(between(value, 0, 2 ** bits)));
 		return plain < 0n ? 0n : plain > largest ? largest : plain;
 	};
 	return { neutral: 0n, encode: alphabet ? spelled : counted, asked: (word, index) => word >> BigInt(bits - stages[index % stages.length]) };

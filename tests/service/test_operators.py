@@ -1,6 +1,7 @@
 """What an operator and an owner ask by command: budgets, backups of an issuer, a stuck round, the store in use."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import rounded_down, rounded_up
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.ledger import ChargeReason, FleetBudget, TotalLedger, view
 from dpcheckin.service.analyzer.parties import Stopped
@@ -63,7 +65,10 @@ def test_an_owner_sees_what_was_spent_beside_a_running_agent(tmp_path: Path, cli
     ledger.close()
     shown = cli("client", "status", "-c", str(config)).out
     assert "agent: not running" in shown
-    assert "epsilon, shuffler honest" in shown
+    told = re.search(r"epsilon, shuffler honest +│ (\S+) +│ (\S+) +│ (\S+) ", shown)
+    assert told is not None
+    assert (told[1], told[2], told[3]) == (rounded_up(spent), "9", rounded_down(9.0 - spent))
+    assert rounded_down(9.0 - spent) != rounded_up(9.0 - spent)
     assert "report" not in shown, "how coins fell is nobody's business"
 
 

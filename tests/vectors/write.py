@@ -223,7 +223,7 @@ ANYTHING: list[Any] = [
     "1e1", "4.5", "-inf",
     "inf", "nan", "text", "yes", "YES ", "no", "true", "1", True, False, "0x10", "1_0", "tea", "TEA", "a b",
     "cabbage", "9" * 30,
-    2**40, 5.0,
+    2**40, 5.0, "Tea-2 GO", "東京都", "a😀b", "1" * 40 + "x", "1_", "_1", "1__0", "1_0.5_0e1_0", ".5", "5.", ".",
 ]  # fmt: skip
 ASKED: list[dict[str, Any]] = [
     {"kind": "count"},
@@ -239,6 +239,7 @@ ASKED: list[dict[str, Any]] = [
     {"kind": "heavy-hitters", "bits": 20, "alphabet": "abcdefghijklmnopqrstuvwxyz"},
     {"kind": "heavy-hitters", "bits": 24},
     {"kind": "heavy-hitters", "bits": 64, "top": 5},
+    {"kind": "heavy-hitters", "bits": 64, "alphabet": "any"},
 ]
 
 
@@ -249,6 +250,8 @@ def questions() -> list[dict[str, Any]]:
         query = Query.from_document(document)
         rows = []
         for value in ANYTHING:
+            if value == 5.0 and document.get("alphabet") == "any":
+                continue  # as a text it has a point here and none in other languages
             with np.errstate(all="ignore"):  # as clients do: a warning would be a line about the data
                 encoded = query.encode_any(value)[0]
             word = document["kind"] == "heavy-hitters"

@@ -277,7 +277,7 @@ await test("tokens are fetched in advance, and asked for in the same words", asy
 // --- what a client does never depends on its data ---
 
 const trap = { toString() { throw new Error("called"); }, valueOf() { throw new Error("called"); } };
-const VALUES = { fits: "red", "fits not": "mauve", "is no text": 17, "is nothing": null, "is an object": { a: 1 }, "is a trap": trap, "is a symbol": Symbol("x"), "is long": "x".repeat(1e6), "is a function": () => { throw new Error("called"); }, "is no number": NaN };
+const VALUES = { fits: "red", "fits not": "mauve", "is no text": 17, "is nothing": null, "is an object": { a: 1 }, "is a trap": trap, "is a symbol": Symbol("x"), "is long": "x".repeat(1e6), "is a function": () => { throw new Error("called"); }, "is no number": NaN, "is nearly a number": "1".repeat(60) + "x" };
 const TASKS = [
   { task: PLAN.task },
   { task: { kind: "mean", low: new Real(0), high: new Real(1), about: "colour", answers: 10 }, ...randomizer({ name: "levels", steps: 4, symbols: undefined, dimension: 2 }) },
@@ -286,6 +286,21 @@ const TASKS = [
   { task: { kind: "heavy-hitters", bits: 20, alphabet: "abcder", about: "colour", answers: 10 }, ...randomizer({ name: "hash", buckets: 64, functions: 1024, salt: "", symbols: undefined, dimension: 3 }) },
   { task: { kind: "heavy-hitters", bits: 64, about: "colour", answers: 10 }, ...randomizer({ name: "hash", buckets: 64, functions: 1024, salt: "", symbols: undefined, dimension: 3 }) },
 ];
+await test("no value takes longer than the shortest allowance", () => {
+  const strange = ["1".repeat(60) + "x", "1_".repeat(1e6) + "x", " ".repeat(1e6) + "x", "x".repeat(1e6), "9".repeat(1e6), "0." + "1".repeat(1e6) + "e"];
+  const letters = Array.from({ length: 2e5 }, (_, i) => String.fromCodePoint(0x20000 + (i % 0xf0000))).join("");
+  const more = [{ kind: "heavy-hitters", bits: 64, alphabet: letters }, { kind: "distribution", low: 0, high: 1, bins: 16384 }, { kind: "histogram", categories: [...letters] }];
+  const fitting = { mean: { name: "levels" }, quantiles: { name: "tree", symbols: 16 }, distribution: { name: "tree", symbols: 16384 }, count: { name: "dary", symbols: 2 }, "heavy-hitters": { name: "hash" } };
+  for (const task of [...TASKS.map((one) => one.task), ...more]) {
+    const question = client.readQuestion({ task, rounds: 8 }, fitting[task.kind] ?? { name: "dary", symbols: task.categories.length });
+    for (const value of strange) {
+      const before = process.cpuUsage();
+      question.value(value, 0);
+      const { user, system } = process.cpuUsage(before);
+      must(user + system < 50e3, `${task.kind}: ${value.slice(0, 9)}… took ${user + system} microseconds`);
+    }
+  }
+});
 await test("a value that does not fit changes nothing that anybody sees", async () => {
   for (const [which, plan] of TASKS.entries()) {
     const clean = plan.randomizer ? { ...plan, randomizer: Object.fromEntries(Object.entries(plan.randomizer).filter(([, value]) => value !== undefined)) } : plan;

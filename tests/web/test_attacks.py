@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from web.conftest import MODULE, run_node
+from web.conftest import MODULE, ROOT, run_node
 
 ATTACKS = 100  # at the least: a runner that skips must not pass
 REPORT_MILLISECONDS, REPORT_LIMIT = "milliseconds of a report", 20.0
@@ -14,7 +14,9 @@ MOMENTS, LEAST_MOMENTS = "moments of being closed", 60
 
 
 def test_the_module_is_at_most_60_kilobytes() -> None:
-    assert MODULE.stat().st_size <= 60 * 1024
+    size = MODULE.stat().st_size
+    assert size <= 60 * 1024
+    assert f"{size:,} bytes" in (ROOT / "docs" / "browser.md").read_text(encoding="utf-8")
 
 
 def test_the_module_keeps_its_promises(node: str) -> None:

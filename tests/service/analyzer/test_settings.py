@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.service.analyzer.backup import backup, restore
 from dpcheckin.service.analyzer.core import Status
 from dpcheckin.service.analyzer.server import open_analyzer
 from dpcheckin.service.analyzer.settings import read_settings
 from dpcheckin.service.pricing import Price
 from dpcheckin.service.storage.identity import load_identity
 from dpcheckin.service.wire.signing import public_identity
+from service.cli_runner import Cli
 from service.every_setting import blocks_of
 from service.fake_shuffler import FakeShuffler
 from service.minimal_parties import Toy
@@ -115,17 +117,25 @@ def test_every_protocol_has_both_figures(protocol: str) -> None:
     assert price.spent(0).local_epsilon == 0.0
 
 
-def test_many_plans_have_one_identity(tmp_path: Path) -> None:
-    """Clients pin one; each plan has a folder of its own."""
-    known = []
+def test_many_plans_have_one_identity(tmp_path: Path, cli: Cli) -> None:
+    """Clients pin one; each plan has a folder of its own. It is the one that is printed, and goes into backups."""
+    known, printed = [], []
     for name in ("first", "second"):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "analyzer.toml").touch(mode=0o600)
         (folder / "analyzer.toml").write_text(SETTINGS + 'identity_folder = "../fleet"\n')
         settings = read_settings(folder)
+        printed.append(cli("analyzer", "identity", "-f", str(folder)).out.strip())
         shuffler: Any = FakeShuffler(lambda number, said: (Status("closed", 120, 0), []))
         with open_analyzer(settings, Toy(), 20, shuffler, threading.Event()) as analyzer:
             known.append(public_identity(analyzer.identity))
+            analyzer.run()
         assert not (folder / "identity.key").exists()
     assert known == 2 * [public_identity(load_identity(tmp_path / "fleet"))]
+    assert printed == [one.hex() for one in known]
+    backup(tmp_path / "first", tmp_path / "kept")
+    (tmp_path / "elsewhere").mkdir()  # another machine, without the fleet's folder
+    restore(tmp_path / "elsewhere" / "first", tmp_path / "kept")
+    assert cli("analyzer", "identity", "-f", str(tmp_path / "elsewhere" / "first")).out.strip() == printed[0]
+    assert read_settings(tmp_path / "elsewhere" / "first").identity_folder is None

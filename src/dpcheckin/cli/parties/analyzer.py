@@ -44,7 +44,9 @@ def identity(folder: Path = _FOLDER) -> None:
 
     It is made if the folder, which has to exist, has none.
     """
-    preparing.print_identity(folder)
+    from dpcheckin.service.analyzer.settings import identity_place
+
+    preparing.print_identity(folder, place=identity_place(folder))
 
 
 def budget(folder: Path = _FOLDER, as_json: bool = preparing.AS_JSON) -> None:

@@ -62,15 +62,15 @@ def change_client(client: str, change: Callable[[bytes], bool]) -> None:
         raise InvalidParameter("client", client, "an enrolled client")
 
 
-def print_identity(folder: Path, allowed: str = "a folder that exists") -> None:
+def print_identity(folder: Path, allowed: str = "a folder that exists", place: Path | None = None) -> None:
     """Print the public identity of the party that lives in a `folder`; one that is not there is refused for an
-    `allowed` one.
+    `allowed` one. `place`: where the identity lies, if that is another folder.
     """
     from dpcheckin.service.storage.identity import load_identity
     from dpcheckin.service.wire.signing import public_identity
 
     check_exists(folder, allowed)
-    typer.echo(public_identity(load_identity(folder)).hex())
+    typer.echo(public_identity(load_identity(place or folder)).hex())
 
 
 def show(made: dict[str, str], as_json: bool) -> None:
@@ -89,17 +89,19 @@ def show_budget(found: dict[str, Any], as_json: bool) -> None:
         typer.echo(json.dumps(found))
         return
     from dpcheckin.console import print_table
-    from dpcheckin.numerals import rounded_up
+    from dpcheckin.numerals import rounded_down, rounded_up
 
-    def told(value: Any) -> str:
-        return rounded_up(value) if isinstance(value, float) else "unbounded" if value is None else str(value)
+    def told(value: Any, name: str) -> str:
+        if isinstance(value, float):  # what is left is never less than is said
+            return (rounded_down if name in ("left", "limit") else rounded_up)(value)
+        return "unbounded" if value is None else str(value)
 
     for name, value in found.items():
         if not isinstance(value, list):
-            typer.echo(f"{name.replace('_', ' ')}: {told(value)}")
+            typer.echo(f"{name.replace('_', ' ')}: {told(value, name)}")
     for name in ("plans", "totals"):
         if rows := found.get(name):
-            shown = [[told(value) for value in row.values()] for row in rows]
+            shown = [[told(value, name) for name, value in row.items()] for row in rows]
             print_table(shown, *(head.replace("_", " ") for head in rows[0]))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.service.analyzer import state
 from dpcheckin.service.analyzer.ledger import LEDGER
-from dpcheckin.service.analyzer.settings import FILE
+from dpcheckin.service.analyzer.settings import FILE, identity_place
 from dpcheckin.service.storage.backup_file import BackupDamaged, read_backup, write_backup
 from dpcheckin.service.storage.files import make_folder, replace_file
 from dpcheckin.service.storage.identity import IDENTITY
@@ -30,11 +30,11 @@ _OF_FOLDERS = re.compile(rf"{_KEYS}/from-\d+\.key|{state.ROUNDS}/round-\d+\.npy"
 def backup(folder: Path, file: Path, *, with_keys: bool = False) -> int:
     """Write the `folder` of an analyzer, which may be running, to a new `file`, and its opening keys `with_keys`; how
     many files of it that were."""
-    names = [FILE, IDENTITY, state.FILE]
     if not (folder / state.FILE).is_file() or not (folder / LEDGER).is_file():
         raise InvalidParameter("folder", str(folder), "the folder of an analyzer that has run")
     state.load(folder)  # damage is not carried on
-    held = [_record(name, (folder / name).read_bytes()) for name in names if (folder / name).is_file()]
+    places = {FILE: folder, IDENTITY: identity_place(folder), state.FILE: folder}
+    held = [_record(name, (at / name).read_bytes()) for name, at in places.items() if (at / name).is_file()]
     for below in (_KEYS, state.ROUNDS) if with_keys else (state.ROUNDS,):
         found = [f"{below}/{file.name}" for file in sorted((folder / below).glob("*-*"))]
         held += [_record(name, (folder / name).read_bytes()) for name in found if _OF_FOLDERS.fullmatch(name)]

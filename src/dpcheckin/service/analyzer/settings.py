@@ -12,6 +12,7 @@ from dpcheckin.service.analyzer.core import Pacing
 from dpcheckin.service.analyzer.ledger import FleetBudget
 from dpcheckin.service.pricing import encoding_of
 from dpcheckin.service.settings import IssuerAccess, SettingsFile, check_address, check_level, check_port
+from dpcheckin.service.storage.identity import IDENTITY
 from dpcheckin.service.wire.documents import PlanDocument
 from dpcheckin.service.wire.problems import Malformed
 
@@ -82,6 +83,18 @@ class AnalyzerSettings:
             raise InvalidParameter("plan", str(problem), "a plan as docs/wire.md has it") from None
 
 
+def _place(folder: Path, shared: Path | None) -> Path | None:
+    restored = shared is not None and not (shared / IDENTITY).is_file() and (folder / IDENTITY).is_file()
+    return None if restored else shared
+
+
+def identity_place(folder: Path) -> Path:
+    """Where the identity of the analyzer in a `folder` is: in the `identity_folder` of its settings, if they say one,
+    but beside an analyzer that was restored on a machine without that folder."""
+    read = SettingsFile(folder / FILE, by_folder=True, required=False)
+    return _place(folder, read.path("analyzer", "identity_folder", None)) or folder
+
+
 def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
     """The settings of a folder. `folder`: the analyzer's; `file`: None: `analyzer.toml` in the folder."""
     read = SettingsFile(file or folder / FILE, by_folder=file is None)
@@ -97,7 +110,7 @@ def read_settings(folder: Path, file: Path | None = None) -> AnalyzerSettings:
         task=task,
         issuer=read.issuer(),
         names=tuple(read.take("analyzer", "names", list, [])),
-        identity_folder=read.path("analyzer", "identity_folder", None),
+        identity_folder=_place(folder, read.path("analyzer", "identity_folder", None)),
         pacing=Pacing(
             read.take("analyzer", "longest_rounds", float, 8.0),
             **read.given("analyzer", Pacing, ("most_void_rounds", "largest_pause")),

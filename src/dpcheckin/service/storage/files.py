@@ -16,6 +16,7 @@ from dpcheckin.errors import InvalidParameter, ServiceError
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _IN_ADDRESS = re.compile(r"(://[^:/@\s]*):\S*@")
+_NAME_ONLY = re.compile(r"\w+://[^:/@\s]*@[^@]*")
 _IN_OPTIONS = re.compile(r"(password\s*=\s*)[^&\s]+", re.IGNORECASE)
 
 
@@ -26,9 +27,13 @@ def without_password(address: str) -> str:
     'postgresql://shuffler:…@db/x?sslmode=require'
     >>> without_password("postgresql://db/x?password=s3cret&user=shuffler")
     'postgresql://db/x?password=…&user=shuffler'
+    >>> without_password("postgresql://shuffler@127.0.0.1:5432/x")
+    'postgresql://shuffler@127.0.0.1:5432/x'
     """
     shown = _IN_ADDRESS.sub(r"\1:…@", address)
-    if shown == address and " " not in address:  # not quite an address: nothing between : and @
+    if (
+        shown == address and " " not in address and not _NAME_ONLY.fullmatch(address)
+    ):  # not quite an address: nothing between : and @
         shown = re.sub(":.*@", ":…@", address)
     return _IN_OPTIONS.sub(r"\1…", shown)
 
