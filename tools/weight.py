@@ -39,7 +39,9 @@ def installed(folder: Path, extra: str) -> Path:
     """Install the package into a new environment; its site-packages."""
     venv.EnvBuilder(with_pip=True).create(folder)
     wanted = f"{ROOT}[{extra}]" if extra else str(ROOT)
-    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", wanted], check=True)
+    # the pinned torch: the newest one brings what every accelerator needs
+    pins = ["-c", ROOT / "constraints.txt"]
+    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "-q", *pins, wanted], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     return site
 
