@@ -1116,7 +1116,7 @@ export class Client extends EventTarget {
 		this.#say(`taking part in round ${round}`);
 		let own = neutral;
 		try {
-			own = await report(heads ? question.value(answerTo(this.config.answers, question.about), askedIndex(model)) : question.neutral);
+			own = await report(question.value(answerTo(this.config.answers, question.about), askedIndex(model))); // on tails for nothing
 		} catch {
 			// whatever it is: the neutral report leaves, and nobody outside sees a difference
 		}

@@ -43,6 +43,8 @@ LIMITS = {
     "rate": 0.5, "clip": 1.0, "local_epsilon": 2.0, "total_epsilon": 20.0, "total_local_epsilon": 40.0,
     "total_delta": 1e-4, "require_cover": True,
 }  # fmt: skip
+# only this site's own scripts run beside the owner's answer, only its parties are asked, and nobody frames the button
+POLICY = "default-src 'self'; connect-src 'self' http://127.0.0.1:*; base-uri 'none'; frame-ancestors 'none'"
 SHOWN = {
     "/": (HERE / "index.html", "text/html"),
     "/site.css": (HERE / "site.css", "text/css"),
@@ -160,8 +162,7 @@ class Site(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
-        # only this site's own scripts run beside the owner's answer, and only its parties are asked
-        self.send_header("content-security-policy", "default-src 'self'; connect-src 'self' http://127.0.0.1:*")
+        self.send_header("content-security-policy", POLICY)
         self.send_header("cache-control", "no-store")
         self.end_headers()
         self.wfile.write(body)

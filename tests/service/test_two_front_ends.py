@@ -73,6 +73,12 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Party | Balancer]]
         one.stop()
 
 
+def outcomes_in(folder: Path) -> Counter[str]:
+    """How the rounds ended so far. On a busy machine some are void: before everybody is there, for one."""
+    kept = state.load(folder)
+    return Counter() if kept is None else Counter(row["state"] for row in kept.log)
+
+
 @pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.slow)])
 def test_no_client_ends_between_two_front_ends(
     tmp_path: Path, postgres_address: str, rounds: int, stopped: list[Party | Balancer]
@@ -112,11 +118,10 @@ def test_no_client_ends_between_two_front_ends(
     agents = start("agents", [*command, "agents", tmp_path], tmp_path / "agents.log", ready="ready")
     stopped.extend([analyzer, agents])
     limit = time.monotonic() + 60 + 40 * rounds
-    while (kept := state.load(tmp_path / "analyzer")) is None or len(kept.log) < rounds:
+    while (outcomes := outcomes_in(tmp_path / "analyzer"))["released"] < rounds:
         assert analyzer.process.poll() is None, analyzer.log.read_text()[-2000:]
         assert time.monotonic() < limit, analyzer.log.read_text()[-2000:]
         time.sleep(0.5)
-    outcomes = Counter(row["state"] for row in kept.log)
     assert agents.process.poll() is None, agents.log.read_text()[-2000:]
     agents.stop()
     taken = []
@@ -128,4 +133,3 @@ def test_no_client_ends_between_two_front_ends(
     print(f"{dict(outcomes)}, {balancer.served} requests, rounds taken by each client {taken}, pages behind: {behind}")
     assert min(balancer.served.values()) > 0.45 * sum(balancer.served.values())
     assert min(taken) >= 0.5 * outcomes["released"], "everybody goes on to the end"
-    assert outcomes["released"] >= 0.5 * rounds

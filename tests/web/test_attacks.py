@@ -42,6 +42,12 @@ MUTANTS = {
     ),
     "reports counted": (".filter((coin) => !coin.void)", ".filter((coin) => coin.heads)", "so many answers"),
     "no margin": ("closes - 0.15 * (closes - opens) - first", "closes - first", "moments do not"),
+    "work on heads only": (
+        "own = await report(question",
+        "own = await report(heads ? question.neutral : question",
+        "heads as for tails",
+    ),
+    "numbers read in many ways": ("(_\\d+)*(\\.(\\d", "(_?\\d+)*(\\.(\\d", "no value takes"),
     "any rate taken": ('["rate", () => plan.rate, limits.rate],', "", "refused: a rate"),
 }
 

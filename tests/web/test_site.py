@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from web.conftest import MODULE, PATIENCE, ROOT
@@ -126,6 +127,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield found[1]
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0, log.read_text()[-2000:]
+
+
+def test_no_page_of_the_example_site_may_be_framed(site: str) -> None:
+    for path in ("/", "/site.js", "/nothing"):
+        assert "frame-ancestors 'none'" in httpx.get(site + path, trust_env=False).headers["content-security-policy"]
 
 
 def test_a_stranger_answers_on_the_example_site(browser: Any, site: str) -> None:
