@@ -32,8 +32,8 @@ from _load_servers import token
 from _timing import machine
 
 BODY = 100_000
-TARGETS = {"sqlite": 0.8, "memory": 0.0}
-"""Least ratio to the bare floor. The store in memory is for tests: it is measured, and has none."""
+TARGETS = {"sqlite": 0.88, "memory": 0.85}
+"""Least ratio to the bare floor, on a machine that does nothing else."""
 SMALL = 500
 
 

@@ -9,6 +9,7 @@ import pytest
 from dpcheckin.service.shuffler.core import Shuffler
 from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.database import StorageBusy, StorageFailure
+from dpcheckin.service.wire.problems import Problem
 from service.shuffler_world import CHARGE, Analyzer, Clock, SeededChance, attend, send
 
 
@@ -78,3 +79,21 @@ def test_what_is_destroyed_is_overwritten_in_memory_too() -> None:
     with store.writing() as transaction:
         transaction.forget_models(b"")
     assert b"to be destroyed" not in store.database.writer.serialize()
+
+
+def test_bodies_beside_the_tables_are_overwritten_when_their_round_is_destroyed() -> None:
+    store, clock = MemoryStore(), Clock()
+    core = Shuffler(store, clock=clock, chance=SeededChance())
+    analyzer = Analyzer.of(population=2, minimum_batch=0)
+    analyzer.publish(core)
+    analyzer.open(core, 0)
+    attend(core, 2)
+    send(core, analyzer, 0, 0, 1)
+    assert send(core, analyzer, 0, 1) == [Problem.DUPLICATE], "and what is not taken is not kept"
+    (held,) = [list(kept.values()) for kept in store._bodies.values()]
+    assert len(held) == 2 and all(any(body) for body in held)
+    clock.now += 10
+    core.claim(0, CHARGE)
+    core.finish(0)
+    core.tick()
+    assert not store._bodies and not any(any(body) for body in held)

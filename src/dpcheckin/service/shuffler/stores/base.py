@@ -80,13 +80,17 @@ class Store(ABC):
         rows = self.read("SELECT body FROM models WHERE id = ?", model)
         return bytes(rows[0][0]) if rows else None
 
+    def body(self, serial: int, kept: Any) -> bytes:
+        """The body of a report of the round `serial`, whose row `kept` this."""
+        return bytes(kept)
+
     def each_body(self, serial: int, at_once: int) -> Iterator[list[bytes]]:
         """All bodies of the closed round `serial`, in no particular order, at most `at_once` at a time."""
         last = -1
         while rows := self.read(
             f"SELECT id, body FROM reports_{serial} WHERE id > ? ORDER BY id LIMIT ?", last, at_once
         ):
-            yield [bytes(row[1]) for row in rows]
+            yield [self.body(serial, row[1]) for row in rows]
             last = rows[-1][0]
 
     def released(self, serial: int, start: int, count: int) -> list[bytes]:
@@ -97,7 +101,7 @@ class Store(ABC):
             start,
             start + count,
         )
-        return [bytes(row[0]) for row in rows]
+        return [self.body(serial, row[0]) for row in rows]
 
     # --- clients --------------------------------------------------------------------------------
 
