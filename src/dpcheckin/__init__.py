@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # for type checkers, to whom "A as A" means that A may be imp
     from dpcheckin.survey import (
         Count as Count, Distribution as Distribution, HeavyHitters as HeavyHitters, Histogram as Histogram,
         Mean as Mean, Quantiles as Quantiles, Sum as Sum, Survey as Survey, VectorMean as VectorMean, Wish as Wish,
-        plan_survey as plan_survey, simulate as simulate,
+        plan_survey as plan_survey, plan_together as plan_together, simulate as simulate,
     )
     # isort: on
     # fmt: on

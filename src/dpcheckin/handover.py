@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -122,7 +124,6 @@ def hand_over(
     least: float | None = None,
     pictures: Mapping[Any, str] | None = None,
     tables: Sequence[Table] = (),
-    command: str = "",
 ) -> None:
     """Write the page of what is `stated`, to `path`, with card, schema and certificate beside it.
 
@@ -133,9 +134,9 @@ def hand_over(
         least: proven lower bound, if it was asked for.
         pictures: PNG files or what they hold, each with a text.
         tables: what else there is to say.
-        command: prints the figures again.
     """
     facts, (statement, weaker) = stated.to_json(), stated.sentences()
+    path.parent.mkdir(parents=True, exist_ok=True)
     proof, why = _certified(path.with_suffix(".certificate.json"), stated)
     card = path.with_suffix(".card.json")
     write_card(card, privacy_card("run", stated, run, "" if proof is None else proof.name))
@@ -149,6 +150,7 @@ def hand_over(
     figures |= {
         word: written(run[name]) for name, word in (("population", "clients"), ("rounds", "rounds")) if run.get(name)
     }
+    command = shlex.join(["dpcheckin", *sys.argv[1:]]) if Path(sys.argv[0]).name == "dpcheckin" else ""
     check: list[tuple[object, ...]] = [("the figures again", command)] if command else []
     if proof is None:
         check.append(("certificate", f"none: {why}"))

@@ -111,8 +111,8 @@ def test_what_is_not_finite_is_not_called_certified(tmp_path: Path) -> None:
     assert checked(tmp_path / "a.card.json")["trust"]["otherwise"]["epsilon"] is None
 
 
-@pytest.mark.parametrize("name", ["report.pdf", "nowhere/report.html"])
-def test_only_a_page_in_a_folder_that_exists_is_written(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["report.pdf", "."])
+def test_only_a_page_is_written(name: str, tmp_path: Path) -> None:
     said = run_cli(*COMMANDS["epsilon"], "--out", str(tmp_path / name), code=2)
     assert "--out" in said and "file.html" in said
     assert not list(tmp_path.iterdir())
@@ -155,3 +155,13 @@ def test_parameters_are_checked_before_anything_is_computed(tmp_path: Path) -> N
 
     with pytest.raises(InvalidParameter):
         check_page(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidParameter):
+        check_page(tmp_path / "file" / "report.html")
+    check_page(tmp_path / "new" / "folder" / "report.html")  # is made when there is something to write
+
+
+def test_a_guarantee_makes_the_folder_of_its_page(tmp_path: Path) -> None:
+    stated = dp.guarantee([(dp.CheckInRound(2000, 0.05, dp.any_pure(2.0)), 20)], delta=1e-4)
+    stated.report(tmp_path / "for" / "them" / "report.html")
+    assert "certified" in (tmp_path / "for" / "them" / "report.html").read_text(encoding="utf-8")

@@ -103,6 +103,9 @@ def test_compare_draws(tmp_path: Path) -> None:
     result = runner.invoke(app, [*run, str(tmp_path)])
     assert result.exit_code == 0
     assert (tmp_path / "comparison.png").exists() and (tmp_path / "comparison.csv").exists()
+    assert runner.invoke(app, [*run, str(tmp_path / "one" / "mine.png")]).exit_code == 0
+    assert (tmp_path / "one" / "mine.png").read_bytes()[:4] == b"\x89PNG"
+    assert (tmp_path / "one" / "mine.csv").exists()
 
 
 def test_figures_come_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

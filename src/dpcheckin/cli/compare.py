@@ -52,7 +52,9 @@ def compare(
     values: Annotated[str | None, typer.Option(help="Its values, separated by commas.")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="A page to hand over, FILE.html; with --over a folder for the picture and its CSV."),
+        typer.Option(
+            help="A page to hand over, FILE.html; with --over a picture, FILE.png, or a folder for it and its CSV."
+        ),
     ] = None,
     variance: Annotated[
         float | None,
@@ -163,7 +165,9 @@ def _print(lines: list[Line], title: str, every: bool) -> None:
         sign = f"({notes.index(line.note) + 1})" if line.note else ""
         figure, kind = _coloured(line.kind.figure(line.epsilon, 5), line.kind), _coloured(line.kind.value, line.kind)
         rows.append((figure, kind, line.name, line.source, sign))
-    print_table(rows, "epsilon", "kind", "bound", "source", "", title=title, overflow="fold")
+    shown = 5 if notes else 4
+    heads = ("epsilon", "kind", "bound", "source", "")[:shown]
+    print_table([row[:shown] for row in rows], *heads, title=title, overflow="fold")
     console = Console()
     for mark, note in enumerate(notes, 1):
         console.print(f"({mark}) {note}", markup=False, highlight=False)
@@ -174,10 +178,11 @@ def _draw(panel: Panel, out: Path | None, as_json: bool) -> None:
 
     cells = {(row.label, c.label): c.compute(row.parameters) for row in panel.rows for c in panel.columns}
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        write_csv(panel, cells, out / f"{panel.name}.csv")
-        write_png(panel, cells, out / f"{panel.name}.png")
-        (out / f"{panel.name}.md").write_text(markdown(panel, cells), encoding="utf-8")
+        folder, name = (out.parent, out.stem) if out.suffix.lower() == ".png" else (out, panel.name)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_csv(panel, cells, folder / f"{name}.csv")
+        write_png(panel, cells, folder / f"{name}.png")
+        (folder / f"{name}.md").write_text(markdown(panel, cells), encoding="utf-8")
     if as_json:
         rows = [
             {

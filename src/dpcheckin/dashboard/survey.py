@@ -127,19 +127,19 @@ def survey_plan(form: SurveyForm) -> Answer:
     plan = plan_survey(wish)
     facts = plan.as_document()
     shuffled, colluding = plan.guarantee.sentences()
-    spread = ""
-    if facts["figure_unit"] != facts["unit"]:
-        spread = f", {written(facts['figure_half_width'], 4)} {facts['figure_unit']} if they are spread evenly"
+    spread = ", if the numbers are spread evenly" if facts["figure_unit"] != facts["unit"] else ""
+    scale = plan.survey.query.figure_scale
     local, client_bytes = plan.guarantee.local, math.ceil(facts["client_bytes"])
     return {
         "randomizer": facts["randomizer"].partition(", local epsilon")[0],
         "local_epsilon": f"{facts['local_epsilon']:g}",
         "rounds": facts["rounds"],
         "rate": f"{facts['rate']:g}",
-        "error": {"value": plan.error, "text": written(plan.error, 4)},
-        "half_width": written(plan.half_width, 4) + spread,
+        "error": {"value": facts["figure_error"], "text": written(facts["figure_error"], 4)},
+        "half_width": written(facts["figure_half_width"], 4) + spread,
         "confidence": f"{plan.confidence:.0%}",
-        "unit": facts["unit"],
+        "unit": facts["figure_unit"],
+        "moved_unit": facts["unit"],
         "bytes": f"{facts['report_bytes']:,} a report, {client_bytes:,} a client",
         "epsilon": Kind.GUARANTEE.figure(plan.guarantee.epsilon.upper),
         "local": None if local is None else Kind.GUARANTEE.figure(local.epsilon),
@@ -147,7 +147,7 @@ def survey_plan(form: SurveyForm) -> Answer:
         "untrusted": colluding,
         "influence": [[f"{int(clients):,}", rounded_up(b)] for clients, b in facts["influence"].items()],
         "rivals": [
-            f"{rival['mechanism']}, {rival['rounds']:,} × {facts['rate']:g}: {written(rival['score'], 4)}"
+            f"{rival['mechanism']}, {rival['rounds']:,} × {facts['rate']:g}: {written(rival['score'] * scale, 4)}"
             for rival in facts["rivals"]
         ],
         "shell": form.shell(),
@@ -162,7 +162,8 @@ def survey_error_at(form: SurveyForm, axis: str, x: float) -> Answer:
     there = form.at(axis, x)
     options = there.options
     found = plan_survey(options.wish(options.query(form.kind), there.population))
-    return {"x": x, "y": found.error, "text": written(found.error, 4), "by": found.survey.mechanism}
+    error = found.error * found.survey.query.figure_scale
+    return {"x": x, "y": error, "text": written(error, 4), "by": found.survey.mechanism}
 
 
 @answering

@@ -117,7 +117,7 @@ def write_pictures(folder: Path, survey: Survey, found: Estimate, about: str, st
         "confidence": f"{100 * found.confidence:g}%",
     }
     title = f"{survey.query.kind.capitalize()}: {about}"
-    tabled = tables(answer_table(found), rows, influence(survey, found))
+    tabled = tables(answer_table(found), rows, influence(survey, found), survey.query.figure_unit or survey.query.unit)
     pictures = {folder / PICTURE: "Estimate with intervals"}
     page = Document("Survey report", title, "charged", str(stated), figures, pictures, tabled)
     page.write(folder / PAGE)

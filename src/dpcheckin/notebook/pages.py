@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import shlex
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,9 +25,13 @@ def check_page(path: Path) -> None:
     """Refuse what is no name of a page, or cannot be drawn here, before anything is computed."""
     from dpcheckin.errors import InvalidParameter
 
-    if path.suffix.lower() not in (".html", ".htm") or path.is_dir() or not path.parent.is_dir():
-        raise InvalidParameter("out", str(path), "a file.html in a folder that exists")
+    if path.suffix.lower() not in (".html", ".htm") or path.is_dir() or _is_file(path.parent):
+        raise InvalidParameter("out", str(path), "a file.html in a folder")
     needed("matplotlib.figure", "plot")
+
+
+def _is_file(folder: Path) -> bool:
+    return any(part.exists() and not part.is_dir() for part in (folder, *folder.parents))
 
 
 def run_page(
@@ -61,11 +63,8 @@ def run_page(
         about, png = "ε of every bound; red: refuted, blue: a lower bound", picture(drawn)
     say("the certificate")
     run["delta"] = stated.delta
-    command = shlex.join(["dpcheckin", *sys.argv[1:]]) if Path(sys.argv[0]).name == "dpcheckin" else ""
-    hand_over(
-        path, stated, run, least=None if least is None else least.epsilon.lower, pictures={png: about}, tables=tables,
-        command=command,
-    )  # fmt: skip
+    proven = None if least is None else least.epsilon.lower
+    hand_over(path, stated, run, least=proven, pictures={png: about}, tables=tables)
 
 
 def _curve(question: RunQuestion, delta: float) -> Sweep:

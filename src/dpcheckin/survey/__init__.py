@@ -28,5 +28,7 @@ if TYPE_CHECKING:
     from dpcheckin.survey.simulation import one_round as one_round
     from dpcheckin.survey.simulation import simulate as simulate
     from dpcheckin.survey.surveys import Survey as Survey
+    from dpcheckin.survey.together import Questionnaire as Questionnaire
+    from dpcheckin.survey.together import plan_together as plan_together
 
 __all__, __getattr__, __dir__ = offered(__name__)

@@ -39,8 +39,8 @@ def settled(values: Any, kind: str, how: str) -> tuple[Any, str]:
         raise InvalidParameter("missing", how, "refuse or drop, as only a histogram has room for one more")
     given = values.to_numpy() if hasattr(values, "to_numpy") else values
     array = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)
-    gone: NDArray[np.bool_] = _gone(array, kind not in _TEXTS)
-    gone = np.asarray(np.any(gone, axis=tuple(range(1, gone.ndim))))
+    each = _gone(array, kind not in _TEXTS)
+    gone: NDArray[np.bool_] = np.asarray(np.any(each, axis=tuple(range(1, each.ndim))))
     count = int(gone.sum())
     if not count:
         return values, ""
@@ -51,7 +51,7 @@ def settled(values: Any, kind: str, how: str) -> tuple[Any, str]:
     has = "has no value and is" if count == 1 else "have no value and are"
     told = f"{count:,} of {len(array):,} clients {has}"
     if how == "category":
-        named = np.array([CATEGORY if none else str(value) for value, none in zip(array, gone, strict=True)])
+        named = np.where(each, CATEGORY, array.astype(str))
         return named, f"{told} counted as {CATEGORY!r}, a category that hides like any other"
     if count == len(array):
         raise InvalidParameter("data", f"{count:,} values", "at least one that is not missing")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from numpy.typing import NDArray
 
 from dpcheckin.display import axes_for, legend_beside, needed
 
+WITHIN = " · "
+"""Between a group and a category in the name of both."""
 MOST_BARS = 40
+_COLOURS = ("#5ab88a", "#7f9fd6", "#e0a458", "#c585b3", "#8f9aa3", "#b8b04a")
 _EVERYWHERE = 0x250  # Latin letters: every font has them
 _FONTS = (
     *(
@@ -33,7 +37,8 @@ def labels(names: Sequence[str]) -> list[str]:
     >>> labels(("yes", "no"))
     ['yes', 'no']
     """
-    if all(ord(sign) < _EVERYWHERE for name in names for sign in name):
+    written = all(ord(sign) < _EVERYWHERE for name in names for sign in name)
+    if written or find_spec("matplotlib") is None:
         return list(names)
     fonts, font = needed("matplotlib.font_manager", "plot"), needed("matplotlib.ft2font", "plot").FT2Font
     known: set[int] = set().union(*(font(fonts.findfont(name)).get_charmap() for name in _families(fonts)))
@@ -43,6 +48,18 @@ def labels(names: Sequence[str]) -> list[str]:
 def _families(fonts: Any) -> list[str]:
     installed = {entry.name for entry in fonts.fontManager.ttflist}
     return ["DejaVu Sans", *(name for name in _FONTS if name in installed)]
+
+
+def grouped(names: Sequence[str]) -> dict[str, list[int]]:
+    """The places of the figures of each group, of a histogram within groups; else one group without a name.
+
+    >>> grouped(("north · car", "north · bus", "south · car", "south · bus"))
+    {'north': [0, 1], 'south': [2, 3]}
+    """
+    groups: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        groups.setdefault(name.partition(WITHIN)[0] if WITHIN in name else "", []).append(place)
+    return groups if "" not in groups else {"": list(range(len(names)))}
 
 
 def largest(e: Any) -> NDArray[np.intp]:
@@ -81,11 +98,13 @@ def _distribution(axes: Any, e: Any, truth: NDArray[np.float64] | None) -> None:
 
 def _bars(axes: Any, e: Any, truth: NDArray[np.float64] | None) -> None:
     """The largest figures as bars; more than fit on a page would be a carpet."""
-    shown = largest(e)
+    shown = largest(e) if "" in grouped(e.names) else listed(e)  # groups stay together
     places = np.arange(len(shown))
     values = e.values[shown]
     reach = np.maximum([values - e.lower[shown], e.upper[shown] - values], 0.0)
-    axes.bar(places, values, color="#5ab88a", label="estimate")
+    groups = grouped([e.names[i] for i in shown])
+    for place, (group, members) in enumerate(groups.items()):
+        axes.bar(places[members], values[members], color=_COLOURS[place % len(_COLOURS)], label=group or "estimate")
     axes.errorbar(
         places, values, yerr=reach, fmt="none", ecolor="black", capsize=2,
         label=f"{e.confidence:.0%} interval",

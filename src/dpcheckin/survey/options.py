@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpcheckin.errors import InvalidParameter
+from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.options import DEFAULT_DELTA, option
-from dpcheckin.survey.questions import MISSING, QUERIES
+from dpcheckin.survey.questions import ANY, MISSING, QUERIES
 
 if TYPE_CHECKING:
     from dpcheckin.survey.planning import Wish
     from dpcheckin.survey.questions.query import Query
 
-_QUESTION, _PRIVACY = "The question", "Privacy and error"
+QUESTION, _PRIVACY = "The question", "Privacy and error"
 
 
 @dataclass(frozen=True)
@@ -46,23 +46,22 @@ class SurveyOptions:
         section=_PRIVACY,
     )
 
-    categories: str | None = option(
-        None, "How many, names with commas, or @FILE with a name a line.", section=_QUESTION
-    )
-    low: float | None = option(None, "Smallest number.", section=_QUESTION)
-    high: float | None = option(None, "Largest number.", section=_QUESTION)
-    bins: int = option(64, "Equal parts between --low and --high.", section=_QUESTION)
-    quantiles: str = option("0.25,0.5,0.75", "Probabilities with commas.", section=_QUESTION)
-    dimension: int | None = option(None, "Entries of a vector.", section=_QUESTION)
-    clip: float = option(1.0, "Largest length of a vector.", section=_QUESTION)
-    bits: int = option(24, "Bits of a value, 8 to 64.", section=_QUESTION)
-    top: int = option(50, "Values to list.", section=_QUESTION)
-    false_positives: float = option(0.05, "Probability of listing anything that nobody holds.", section=_QUESTION)
-    alphabet: str = option("", "Characters of strings, or any: all strings; empty for numbers.", section=_QUESTION)
+    categories: str | None = option(None, "How many, names with commas, or @FILE with a name a line.", section=QUESTION)
+    groups: str | None = option(None, "Of a histogram within each group: how many, names, or @FILE.", section=QUESTION)
+    low: float | None = option(None, "Smallest number.", section=QUESTION)
+    high: float | None = option(None, "Largest number.", section=QUESTION)
+    bins: int = option(64, "Equal parts between --low and --high.", section=QUESTION)
+    quantiles: str = option("0.25,0.5,0.75", "Probabilities with commas.", section=QUESTION)
+    dimension: int | None = option(None, "Entries of a vector.", section=QUESTION)
+    clip: float = option(1.0, "Largest length of a vector.", section=QUESTION)
+    bits: int | None = option(None, "Bits of a value, 8 to 64; 24, or 64 of any string.", section=QUESTION)
+    top: int = option(50, "Values to list.", section=QUESTION)
+    false_positives: float = option(0.05, "Probability of listing anything that nobody holds.", section=QUESTION)
+    alphabet: str = option("", "Characters of strings, or any: all strings; empty for numbers.", section=QUESTION)
     missing: str = option(
         "refuse",
         "Of clients without a value: refuse the file, drop them, or count them as a category.",
-        section=_QUESTION,
+        section=QUESTION,
         choices=MISSING,
     )
 
@@ -71,14 +70,17 @@ class SurveyOptions:
         from dpcheckin.survey.questions.query import query_class
 
         make = query_class(kind)
-        read = {"categories": self._categories, "quantiles": self._probabilities}
+        read = {"categories": self._categories, "quantiles": self._probabilities, "bits": self._bits}
         names = QUERIES[kind].options
+        if self.groups is not None and kind != "histogram":
+            raise Superfluous("groups", self.groups, f"leave it out: {kind} has none")
         if "low" in names and (self.low is None or self.high is None):
             raise InvalidParameter("low", self.low, f"given with --high, for {kind}")
         if "dimension" in names and self.dimension is None:
             raise InvalidParameter("dimension", None, "a whole number, for vector-mean")
-        made: Query = make(*(read[name]() if name in read else getattr(self, name) for name in names))
-        return made
+        made = make(*(read[name]() if name in read else getattr(self, name) for name in names))
+        asked: Query = made if self.groups is None else made.within(self.names("groups"))
+        return asked
 
     def _probabilities(self) -> tuple[float, ...]:
         try:
@@ -86,17 +88,25 @@ class SurveyOptions:
         except ValueError:
             raise InvalidParameter("quantiles", self.quantiles, "numbers with commas") from None
 
+    def _bits(self) -> int:
+        return self.bits or (64 if self.alphabet == ANY else 24)
+
     def _categories(self) -> tuple[str, ...] | int:
-        text = self.categories
-        if text is None:
+        names = self.names("categories")
+        if names is None:
             raise InvalidParameter("categories", None, "a number, names with commas, or @FILE")
-        if text.isdecimal():
-            return int(text)
+        return names
+
+    def names(self, of: str) -> tuple[str, ...] | int | None:
+        """The names that an option has, `of` categories or groups, or how many; None where it was left out."""
+        text: str | None = getattr(self, of)
+        if text is None or text.isdecimal():
+            return text if text is None else int(text)
         if text.startswith("@"):
             path = Path(text[1:])
             if not path.is_file():
-                raise InvalidParameter("categories", text, "@ and the path of a file")
-            return tuple(line.strip() for line in path.read_text().splitlines() if line.strip())
+                raise InvalidParameter(of, text, "@ and the path of a file")
+            return tuple(line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
         return tuple(part.strip() for part in text.split(","))
 
     def wish(self, query: Query, population: int) -> Wish:

@@ -80,7 +80,8 @@ class SurveyPlan(Tabular):
             "confidence": self.confidence,
             "unit": self.survey.query.unit,
             "figure_error": self.error * self.survey.query.figure_scale,
-            "figure_half_width": self.half_width * self.survey.query.figure_scale,
+            "figure_half_width": self.half_width * self.survey.query.figure_scale
+            + self.survey.query.figure_rounding,
             "figure_unit": self.survey.query.figure_unit or self.survey.query.unit,
             "report_bytes": self.survey.report_bytes,
             "client_bytes": self.survey.report_bytes * self.survey.sample.reports

@@ -20,7 +20,7 @@ from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import replacing
 from dpcheckin.randomizers import SeededSource
 from dpcheckin.randomizers.formats import Reports
-from dpcheckin.survey.data import settled
+from dpcheckin.survey.data import CATEGORY, settled
 from dpcheckin.survey.estimates import Estimate, Figures
 from dpcheckin.survey.questions.query import Values
 from dpcheckin.survey.surveys import Survey
@@ -116,10 +116,14 @@ def simulate(
     >>> bool(abs(outcome.estimate.values[1] - 600) < 40)
     True
     """
+    names = getattr(survey.query, "names", ())
+    if missing == "category" and not any(str(name).endswith(CATEGORY) for name in names):
+        raise InvalidParameter("missing", missing, f"refuse or drop, or a histogram with a category {CATEGORY!r}")
     values, told = settled(values, survey.query.kind, missing)
     encoded = survey.query.encode(values)
     if len(encoded) != survey.population:
-        raise InvalidParameter("population", survey.population, f"the {len(encoded):,} values given")
+        of = "clients that have a value: plan for them" if told else "values given"
+        raise InvalidParameter("population", survey.population, f"the {len(encoded):,} {of}")
     kept = None if folder is None else _rounds_folder(folder, survey, encoded, seed)
     rounds = []
     for index in range(survey.rounds):

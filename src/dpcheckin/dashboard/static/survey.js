@@ -240,7 +240,7 @@ export class Survey {
     );
     const moved = answer.influence.map(([clients, bound]) => `${grouped(Number(clients))}: ${bound}`).join("; ");
     this.$("influence").textContent = moved
-      ? `The most that lying clients can move any figure by, proved (${answer.unit}): ${moved}.` : "";
+      ? `The most that lying clients can move any figure by, proved (${answer.moved_unit}): ${moved}.` : "";
     this.$("rivals").textContent = answer.rivals.length ? `Certified too, with their errors: ${answer.rivals.join("; ")}.` : "";
     this.$("epsilon").textContent = answer.epsilon;
     this.$("local").textContent = answer.local ?? "–";
@@ -258,7 +258,7 @@ export class Survey {
       points.sort((a, b) => a.x - b.x);
       this.points.set(answer.line, points);
     }
-    this.$("progress").textContent = `${(this.points.get("ours") ?? []).length} points computed`;
+    this.$("progress").textContent = `points computed: ${(this.points.get("ours") ?? []).length}`;
     this.#draw();
   }
 

@@ -33,3 +33,5 @@ QUERIES = {
 KINDS = tuple(QUERIES)
 MISSING = ("refuse", "drop", "category")
 """What may become of missing values: none is allowed; those clients are left out; they are a category of their own."""
+ANY = "any"
+"""The alphabet of all strings."""

@@ -160,6 +160,10 @@ class Quantiles(Distribution):
     def figure_scale(self) -> float:
         return self.high - self.low
 
+    @property
+    def figure_rounding(self) -> float:
+        return (self.high - self.low) / self.bins / 2
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.probabilities or not all(0 < p < 1 for p in self.probabilities):

@@ -22,9 +22,10 @@ from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import LocalHashing, Randomizer
 from dpcheckin.randomizers.formats import Reports
 from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, sample_of
+from dpcheckin.survey.questions import ANY
 from dpcheckin.survey.questions.histogram import ShareLaw
-from dpcheckin.survey.questions.query import Query, Values, number_between, plain_values
-from dpcheckin.survey.questions.strings import ANY, strings
+from dpcheckin.survey.questions.query import Query, Values, no_value, number_between, plain_values
+from dpcheckin.survey.questions.strings import strings
 
 FIRST_BITS, MORE_BITS = 16, 10
 FUNCTIONS = 1024
@@ -81,15 +82,21 @@ class HeavyHitters(Query):
         given = plain_values(values)
         if self.alphabet:
             return strings(self.alphabet, self.bits).encode(given)
-        try:
-            numbers = [int(value) for value in given]
-        except (OverflowError, ValueError):
-            numbers = [-1]
-        if not all(0 <= number < 1 << self.bits for number in numbers):
-            raise InvalidParameter(
-                "values", "some", f"numbers from 0 to 2**{self.bits} - 1, or strings with alphabet = any"
-            )
+        numbers = [_whole(value) for value in given]
+        strange = next((i for i, number in enumerate(numbers) if not 0 <= number < 1 << self.bits), None)
+        if strange is not None:
+            allowed = f"numbers from 0 to 2**{self.bits} - 1, or strings with alphabet = any"
+            raise no_value(given[strange], strange, allowed)
         return np.array(numbers, dtype=np.uint64)
+
+    def clipped(self, values: Any) -> tuple[int, str]:
+        if not self.alphabet:
+            return super().clipped(values)
+        given = plain_values(values)
+        kept = dict.fromkeys(map(str, given))
+        texts = strings(self.alphabet, self.bits)
+        kept |= dict(zip(kept, texts.decode(texts.encode(np.array(list(kept), dtype=object))), strict=True))
+        return sum(kept[text] != text for text in map(str, given)), f"longer than {self.bits} bits hold"
 
     def nearest(self, value: Any) -> Any:
         """Without the characters that are not in the alphabet; of numbers the nearest."""
@@ -218,3 +225,11 @@ class HeavyHitters(Query):
         words, counts = np.unique(values, return_counts=True)
         seen = dict(zip(self.names_of(words), counts.tolist(), strict=True))
         return np.array([seen.get(name, 0) for name in estimate.names], dtype=np.float64)
+
+
+def _whole(value: Any) -> int:
+    """A value as a whole number; -1 if it is none."""
+    try:
+        return int(value)
+    except (OverflowError, TypeError, ValueError):
+        return -1

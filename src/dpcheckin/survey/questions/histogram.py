@@ -21,6 +21,7 @@ from dpcheckin.randomizers import (
     UnaryEncoding,
     registry,
 )
+from dpcheckin.survey.drawing import WITHIN
 from dpcheckin.survey.estimates import Estimate, Figures, Received, Sample, score_interval
 from dpcheckin.survey.questions.query import Query, Values, no_value, number_between, numbers_of, plain_values
 
@@ -63,12 +64,24 @@ class Histogram(Query):
             return tuple(map(str, range(self.categories)))
         return self.categories
 
+    def within(self, groups: tuple[str, ...] | int) -> Histogram:
+        """This histogram within each of some public groups, by one report: values are pairs of group and category.
+
+        >>> Histogram(("car", "bus")).within(("north", "south")).names
+        ('north · car', 'north · bus', 'south · car', 'south · bus')
+        """
+        each = tuple(f"{group}{WITHIN}{name}" for group in Histogram(groups).names for name in self.names)
+        return Histogram(each)
+
     def encode(self, values: Any) -> Values:
-        given = plain_values(values)
+        given = plain_values(_joined(values))
         if isinstance(self.categories, int):
             return _symbols(given, self.size)
         index = {name: i for i, name in enumerate(self.categories)}
-        return _found(given, [index.get(str(value), -1) for value in given], "one of the categories")
+        return _found(given, [index.get(str(value), -1) for value in given], f"one of the categories {self._some()}")
+
+    def _some(self) -> str:
+        return f"{', '.join(self.names[:6])}{', …' if self.size > 6 else ''}"
 
     def nearest(self, value: Any) -> Any:
         """The category "other" if there is one, else the first; of numbers the nearest."""
@@ -203,6 +216,14 @@ class ShareLaw:
 def _fourth(p: float) -> float:
     """Fourth cumulant of a coin."""
     return p * (1 - p) * (1 - 6 * p * (1 - p))
+
+
+def _joined(values: Any) -> Any:
+    """Pairs of a group and a category as the names of both; anything else as it is."""
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if array.ndim != 2 or array.shape[1] != 2:
+        return values
+    return np.array([f"{group}{WITHIN}{name}" for group, name in array.tolist()])
 
 
 def _found(given: Values, places: list[int], allowed: str) -> Values:

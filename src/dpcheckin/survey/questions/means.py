@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.numerals import at_least, positive
+from dpcheckin.numerals import at_least, positive, written
 from dpcheckin.protocols.plan import Plan
 from dpcheckin.randomizers import CapRandomizer, DitheredLevels, LdpSgd, PrivUnit, Randomizer
 from dpcheckin.randomizers.base import clip_rows
@@ -49,7 +49,7 @@ class Bounded(Query):
         """
         numbers = numbers_of(plain_values(values))
         outside = (numbers < self.low) | (numbers > self.high)
-        return int(outside.sum()), f"beyond {self.low:g} … {self.high:g}"
+        return int(outside.sum()), f"beyond {written(self.low)} … {written(self.high)}"
 
 
 @dataclass(frozen=True)

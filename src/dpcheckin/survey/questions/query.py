@@ -42,6 +42,11 @@ class Query(ABC):
         """What a planned error is multiplied by to be one of the figures, if values are spread evenly."""
         return 1.0
 
+    @property
+    def figure_rounding(self) -> float:
+        """How much wider on either side an interval of the figures is on average, because it ends at edges."""
+        return 0.0
+
     stages: int = 1
     """Rounds that ask different things; a survey has a multiple of them."""
 

@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter
+from dpcheckin.survey.questions import ANY
 from dpcheckin.survey.questions.query import no_value
-
-ANY = "any"
-"""The alphabet of all strings."""
 
 
 @dataclass(frozen=True)
