@@ -109,7 +109,7 @@ class Question:
 
 
 def questions(path: Path, common: SurveyOptions) -> tuple[Question, ...]:
-    """The questions of a TOML file, each with the options that all have in `common` and its own."""
+    """The questions of the TOML file at `path`, each with the options that all have in `common` and its own."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
