@@ -38,7 +38,7 @@ PARTIES = (
     "tests/survey",
 )
 EXTRAS = ("service", "plot", "frame", "bridge")
-# what the core alone does not have: dp-accounting, by which named reports are priced, and mypy; pages are not there at all
+# what the core alone does not have: dp-accounting, by which named reports are priced, and mypy
 ELSEWHERE = "not local-only and not error_of_types"
 RUN = ("--population", "10000", "--rate", "1/100", "--local-epsilon", "2")
 COMMANDS = {  # with what has to be found in the JSON that they print
@@ -117,7 +117,7 @@ def libraries(which: str) -> None:
         for line in lock.read_text(encoding="utf-8").splitlines():
             if line[:1].isalpha():
                 print(line, flush=True)
-        check(folder, PARTIES, "not error_of_types and not wire_page")
+        check(folder, PARTIES, "not error_of_types and not wire_page")  # pages are not copied
     print(f"the {which} versions: core and services work", flush=True)
 
 
