@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import json
 import random
+import signal
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -175,6 +176,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=8080)
     port = parser.parse_args().port
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # that ends the parties too
     server = ThreadingHTTPServer(("127.0.0.1", port), Site)
     origin = f"http://localhost:{server.server_address[1]}"
     with tempfile.TemporaryDirectory(prefix="web-survey-") as folder:

@@ -125,8 +125,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process.kill()
         pytest.fail(log.read_text()[-2000:])
     yield found[1]
-    process.send_signal(signal.SIGINT)
+    parties = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
+    assert len(parties.split()) == 4
+    process.send_signal(signal.SIGTERM)  # of whoever stops it, as Ctrl-C does
     assert process.wait(60) == 0, log.read_text()[-2000:]
+    left = subprocess.run(["ps", "-o", "args=", "-p", ",".join(parties.split())], capture_output=True, text=True).stdout
+    assert left == "", "its parties go on"
 
 
 def test_no_page_of_the_example_site_may_be_framed(site: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json as json_format
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -154,6 +155,7 @@ def _run(folder: Path, options: Any, stay: float) -> dict[str, Any]:
     )
     console = Console(file=sys.stderr)
     began = time.monotonic()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # that ends its parties too
     with Deployment(folder, options) as deployment:
         deployment.start(remark)
         console.print(f"live page: {deployment.page}", highlight=False)
