@@ -91,6 +91,54 @@ def test_lower_bound_and_guarantee_are_near_each_other(pair):
     assert 0.45 * upper < lower <= upper
 
 
+def hadamard_matrix(epsilon: float, symbols: int) -> np.ndarray:
+    columns = range(1 << symbols.bit_length())
+    weights = np.array(
+        [[math.exp(epsilon * (((x + 1) & y).bit_count() % 2 == 0)) for y in columns] for x in range(symbols)]
+    )
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.3, 2.5])
+@pytest.mark.parametrize(
+    ("matrix", "pair"),
+    [
+        *CASES,
+        (subset_matrix(0.7, 6, 5), subset_selection(0.7, 6, 5)),
+        (hadamard_matrix(1.3, 3), hadamard_response(1.3, 3)),
+    ],
+    ids=lambda c: getattr(c, "label", ""),
+)
+def test_types_are_the_laws_of_a_table(matrix, pair, alpha):
+    """What a report of a third client, or of one of the two, does to the sum: from all probabilities."""
+    made = (pair.laws.at_first, pair.laws.at_second, pair.laws.at_third)
+    places = np.linspace(-8.0, 8.0, 81)
+    for x in range(len(matrix)):
+        moved = (matrix[0] - alpha * matrix[1]) / matrix[x] - (1.0 - alpha)
+        law = made[min(x, 2)](alpha - 1.0)
+        exact = np.maximum(moved - places[:, None], 0.0) @ matrix[x]
+        assert np.maximum(law.values - places[:, None], 0.0) @ law.masses == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pair", "most"),
+    [
+        (hadamard_response(2.5, 7), 1.002),  # was 1.385: the others held one of the two
+        (hadamard_response(1.0, 2), 1.01),
+        (unary_encoding(1.0, 10), 1.01),  # 1.185
+        (unary_encoding(0.3, 10), 1.03),  # 1.358
+        (subset_selection(2.0, 10, 5), 1.03),  # 1.452
+        (subset_selection(2.0, 10, 9), 1.03),
+        (subset_selection(0.5, 10, 5), 1.03),
+    ],
+    ids=lambda value: getattr(value, "label", value),
+)
+def test_sets_and_codes_are_met_by_what_some_data_lose(pair, most):
+    run = [(CheckInRound(100_000, 0.02, pair), 300)]
+    lower = lower_bound(run, 1e-6).epsilon.lower
+    assert lower <= guarantee(run, 1e-6).epsilon.upper < most * lower
+
+
 def test_many_symbols_and_few_chosen_leave_next_to_no_gap():
     run = [(CheckInRound(100_000, 0.5, subset_selection(6.0, 900, 3)), 1)]
     upper = guarantee(run, 1e-8).epsilon.upper

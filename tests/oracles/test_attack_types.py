@@ -13,7 +13,7 @@ from oracles.attacks.kinds import KINDS
 from oracles.seat_types.laws import Array
 
 _SLOW = [name for name in KINDS if name.startswith("gaussian/") or name.endswith("/alike")]
-_SLOW += ["laplace/seats", "response/groups", "any/vertices"]
+_SLOW += ["laplace/seats", "response/groups", "sets/groups", "any/vertices"]
 _QUICK = [name for name in KINDS if name not in _SLOW]
 
 

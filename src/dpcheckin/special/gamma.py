@@ -100,7 +100,9 @@ def _by_expansion(k: Floats, x: float) -> Floats:
     whole = np.hypot(k, x)
     square = (k / whole) ** 2
     series = np.zeros_like(k)
-    for coefficients in reversed(_debye()):
+    # of a large argument the first terms say it all
+    told = [row for j, row in enumerate(_debye()) if math.fsum(map(abs, row)) > 1e-19 * x**j]
+    for coefficients in reversed(told):
         inner = np.zeros_like(k)
         for coefficient in reversed(coefficients):
             inner = inner * square + coefficient
@@ -132,7 +134,8 @@ def _cumulative(variance: float, shift: int, cut: float = 1e-20) -> tuple[Floats
     """Losses (decreasing) of P = noise + shift against Q = noise, with their running masses."""
     log = math.log(2.0 / cut)
     reach = math.ceil(math.sqrt(2.0 * variance * log) + log) + shift + 1
-    masses = ive(np.abs(np.arange(-reach - shift, reach + shift + 1)), variance)
+    half = ive(np.arange(reach + shift + 1), variance)
+    masses = np.concatenate([half[:0:-1], half])
     p, q = masses[: -shift or None], masses[shift:]  # P(j) = noise(j - shift), Q(j) = noise(j)
     keep = (p > 0.0) & (q > 0.0)
     p, q = p[keep][::-1], q[keep][::-1]

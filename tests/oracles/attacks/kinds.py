@@ -64,6 +64,13 @@ def _response(rng: Random) -> Arena:
     return shuffled(rng, pure.Response(n, any_level(rng), d))
 
 
+def _sets(rng: Random) -> Arena:
+    d, chosen = [(3, 2), (4, 2), (4, 3), (3, 0), (3, -1), (2, 0)][rng.integers(0, 6)]
+    reports = {(4, 2): 6, (4, 3): 4, (3, 0): 8, (2, 0): 4, (3, -1): 4}.get((d, chosen), 3)
+    n = _between(rng, 2, {3: 20, 4: 12, 6: 6}.get(reports, 4))
+    return shuffled(rng, pure.Sets(n, any_level(rng), d, chosen=chosen))
+
+
 def _caps_on_circle(rng: Random) -> Arena:
     n = _between(rng, 2, 6)
     values = min(n + 1, {6: 4, 5: 5}.get(n, 6))
@@ -126,6 +133,11 @@ def _third_symbol(rng: Random, n: int, level: float) -> Crowd:
 
 def _symbols(rng: Random, n: int, level: float) -> Crowd:
     return pure.Response(n, level, _between(rng, 3, 12))
+
+
+def _few_sets(rng: Random, n: int, level: float) -> Crowd:
+    d, chosen = [(3, 2), (3, -1), (2, 0)][rng.integers(0, 3)]
+    return pure.Sets(n, level, d, chosen=chosen)
 
 
 def _caps(rng: Random, n: int, level: float) -> Crowd:
@@ -224,6 +236,7 @@ KINDS = {
     "any/inner": Kind(_inner, 0.055),
     "any/response": Kind(_response_as_any, 0.06),
     "response/dary": Kind(_response, 0.04),
+    "sets/few": Kind(_sets, 0.04),
     "privunit/circle": Kind(_caps_on_circle, 0.04),
     "privunit/sphere": Kind(_caps_on_sphere, 0.02),
     "gaussian/line": Kind(_line, 0.08, batch=24),
@@ -238,8 +251,10 @@ KINDS = {
     "hemisphere/groups": Kind(_groups(_poles, 40.0), 0.004, heavy=True),
     "any/groups": Kind(_groups(_third_symbol, 12.0), 0.004, heavy=True),
     "response/groups": Kind(_groups(_symbols, 12.0), 0.001, heavy=True),
+    "sets/groups": Kind(_groups(_few_sets, 12.0), 0.001, heavy=True),
     "hemisphere/alike": Kind(_alike(_poles, 90.0), 0.003, heavy=True),
     "any/alike": Kind(_alike(_third_symbol, 50.0), 0.003, heavy=True),
     "response/alike": Kind(_alike(_symbols, 25.0), 0.001, heavy=True),
+    "sets/alike": Kind(_alike(_few_sets, 12.0), 0.001, heavy=True),
     "privunit/alike": Kind(_alike(_caps, 25.0), 0.001, heavy=True),
 }

@@ -145,3 +145,34 @@ class Response(Crowd):
     def laws(self, points: Array, extra: Array) -> Array:
         e, d = np.exp(self.level), self.values
         return np.where(points == np.arange(d), e, 1.0) / (e + d - 1.0)
+
+
+@dataclass(frozen=True)
+class Sets(Response):
+    """Reports that support symbols: so many of them (`chosen`), each by its own bit (0), or half of all (-1)."""
+
+    chosen: int = 2
+
+    @property
+    def pair(self) -> str:
+        name = {0: "unary_encoding", -1: "hadamard_response"}.get(self.chosen, "subset_selection")
+        more = f", {self.chosen}" if self.chosen > 0 else ""
+        return f"{name}({self.level!r}, {self.values}{more})"
+
+    def laws(self, points: Array, extra: Array) -> Array:
+        e, d, supported = np.exp(self.level), self.values, _supported(self.values, self.chosen)
+        weights = np.where(supported, e, 1.0)
+        if self.chosen == 0:  # foreign bits are set with 1 / (e + 1), a bit of one's own with 1/2
+            weights = weights / (e + 1.0) ** (supported.sum(axis=0) - 1.0)
+            weights = weights * (e / (e + 1.0)) ** (d - supported.sum(axis=0))
+        rows = weights / weights.sum(axis=1, keepdims=True)
+        return np.asarray(rows[points[:, :, 0].astype(int)])
+
+
+def _supported(symbols: int, chosen: int) -> NDArray[np.bool_]:
+    """Which symbol, a row, is supported by which report."""
+    numbers = np.arange(1 << (symbols if chosen >= 0 else symbols.bit_length()))
+    if chosen < 0:
+        return np.array([np.bitwise_count(numbers & (row + 1)) % 2 == 0 for row in range(symbols)])
+    supported = (numbers >> np.arange(symbols)[:, None]) & 1 == 1
+    return np.asarray(supported[:, supported.sum(axis=0) == chosen] if chosen else supported)

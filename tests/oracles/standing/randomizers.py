@@ -72,8 +72,8 @@ def _approximate(rng: Random, small: bool) -> Drawn:
     e0 = _local_epsilon(rng)
     leak = float(rng.choice([1e-6, 1e-3, 0.01, 0.1, 0.3, round(rng.uniform(0.01, 0.6), 2)]))
     attained = tuple(exact.leaky(m, leak, np.eye(len(m))) for m in _worst_pure(e0))
-    if small:
-        attained = attained[:1]
+    if small:  # without a leak, which adds outputs, k-ary response is one of them too
+        attained = attained[0], exact.dary(e0, 3)
     base = exact.dary(e0, 2) if small else exact.extreme_pure(rng, e0, 3)
     blurt = np.zeros((len(base), 2))
     blurt[np.arange(len(base)), rng.integers(0, 2, len(base))] = 1.0

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TypeVar, overload
 
 import numpy as np
@@ -15,9 +17,10 @@ import numpy as np
 from dpcheckin.accounting.composition.gate import loud_arithmetic, passed
 from dpcheckin.accounting.composition.preview import other_bounds
 from dpcheckin.accounting.engine.arrays import FloatArray
+from dpcheckin.accounting.engine.compose import WindowTooLong, repeated
 from dpcheckin.accounting.engine.compose import compose as composed
-from dpcheckin.accounting.engine.compose import repeated
-from dpcheckin.accounting.engine.curves import FINE, Accuracy, Curves, Grids, Sides, crossing
+from dpcheckin.accounting.engine.curves import FINE, Accuracy, Curves, Grids, crossing
+from dpcheckin.accounting.engine.loss import Tail
 from dpcheckin.accounting.engine.sampling import FunctionCurve, refined
 from dpcheckin.accounting.figures import Brackets, Profile
 from dpcheckin.accounting.rounds.base import MOST_ROUNDS, SMALLEST_DELTA, TAIL_SHARE, LocalRound, Round, Rounds, as_run
@@ -67,7 +70,7 @@ class Composition:
         self._accuracy, self._swapped = accuracy, swapped
         self._answers: dict[float, Bracket] = {}
         self._kept: dict[float, Curves] = {}
-        self._sides: dict[int, Sides] = {}
+        self._grids: dict[int, tuple[Grids, float]] = {}  # and how much wider their steps are than a first guess
 
     @overload
     def epsilon(self, delta: float) -> Bracket: ...
@@ -103,10 +106,8 @@ class Composition:
 
     def upper(self, delta: float) -> float:
         """The upper end of `epsilon` alone, which is there sooner; for rounds that have one curve each."""
-        if self.total == 1:
-            found = self._single(delta).upper
-        else:
-            found = composed(self._distributions(delta).above, delta=delta).epsilon(delta, upper=True)
+        tail = None if self.total == 1 else self._tail("above", delta, delta=delta)
+        found = self._single(delta).upper if tail is None else tail.epsilon(delta, upper=True)
         whole = Bracket(0.0, min(found, self._most))
         if len(self.rounds) == 1:
             whole = better(whole, *self.rounds[0], delta)
@@ -116,10 +117,9 @@ class Composition:
         """Neighbours share discretisation and transform."""
         found: dict[float, Bracket] = {}
         for alike in _spans(deltas, 10.0**DECADES_OF_A_GRID):
-            both = self._distributions(alike[0])
             for near in _spans(alike, 10.0**DECADES_OF_A_TILT):
                 middle = near[0] if len(near) == 1 else math.sqrt(near[0] * near[-1])
-                above, below = (composed(parts, delta=middle) for parts in (both.above, both.below))
+                above, below = (self._tail(side, alike[0], delta=middle) for side in ("above", "below"))
                 for delta in near:
                     ends = below.epsilon(delta, upper=False), above.epsilon(delta, upper=True)
                     found[delta] = Bracket.of(min(ends[0], self._most), min(ends[1], self._most))
@@ -151,8 +151,6 @@ class Composition:
             found = [self.delta(value) for value in epsilons.ravel().tolist()]
             return Brackets.of(found, epsilons.shape)
         epsilon = non_negative("epsilon", epsilon)
-        if not self.rounds:
-            return Bracket(0.0, 0.0)
         delta = self._delta(epsilon)
         upper = min(delta.upper + self._reserved, 1.0)
         passed(epsilon, self.rounds, upper)
@@ -173,13 +171,12 @@ class Composition:
     def _composed_delta(self, epsilon: float) -> Bracket:
         magnitude = 1e-9
         for _ in range(12):
-            both = self._distributions(magnitude)
-            upper = composed(both.above, epsilon=epsilon).delta(epsilon, upper=True)
+            upper = self._tail("above", magnitude, epsilon=epsilon).delta(epsilon, upper=True)
             # the tails cut off must not be what the answer consists of
             if upper >= magnitude or magnitude <= 1e-30:
                 break
             magnitude = max(upper * 0.1, magnitude * 1e-4, 1e-30)
-        lower = composed(both.below, epsilon=epsilon).delta(epsilon, upper=False)
+        lower = self._tail("below", magnitude, epsilon=epsilon).delta(epsilon, upper=False)
         return Bracket(lower, upper)
 
     def _orders(self) -> list[Composition]:
@@ -197,10 +194,8 @@ class Composition:
         if not self.rounds:
             return Profile(np.array([0.0, 1.0]), np.zeros(2))
         if any(one.renyi is not None for one, _ in self.rounds):
-            raise OutsideTheorem(
-                "these rounds are composed by their Rényi curves, one delta at a time: "
-                "there is no whole profile of them"
-            )
+            why = "these rounds are composed by their Rényi curves, one delta at a time: they have no whole profile"
+            raise OutsideTheorem(why)
         smallest = open_probability("smallest", smallest)
         profiles = [side._one_profile(smallest) for side in self._orders()]
         end = max(float(profile.epsilons[-1]) for profile in profiles)
@@ -214,9 +209,8 @@ class Composition:
         return whole
 
     def _one_profile(self, smallest: float) -> Profile:
-        above = self._distributions(smallest).above
         deltas = np.geomspace(0.3, smallest, max(2, math.ceil(-math.log10(smallest) / 3)))
-        tails = [composed(above, delta=delta) for delta in deltas]
+        tails = [self._tail("above", smallest, delta=delta) for delta in deltas]
         end = min(tail.epsilon(smallest, upper=True) for tail in tails)
         if math.isinf(end):
             end = max(tail.furthest for tail in tails)
@@ -229,13 +223,19 @@ class Composition:
             self._kept[smallest] = [(c.swapped(), n) for c, n in made] if self._swapped else made
         return self._kept[smallest]
 
-    def _distributions(self, delta: float) -> Sides:
-        decade = math.floor(math.log10(delta))
-        if decade not in self._sides:
+    def _tail(self, side: str, near: float, **question: float) -> Tail:
+        """All rounds from one `side`, for a `question`, on grids for a delta `near`; wider ones if losses spread."""
+        decade, longest = math.floor(math.log10(near)), self._accuracy.longest_window
+        if decade not in self._grids:
             tolerance = TAIL_SHARE * 10.0**decade / self.total
-            curves = self._curves(tolerance)
-            self._sides[decade] = Grids(curves, tolerance, self._accuracy).sides(sum(n for _, n in curves))
-        return self._sides[decade]
+            self._grids[decade] = Grids(self._curves(tolerance), tolerance, self._accuracy), 1.0
+        while True:
+            grids, wider = self._grids[decade]
+            both = grids.sides(sum(n for _, n in grids.curves), wider)
+            try:
+                return composed(both.above if side == "above" else both.below, longest=2 * longest, **question)
+            except WindowTooLong as spread:
+                self._grids[decade] = grids, wider * max(2.0, spread.points / longest)
 
 
 def better(composed: Bracket, one: Round, repeats: int, delta: float) -> Bracket:
@@ -255,9 +255,8 @@ def epsilon_by_rounds(one: Round, counts: Sequence[int], delta: float, *, near: 
         one: The round.
         counts: Numbers of rounds, in any order.
         delta: Of the statements, strictly between 0 and 1.
-        near: A number of rounds that a statement was made about before: its curve of one round is
-            used again. Certified as always, but not always to the same digits; counts far above it
-            are bounded less tightly.
+        near: A number of rounds that a statement was made about before: its curve of one round is used again.
+            Certified as always, but not always to the same digits, and less tightly for counts far above it.
 
     >>> from dpcheckin.accounting import CheckInRound, any_pure
     >>> one = CheckInRound(10_000, 0.01, any_pure(2.0))
@@ -273,15 +272,16 @@ def epsilon_by_rounds(one: Round, counts: Sequence[int], delta: float, *, near: 
         smallest = TAIL_SHARE * decade / (near or shared[-1])
         curves = one.curves(smallest) if near is None else _curves_at_hand(one, smallest)
         if len(curves) == 1 and curves[0][1] == 1:
-            found = dict(_by_rounds(one, Grids(curves, smallest), shared, delta))
+            with suppress(WindowTooLong):  # each number of rounds is then asked alone
+                found = dict(_by_rounds(one, Grids(curves, smallest), shared, delta))
     return Brackets.of([found[n] if n in found else compose([(one, n)]).epsilon(delta) for n in asked])
 
 
 def _by_rounds(one: Round, grids: Grids, counts: Sequence[int], delta: float) -> Iterator[tuple[int, Bracket]]:
     for near in _spans(counts, 2):
         sides = grids.sides(near[0])
-        pairs = zip(repeated(sides.above, near, delta=delta), repeated(sides.below, near, delta=delta), strict=True)
-        for n, (above, below) in zip(near, pairs, strict=True):
+        asked = partial(repeated, times=near, delta=delta, longest=2 * FINE.longest_window)
+        for n, above, below in zip(near, asked(sides.above), asked(sides.below), strict=True):
             most = n * one.largest_loss
             ends = min(below.epsilon(delta, upper=False), most), min(above.epsilon(delta, upper=True), most)
             bracket = better(Bracket.of(*ends), one, n, delta)

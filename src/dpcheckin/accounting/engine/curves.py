@@ -29,6 +29,7 @@ UPPER_SLACK, LOWER_SLACK = 1 + 1e-11, 1 - 1e-9
 # Rounding of exp(epsilon), and of what sampling turns it into, 1 + (alpha - 1)/q.
 _ALPHA_SLACK = 1e-15
 
+_MERGED = (0.2, 0.45, 0.7, 0.9, 0.9995, 2.0)  # shares of a mixture; the last part may be far out
 FURTHEST = 600.0  # losses beyond are not told apart: their exponentials overflow
 
 CurveFunction = Callable[[FloatArray], FloatArray]
@@ -134,12 +135,12 @@ def crossing(curve: Callable[[float], float], delta: float, most: float, *, up: 
     return place
 
 
-def fewer(parts: Mixture, most: int = 6) -> Mixture:
-    """Neighbouring parts of a mixture counted as the one with the most reports, so that at most `most` are left.
+def fewer(parts: Mixture) -> Mixture:
+    """Neighbouring parts of a mixture counted as the one with the most reports, so that few are left.
 
     The curve grows with the number of reports: one more replaces an empty seat by a report of the same mean.
     """
-    if len(parts) <= most:
+    if len(parts) <= len(_MERGED):
         return parts
     ordered = sorted(parts, key=lambda part: part[1].count)
     merged: list[tuple[float, Seats]] = []
@@ -147,11 +148,9 @@ def fewer(parts: Mixture, most: int = 6) -> Mixture:
     for here, seats in ordered:
         weight += here
         seen += here
-        if seen >= total * (len(merged) + 1) / most:
+        if seen >= total * _MERGED[len(merged)] or seats is ordered[-1][1]:
             merged.append((weight, seats))
             weight = 0.0
-    if weight > 0.0:
-        merged.append((weight, ordered[-1][1]))
     return merged
 
 
@@ -223,13 +222,13 @@ class Grids:
     """
 
     def __init__(self, curves: Curves, tolerance: float, accuracy: Accuracy = FINE) -> None:
-        self._curves, self._accuracy = curves, accuracy
+        self.curves, self._accuracy = curves, accuracy
         self._reaches = [curve.reach(tolerance) for curve, _ in curves]
         self._made: dict[float, Sides] = {}
 
-    def sides(self, total: int) -> Sides:
-        """From above and from below, for a composition that will have `total` rounds."""
-        return self._with(self._step(total))
+    def sides(self, total: int, wider: float = 1.0) -> Sides:
+        """From above and below, for a composition of `total` rounds; steps `wider` than they should be, if need be."""
+        return self._with(wider * self._step(total))
 
     def upper_tail(self, total: int, delta: float) -> Tail:
         """The `total` rounds with one curve near this `delta`, from above; wider steps where they spread too far."""
@@ -243,15 +242,15 @@ class Grids:
 
     def _with(self, step: float) -> Sides:
         if step not in self._made:
-            reaches = zip(self._curves, self._reaches, strict=True)
+            reaches = zip(self.curves, self._reaches, strict=True)
             factor = max(1, *(round(reach / step / curve.most_lower) for (curve, _), reach in reaches))
             sizes = [math.ceil(reach / step) + 3 for reach in self._reaches]
-            self._made[step] = Sides(self._curves, step, sizes, factor)
+            self._made[step] = Sides(self.curves, step, sizes, factor)
         return self._made[step]
 
     def _step(self, total: int) -> float:
         """A step small against the loss of a typical round, with a grid of bounded length."""
-        curves = self._curves
+        curves = self.curves
         rounds = sum(n for _, n in curves)
         variance = sum(n * curve.spread**2 for curve, n in curves) / rounds
         accuracy = self._accuracy

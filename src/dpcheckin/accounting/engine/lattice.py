@@ -26,7 +26,7 @@ from dpcheckin.accounting.engine.lattice_sums import LatticeSums, ReportLaw, Til
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Profile, Seats
 
 # nodes for the largest report (times four), and for twenty deviations of the sum
-LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 12, 1 << 14)
+LARGEST, LARGEST_COARSE = (1 << 15, 1 << 17), (1 << 12, 1 << 14)
 HEAVY = 1e-3  # of delta, about, that may lie beyond a lattice that would be too coarse otherwise
 
 
@@ -165,7 +165,7 @@ def _choose(model: ReportLaw, report_nodes: int, sum_nodes: int, *, coarse: bool
     """A lattice fine enough for the small reports and long enough for the large ones."""
     h, reach = model.shared_profile, useful_reach(model)
     # the error of the lattice is relative to one report; among few reports it must be finer
-    fine = 1.0 if model.count * model.participation > 200 else 0.5 if coarse else 0.2
+    fine = 1.0 if model.count * model.participation > 200 else 0.5
     step = fine * min(0.085 * reach.deviation, reach.top / 24)
     if math.isinf(model.largest_ratio) and 4 * reach.top / report_nodes > 1.7 * reach.bare:
         # Tails so heavy that a lattice which holds them tells nothing else apart. A single report

@@ -24,6 +24,8 @@ from dpcheckin.special import UNIT
 from dpcheckin.special.roots import whole_switch
 
 _PATIENCE = 3  # points at which a lattice may be of no use
+# points that are passed over first, and by what part a chord may lie above the one in its middle
+_LEAP, _STRAIGHT = 8, 3e-3
 
 
 def even_shares(seats: Seats, chance: float) -> tuple[Seats, float]:
@@ -174,12 +176,33 @@ class LatticeCurve(Curve):
     def upper(self, step: float, points: int) -> Array:
         deviation = self.spread / step
         chosen = _few(points, deviation) if self._coarse else _sparse(points, deviation)
-        above = np.array([self._upper(i * step) for i in chosen]) * UPPER_SLACK
-        # chords of a convex function lie above it: sparse points are enough
         epsilons = np.arange(points) * step
         rises = np.expm1(epsilons)  # alphas - 1 with all digits
-        whole = self._local.complete(np.interp(rises, rises[chosen], above), np.exp(epsilons))
+        # chords of a convex function lie above it: sparse points are enough
+        known = self._bent(chosen, step, rises)
+        above = np.array(list(known.values())) * UPPER_SLACK
+        whole = self._local.complete(np.interp(rises, rises[[*known]], above), np.exp(epsilons))
         return whole if self._simple is None else np.minimum(whole, self._simple.upper(step, points))
+
+    def _bent(self, chosen: list[int], step: float, rises: Array) -> dict[int, float]:
+        """The curve at those of the `chosen` points between which it bends: few where it is nearly straight."""
+        known = {i: self._upper(i * step) for i in (*chosen[:: 1 if self._coarse else _LEAP], chosen[-1])}
+
+        def fill(between: list[int]) -> None:
+            if len(between) < 3:
+                return
+            left, here, right = between[0], between[len(between) // 2], between[-1]
+            share = (rises[right] - rises[here]) / (rises[right] - rises[left])
+            chord = share * known[left] + (1.0 - share) * known[right]
+            known[here] = self._upper(here * step)
+            if chord > (1.0 + _STRAIGHT) * known[here]:
+                fill(between[: len(between) // 2 + 1])
+                fill(between[len(between) // 2 :])
+
+        for first in range(0, len(chosen) - 1, _LEAP):
+            if not self._coarse:
+                fill(chosen[first : first + _LEAP + 1])
+        return dict(sorted(known.items()))
 
     def lower(self, step: float, points: int) -> tuple[Array, Array | None]:
         alphas = np.exp(np.arange(points) * step)

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dpcheckin.accounting.engine.loss import Atoms
-from dpcheckin.accounting.engine.lower.preference_sums import PreferenceLaw, preference_atoms
+from dpcheckin.accounting.engine.lower.preference_sums import FEW_SEATS, PreferenceLaw, preference_atoms
 from dpcheckin.accounting.engine.seats import Hits, RealPair, Seats
 from dpcheckin.accounting.engine.three_atoms import atoms
 from dpcheckin.accounting.pairs.local import ThreeAtoms
@@ -26,7 +26,6 @@ from dpcheckin.special.gamma import log_beta
 from dpcheckin.special.roots import root
 from dpcheckin.special.sphere import cap_measure
 
-FEW_SEATS = 100  # among so few, the others may do more harm at one of the two directions
 _SLACK = 1 - 1e-13  # of a handful of products
 
 

@@ -24,7 +24,7 @@ from dpcheckin.accounting.engine.lower.lattice import HomogeneousCurve
 from dpcheckin.accounting.engine.seats import WHOLE, Hits, Mixture, RealPair, Seats
 from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve, atoms
 from dpcheckin.accounting.engine.typed.curve import BadCase, TypesAt, merged_case, with_types
-from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types
+from dpcheckin.accounting.pairs.pure_types import Family, OthersData, Symbols, pure_types
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, local_epsilon_in_range
 from dpcheckin.special.roots import least
@@ -228,6 +228,11 @@ class ThreeAtoms(LocalPair):
         return Hits(self.local_epsilon, self.hit, math.expm1(self.local_epsilon) * self.hit + self.local_delta)
 
     @property
+    def laws(self) -> Symbols:
+        """How often its reports support others' symbols."""
+        return Symbols(self.local_epsilon, self.hit, self.hit if self.third_hit is None else self.third_hit)
+
+    @property
     def third_value(self) -> Hits:
         """k-ary response seen from a third value: it is reported with e0 * hit and weighs 1/e0.
 
@@ -257,18 +262,15 @@ class ThreeAtoms(LocalPair):
         return ThreeAtomCurve(parts, self.hits, local)
 
     def others_types(self, parts: Mixture) -> TypesAt | None:
-        symbols = 2 + round(self.neutral / self.hit) if self.hit > 0.0 else 2
-        return pure_types(self.family, self.local_epsilon, symbols, self.local_delta)
+        return pure_types(self.family, self.laws, self.local_delta)
 
     def bad_case(self, parts: Mixture, smallest: float) -> BadCase:
         """As in the base, of `parts` and `smallest`; a third value is worse for k-ary response, and once e0 > 2."""
-        if self.family is Family.SYMBOLS:
-            third = self.third_value
-        elif self.family is Family.ANY_PURE and math.exp(self.local_epsilon) > 2.0:
-            third = self._three_ary.third_value
-        else:
-            return super().bad_case(parts, smallest)
-        return merged_case(parts, third)
+        if self.others_data in (OthersData.THIRD_VALUE, OthersData.MERGED_THIRD):
+            return merged_case(parts, self.third_value)
+        if self.family is Family.ANY_PURE and math.exp(self.local_epsilon) > 2.0:
+            return merged_case(parts, self._three_ary.third_value)
+        return super().bad_case(parts, smallest)
 
     @property
     def _three_ary(self) -> ThreeAtoms:
@@ -289,9 +291,8 @@ class ThreeAtoms(LocalPair):
         return self
 
     def bad_views(self, seats: Seats) -> tuple[Atoms, ...]:
-        if self.others_data in (OthersData.THIRD_VALUE, OthersData.MERGED_THIRD):
-            return (atoms(seats, self.third_value)[1],)
-        return ()
+        third = self.others_data in (OthersData.THIRD_VALUE, OthersData.MERGED_THIRD)
+        return (atoms(seats, self.third_value)[1],) if third else ()
 
     @property
     def second_moment(self) -> float:

@@ -13,7 +13,7 @@ from dpcheckin.accounting.engine.curves import right_of
 from dpcheckin.accounting.engine.seats import Mixture, RealPair
 from dpcheckin.accounting.engine.typed.curve import TypesAt
 from dpcheckin.accounting.pairs.local import Described, LocalPair, ThreeAtoms
-from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types, variance_of_types
+from dpcheckin.accounting.pairs.pure_types import Family, OthersData, pure_types, symbols, variance_of_types
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import LARGEST_LOCAL_EPSILON, in_range, local_epsilon_in_range, open_probability
 from dpcheckin.special import UNIT
@@ -61,7 +61,7 @@ class ProfilePair(LocalPair):
             return None
         # what the profile itself says of this epsilon, whatever was given as its delta
         delta = max(self.local_delta, self.profile_above(self.local_epsilon))
-        return pure_types(self.family, self.local_epsilon, 2, delta)
+        return pure_types(self.family, symbols(self.local_epsilon, 2), delta)
 
     def profile(self, alpha: Array | Sequence[float] | float) -> Array:
         a = np.asarray(alpha, dtype=np.float64)

@@ -1,8 +1,7 @@
 """The types of pure randomizers: what another client's report can look like, seen from its value.
 
-Client 1 holds a or b, another client x. Type A is the law for x = a, B for x = b, C for a third value of k-ary
-response. Which types suffice is proved in docs/theory.md; scales of the noise that some of them need are certified
-here, alpha by alpha.
+Client 1 holds a or b, another client x. Type A is the law for x = a, B for x = b, C for a third value. Which types
+suffice is proved in docs/theory.md; scales of the noise that some of them need are certified here, alpha by alpha.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types, least_smoothi
 
 _WEIGHTS, _FEW_WEIGHTS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.3, 0.7), (0.45,)  # of B beside A
 _NEAR_TWO = 1.8, 2.4  # of e0
+_ALIKE = 1.1  # variances of types that are so near one another need noise that hurts
 _STRETCHES = 0.005, 0.01, 0.025, 0.05
 _CROWD = 600.0  # reports for which wider types and more noise are weighed against each other
 _ROUNDED_UP = 1 + 1e-12  # of a few products and quotients
@@ -32,6 +32,7 @@ class Family(Enum):
 
     TWO_VALUES = "binary response or a random hemisphere"
     SYMBOLS = "k-ary response, k of 3 or more"
+    SETS = "reports that support symbols, three of them or more"
     ANY_PURE = "every randomizer of this local epsilon (and delta)"
     GAUSSIAN = "Gaussian noise"
     LAPLACE = "Laplace noise on an interval"
@@ -50,11 +51,16 @@ class OthersData(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Symbols:
-    """Laws of k-ary response; a hit has probability `hit`, any other symbol the same."""
+    """Laws of reports that each support some symbols, all others being less likely: k-ary response, sets and codes.
 
-    local_epsilon: float  # logarithm of the ratio e0
-    hit: float  # probability of a symbol that is not one's own
-    symbols: int  # how many there are
+    `local_epsilon`: logarithm of the ratio e0 by which a report is likelier whose own symbol it supports. `hit`: under
+    a value the probability of a report that supports a given other one instead of it. `third`: under a third value,
+    that of a report that supports a given one of two values and neither the other nor the third.
+    """
+
+    local_epsilon: float
+    hit: float
+    third: float
 
     @property
     def _e0(self) -> float:
@@ -62,45 +68,45 @@ class Symbols:
 
     def at_first(self, rise: float) -> AtomLaw:
         """Type A."""
-        gain, own = math.expm1(self.local_epsilon) * (1 + rise), self.hit * self._e0
-        blank = (self.symbols - 2) * self.hit
-        return AtomLaw.of((gain / self._e0, own), (-gain, self.hit), (0.0, blank))
+        gain = math.expm1(self.local_epsilon)
+        return _law((gain * (1 + rise) / self._e0, self.hit * self._e0), (-gain * (1 + rise), self.hit))
 
     def at_second(self, rise: float) -> AtomLaw:
         """Type B."""
-        gain, own = math.expm1(self.local_epsilon), self.hit * self._e0
-        blank = (self.symbols - 2) * self.hit
-        return AtomLaw.of((gain, self.hit), (-gain / self._e0, own), (0.0, blank))
+        gain = math.expm1(self.local_epsilon)
+        return _law((gain, self.hit), (-gain / self._e0, self.hit * self._e0))
 
     def at_third(self, rise: float) -> AtomLaw:
-        """Type C."""
-        gain = math.expm1(self.local_epsilon)
-        return AtomLaw.of(
-            (gain, self.hit),
-            (-gain * (1 + rise), self.hit),
-            (rise * gain / self._e0, self.hit * self._e0),
-            (0.0, (self.symbols - 3) * self.hit),
+        """Type C: reports that support one of the three, and reports that support two of them."""
+        gain, one, two = math.expm1(self.local_epsilon), self.third, self.hit - self.third
+        return _law(
+            (gain, one),
+            (-gain * (1 + rise), one),
+            (rise * gain / self._e0, one * self._e0),
+            (-rise * gain, two),
+            (gain * (1 + rise) / self._e0, two * self._e0),
+            (-gain / self._e0, two * self._e0),
         )
 
     def worst(self, rise: float) -> AtomLaw:
         """Both tails at once, which no single value has."""
         gain = math.expm1(self.local_epsilon)
-        return AtomLaw.of(
-            (gain, self.hit),
-            (-gain * (1 + rise), self.hit),
-            (rise, gain * self.hit),
-            (0.0, (self.symbols - 2) * self.hit),
-        )
+        return _law((gain, self.hit), (-gain * (1 + rise), self.hit), (rise, gain * self.hit))
+
+
+def _law(*atoms: tuple[float, float]) -> AtomLaw:
+    """From (value, probability) pairs; what is left of the probability is at zero."""
+    return AtomLaw.of(*atoms, (0.0, 1.0 - math.fsum(probability for _, probability in atoms)))
 
 
 def symbols(local_epsilon: float, count: int) -> Symbols:
     """k-ary response of this `local_epsilon` with so many symbols (`count`)."""
-    return Symbols(local_epsilon, 1 / (math.exp(local_epsilon) + count - 1), count)
+    hit = 1 / (math.exp(local_epsilon) + count - 1)
+    return Symbols(local_epsilon, hit, hit)
 
 
-def two_values(local_epsilon: float) -> PureTypesAt:
-    """Binary response and random hemispheres: types A and B, as they are."""
-    laws = symbols(local_epsilon, 2)
+def two_values(laws: Symbols) -> PureTypesAt:
+    """Types A and B of these `laws` as they are, where others hold one of the two values."""
     return lambda rise: Types((laws.at_first(rise), laws.at_second(rise)), laws.worst(rise))
 
 
@@ -112,10 +118,12 @@ class _Smoothed:
     weight: float = 0.5
 
 
-def k_ary(local_epsilon: float, count: int) -> PureTypesAt:
-    """k-ary response, k = `count` >= 3, of this `local_epsilon`: type C alone, A and B put below it by noise."""
-    laws = symbols(local_epsilon, count)
-    return _third_alone(laws, laws)
+def sets(laws: Symbols) -> PureTypesAt:
+    """Reports of these `laws`: A and B, or C, whichever vary more, and the others put below by noise."""
+    ends, third = laws.at_first(0.0).variance, laws.at_third(0.0).variance
+    if max(ends, third) < _ALIKE * min(ends, third):
+        return _widened(laws, laws)
+    return _first_and_second(laws, laws) if ends > third else _third_alone(laws, laws)
 
 
 def any_pure(local_epsilon: float) -> PureTypesAt:
@@ -138,7 +146,10 @@ def any_pure_near_two(local_epsilon: float) -> PureTypesAt | None:
     """
     if not _NEAR_TWO[0] < math.exp(local_epsilon) < _NEAR_TWO[1]:
         return None
-    two, three = symbols(local_epsilon, 2), symbols(local_epsilon, 3)
+    return _widened(symbols(local_epsilon, 2), symbols(local_epsilon, 3))
+
+
+def _widened(two: Symbols, three: Symbols) -> PureTypesAt:
     ends, third = two.at_first(0.0).variance, three.at_third(0.0).variance
     wider = [
         way(two, three, stretch)
@@ -217,21 +228,19 @@ def with_delta(known: PureTypesAt, local_epsilon: float, local_delta: float) -> 
     return types
 
 
-def pure_types(family: Family, local_epsilon: float, count: int, local_delta: float = 0.0) -> TypesAt | None:
+def pure_types(family: Family, laws: Symbols, local_delta: float = 0.0) -> TypesAt | None:
     """The types of a family of randomizers, None if none are known.
 
-    `family`: which randomizers. `local_epsilon`: epsilon of one report. `count`: symbols of k-ary response.
-    `local_delta`: by how much a report may exceed it; with the family of every randomizer only.
+    `family`: which randomizers. `laws`: of the reports, as far as they support symbols. `local_delta`: by how much a
+    report may exceed its epsilon; with the family of every randomizer only.
     """
-    if family in (Family.OTHER, Family.GAUSSIAN, Family.LAPLACE) or local_epsilon == 0.0:
+    if family in (Family.OTHER, Family.GAUSSIAN, Family.LAPLACE) or laws.local_epsilon == 0.0:
         return None
-    if family is Family.TWO_VALUES:
-        known = [two_values(local_epsilon)]
-    elif family is Family.SYMBOLS:
-        known = [k_ary(local_epsilon, count)]
+    if family is Family.ANY_PURE:
+        ways = (any_pure(laws.local_epsilon), any_pure_near_two(laws.local_epsilon))
+        known = [with_delta(way, laws.local_epsilon, local_delta) for way in ways if way is not None]
     else:
-        ways = (any_pure(local_epsilon), any_pure_near_two(local_epsilon))
-        known = [with_delta(way, local_epsilon, local_delta) for way in ways if way is not None]
+        known = [(two_values if family is Family.TWO_VALUES else sets)(laws)]
 
     def at(rise: float) -> tuple[Types, ...]:
         found = (way(rise) for way in known)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dpcheckin.accounting.engine.loss import Atoms
+from dpcheckin.accounting.engine.lower.preference_sums import FEW_SEATS, PreferenceLaw, preference_atoms
+from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.pairs.local import ThreeAtoms, two_atoms
 from dpcheckin.accounting.pairs.pure_types import Family, OthersData
 from dpcheckin.errors import InvalidParameter
@@ -39,15 +42,46 @@ def dary_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
     return ThreeAtoms(name, epsilon, hit, neutral, True, 0.0, others, family, shared=k / weight, described=described)
 
 
+@dataclass(frozen=True)
+class SetPair(ThreeAtoms):
+    """The pair of two symbols of sets, where a third client's report may support one of them or both."""
+
+    def at_third_value(self) -> SetPair | None:
+        return self if self._third_is_worse else None
+
+    def at_one_of_two(self, seats: Seats) -> SetPair | None:
+        """As in the base, in these `seats`; of few clients both are tried."""
+        if self._third_is_worse and seats.count > FEW_SEATS:
+            return None
+        return replace(self, others_data=OthersData.ONE_OF_TWO)
+
+    @property
+    def _third_is_worse(self) -> bool:
+        """A third value's reports vary more where most of them support one of the three alone."""
+        return self.others_data is OthersData.MERGED_THIRD and 2.0 * self.laws.third > self.hit
+
+    def bad_views(self, seats: Seats) -> tuple[Atoms, ...]:
+        """Others at a third value, and beside what is merged what reports that support two symbols lean."""
+        merged = super().bad_views(seats)
+        if not merged or seats.count <= FEW_SEATS:
+            return merged
+        one, two = self.laws.third, self.hit - self.laws.third
+        leaning = PreferenceLaw(self.local_epsilon, one, two * math.exp(self.local_epsilon))
+        return preference_atoms(seats, leaning), *merged
+
+
 def _three_atoms(
-    name: str, epsilon: float, hit: float, shared: float, third_hit: float | None, *described: tuple[str, Any]
+    name: str, epsilon: float, hit: float, shared: float, third: float | None, *described: tuple[str, Any]
 ) -> ThreeAtoms:
-    """The pair with this mass at the largest ratio, its lowest density, and its lower bound by a third value."""
+    """The pair of symbols with these masses of `Symbols`, and its lowest density; no `third` of two symbols."""
     neutral = max(1.0 - (math.exp(epsilon) + 1.0) * hit, 0.0)
-    others = OthersData.ONE_OF_TWO if third_hit is None else OthersData.MERGED_THIRD
-    return ThreeAtoms(
-        name, epsilon, hit, neutral, others_data=others, third_hit=third_hit, shared=shared, described=described
-    )
+    others, family = OthersData.MERGED_THIRD, Family.SETS
+    if third is None:
+        others, family = OthersData.ONE_OF_TWO, Family.TWO_VALUES
+    elif third == hit:  # nothing has to be merged, and of that third value the worst law has the variance
+        others, family, third = OthersData.THIRD_VALUE, Family.OTHER, None
+    kind = SetPair if family is Family.SETS else ThreeAtoms
+    return kind(name, epsilon, hit, neutral, False, 0.0, others, family, third, shared, described)
 
 
 def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAtoms:
@@ -72,13 +106,12 @@ def subset_selection(local_epsilon: float, symbols: int, chosen: int) -> ThreeAt
     # one report is likelier than another by e^epsilon; a base report has 1 / total of w * C(d-1, w)
     total = w * math.exp(epsilon) + d - w
     hit = w * (d - w) / ((d - 1) * total)
-    third = hit * (d - w - 1) / (d - 2) if d - w > 1 else None
     return _three_atoms(
         f"subsets of {w} of {d}",
         epsilon,
         hit,
         d / total,
-        third,
+        hit * (d - w - 1) / (d - 2),
         *(("kind", "subset"), ("local_epsilon", epsilon), ("values", d), ("size", w)),
     )
 
@@ -110,19 +143,21 @@ def unary_encoding(local_epsilon: float, symbols: int, truth: float = 0.5) -> Th
 def hadamard_response(local_epsilon: float, symbols: int) -> ThreeAtoms:
     """A column of a Hadamard matrix, likelier where the row of the true symbol is positive.
 
-    Two rows differ in half of the columns, so half of all reports say nothing about the two.
+    Two rows differ in half of the columns, so half of all reports say nothing about the two. Of three symbols one has
+    the product of the others' rows, and supports whatever supports both of them or neither.
 
     Args:
         local_epsilon: Epsilon of one report.
         symbols: How many there are, 2 or more.
     """
     epsilon, d = local_epsilon_in_range(local_epsilon), count("symbols", symbols, 2)
+    hit = 0.5 / (math.exp(epsilon) + 1)
     return _three_atoms(
         f"Hadamard response of {d}",
         epsilon,
-        0.5 / (math.exp(epsilon) + 1),
-        2.0 / (math.exp(epsilon) + 1),
-        None,
+        hit,
+        4.0 * hit,
+        hit if d > 2 else None,
         *(("kind", "hadamard"), ("local_epsilon", epsilon)),
     )
 
@@ -144,4 +179,5 @@ def mixed(pairs: Sequence[ThreeAtoms], name: str) -> ThreeAtoms:
     # each way with as many draws from its own G as make the same density everywhere
     shared = math.fsum(pair.shared for pair in pairs) / len(pairs)
     made = _three_atoms(name, pairs[0].local_epsilon, hit, shared, None)
-    return replace(made, full_shuffle_proved=all(pair.full_shuffle_proved for pair in pairs))
+    proved = all(pair.full_shuffle_proved for pair in pairs)
+    return replace(made, full_shuffle_proved=proved, family=Family.OTHER)

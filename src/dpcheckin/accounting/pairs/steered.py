@@ -25,9 +25,8 @@ def one_type(pair: LocalPair, shares: Shares = WHOLE) -> TypesAt | None:
     """
     if not isinstance(pair, ThreeAtoms) or pair.family is Family.OTHER or pair.hit == 0.0:
         return None
-    family = Family.SYMBOLS if pair.family is Family.SYMBOLS else Family.ANY_PURE
-    symbols = 2 + round(pair.neutral / pair.hit)
-    known = pure_types(family, pair.local_epsilon, symbols, pair.local_delta)
+    family = Family.ANY_PURE if pair.family is Family.TWO_VALUES else pair.family
+    known = pure_types(family, pair.laws, pair.local_delta)
     if known is None:
         return None
 

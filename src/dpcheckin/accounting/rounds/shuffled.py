@@ -1,8 +1,7 @@
 """Rounds in which a shuffler permutes the reports, and their certified curves.
 
-A round says who takes part and what a report gives away; its curve applies the empty-seat theorem
-(docs/theory.md). Where perhaps no seat is empty, reports that say nothing stand for empty seats
-(`pairs/marking.py`).
+A round says who takes part and what a report gives away; its curve applies the empty-seat theorem (docs/theory.md).
+Where perhaps no seat is empty, reports that say nothing stand for empty seats (`pairs/marking.py`).
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from __future__ import annotations
 import itertools
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpcheckin import numerals
+from dpcheckin.accounting.engine.arrays import Array
 from dpcheckin.accounting.engine.curves import Curve, Unshuffled
 from dpcheckin.accounting.engine.seats import Mixture, Seats
 from dpcheckin.accounting.engine.seen import no_loss
@@ -27,10 +28,8 @@ from dpcheckin.special.intervals import hypergeometric_masses
 FEW = 6
 # of rounds from which nobody stays away: how many are too many, in times what is negligible if that is known
 _OFTEN, _SELDOM = 50.0, 1e-12
-BLANKET = (
-    "no empty seat needed for this randomizer: privacy blanket "
-    "(Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3)"
-)
+_SOURCE = "Balle, Bell, Gascon, Nissim, arXiv 1903.02837v2, Lemma 5.3"
+BLANKET = f"no empty seat needed for this randomizer: privacy blanket ({_SOURCE})"
 MARKED = "reports that say nothing stand for clients that stay away (docs/theory.md, section 4b)"
 TYPES = "types of the other clients' reports (docs/theory.md)"
 _LOWER_CELLS = (-4.0, -2.4, -1.6, -1.0, -0.5, 0.0, 0.5, 1.0, 1.6, 2.4, 4.0)
@@ -87,10 +86,8 @@ class CheckInRound(ShuffledRound):
         rate: Probability that a client checks in to a round.
         pair: What one report gives away, as `any_pure(2.0)` or `gaussian(2.0)` say it.
         colluding: Fraction of the population that works with the analyzer.
-        dropout: Largest probability with which a client that decided to check in fails to
-            (possibly different for every client).
-        lowest_rate: Given when rates differ between clients: they then lie anywhere in
-            [lowest_rate, rate].
+        dropout: Largest probability with which a client that decided to check in fails to (not the same for all).
+        lowest_rate: Given when rates differ between clients: they then lie anywhere in [lowest_rate, rate].
     """
 
     population: int
@@ -238,35 +235,40 @@ class SubsampleRound(ShuffledRound):
         return self._with_colluders(n, k, rate, smallest)
 
     def _with_colluders(self, n: int, k: int, rate: float, smallest: float) -> Curve:
-        """The honest part of the cohort is hypergeometric.
-
-        The curve grows with it (an empty seat is replaced by a report of the same mean), so cells are counted at their
-        upper end.
-        """
-        low, high = max(0, k - (self.population - n)), min(k, n)
-        people = self.population
-        mean = k * n / people
-        variance = mean * (people - n) / people * (people - k) / max(people - 1, 1)
-        deviation = max(math.sqrt(variance), 1e-9)
-        low = max(low, math.floor(mean - 40 * deviation - 60))
-        high = min(high, math.ceil(mean + 40 * deviation + 60))
-        edges = sorted({low - 1, high} | {int(x) for x in mean + deviation * _CELLS if low <= x < high})
-        parts, full = [], 0.0
-        masses = hypergeometric_masses(edges, people, n, k)
-        for right, weight in zip(edges[1:], masses, strict=True):
+        """The curve grows with the honest part (an empty seat becomes a report of the same mean): upper ends count."""
+        parts, full, cells = [], 0.0, self._honest_parts(_CELLS)
+        for _, right, weight in cells:
             if right >= n and not self.pair.full_shuffle_proved:
                 full += weight
-                continue
-            if right > 0 and weight > 0.0:
+            elif right > 0 and weight > 0.0:
                 seats = Seats(right, self.pair, float(n - right), float(n))
                 # sums of probabilities that are good to 5e-14 each, where they matter
                 parts.append((weight * (1 + 1e-12) + 1e-15, seats))
         # a sum of independent coins (Vatutin, Mikhailov 1982): Bernstein at 40 deviations and 60
-        lost = 1e-38 if (low, high) != (max(0, k - (self.population - n)), min(k, n)) else 0.0
-        unprotected = min(full + lost, 1.0)
+        whole = (cells[0][0], cells[-1][1]) == (max(0, k - (self.population - n)), min(k, n))
         if not parts:
             raise OutsideTheorem("no honest client stays absent: lower the cohort")
-        return self.pair.shuffled_curve(parts, rate, smallest, unprotected)
+        return self.pair.shuffled_curve(parts, rate, smallest, min(full + (0.0 if whole else 1e-38), 1.0))
+
+    def _honest_parts(self, cells: Sequence[float] | Array) -> list[tuple[int, int, float]]:
+        """Numbers of honest clients in a cohort, cut at these deviations: first and last of a cell, and how likely."""
+        n, k, people = self.honest, self.cohort, self.population
+        low, high, mean = max(0, k - (people - n)), min(k, n), k * n / people
+        variance = mean * (people - n) / people * (people - k) / max(people - 1, 1)
+        deviation = max(math.sqrt(variance), 1e-9)
+        low = max(low, math.floor(mean - 40 * deviation - 60))
+        high = min(high, math.ceil(mean + 40 * deviation + 60))
+        edges = sorted({low - 1, high} | {int(x) for x in mean + deviation * np.asarray(cells) if low <= x < high})
+        masses = hypergeometric_masses(edges, people, n, k)
+        return [(left + 1, right, mass) for (left, right), mass in zip(itertools.pairwise(edges), masses, strict=True)]
+
+    def lower_parts(self, pair: LocalPair) -> Mixture:
+        n = self.honest
+        if n == self.population:
+            return super(SubsampleRound, self).lower_parts(pair)
+        # who colludes knows its own reports, and the curve grows with the number of the others
+        cells = [(mass * (1 - 1e-12) - 1e-15, first) for first, _, mass in self._honest_parts(_LOWER_CELLS) if first]
+        return [(weight, Seats(k, pair, float(n - k), float(n))) for weight, k in cells if weight > 0.0]
 
     def lower_seats(self, pair: LocalPair) -> Seats:
         n = self.population  # colluders who say nothing are one case of colluding

@@ -25,6 +25,7 @@ from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.special import UNIT, binomial, fourier
 from dpcheckin.special.fourier import FFT_LEVEL
 
+FEW_SEATS = 100  # among so few, the others may do more harm at one of the two inputs
 MOST_COUNTED = 10_000  # strong reports; of more than these the number tells nothing more
 LONGEST = 1 << 23
 _CELLS_PER_DEVIATION = 4

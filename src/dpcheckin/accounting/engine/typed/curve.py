@@ -163,22 +163,33 @@ class TypedCurve(Curve):
 class TypesFirstCurve(TypedCurve):
     """Typed curves beside a curve of the worst law that is dear: that one is asked where it may count.
 
-    A few places tell whether it is worth its cost: where reports are few the noise of the types weighs more than the
-    worst law does.
+    A few places tell which of the two is worth its cost: where reports are few the noise of the types weighs more than
+    the worst law does.
     """
 
     def coarser(self) -> Curve:
         return self.worst.coarser()  # sums that take longer are no preview
 
     @cached_property
-    def _worst_counts(self) -> bool:
+    def _near(self) -> list[tuple[float, float]]:
+        """Both bounds at a few places: of the worst law, and of the types."""
         near = self._places[self._places < _NEAR][::_EVERY]
-        return any(self.worst.upper_at(place) < self._completed(place) for place in (self.spread * near).tolist())
+        return [(self.worst.upper_at(place), self._completed(place)) for place in (self.spread * near).tolist()]
+
+    @cached_property
+    def _worst_counts(self) -> bool:
+        return any(worst < typed for worst, typed in self._near)
+
+    @cached_property
+    def _types_count(self) -> bool:
+        return any(typed < worst for worst, typed in self._near)
 
     _negligible = 0.0  # what may be cut off
 
     def reach(self, tolerance: float) -> float:
         self._negligible = max(tolerance, self._negligible)
+        if not self._types_count:
+            return self.worst.reach(tolerance)
         if self._worst_counts:
             return super().reach(tolerance)
         near, far = self._within(_PLENTY * tolerance), self._within(tolerance)
@@ -197,6 +208,8 @@ class TypesFirstCurve(TypedCurve):
         return places[at] if at < len(places) else self.worst.reach(tolerance)
 
     def upper(self, step: float, points: int) -> Array:
+        if not self._types_count:
+            return self.worst.upper(step, points)
         if self._worst_counts:
             return super().upper(step, points)
         end = (points - 1) * step
