@@ -130,8 +130,7 @@ def three_atoms(kind: str, numbers: Numbers) -> Randomizer:
         hit = 1 / (e0 + d - 1)
     else:  # any pure randomizer, binary response, random hemisphere; two rows of Hadamard's matrix
         hit = 1 / (e0 + 1) / (2 if kind == "hadamard" else 1)
-    profile = [(arb(1), delta + (1 - delta) * hit * (e0 - 1)), (e0, arb(delta))]
-    return Randomizer(kind, profile, numbers)
+    return Randomizer(kind, [(arb(1), delta + (1 - delta) * hit * (e0 - 1)), (e0, arb(delta))], numbers)
 
 def matrix(table: list[list[str]]) -> Randomizer:
     """A table of probabilities: h is the largest of all pairs of rows, at all ratios."""
@@ -196,11 +195,16 @@ def positions(r: Randomizer, alpha: arb) -> dict[str, Law]:
     """The laws below whose mixtures every report lies: others at a (A), at b (B), at a third value (C). Section 2b;
     Gaussian and Laplace reports have A = 1 - alpha W and B = W - alpha."""
     if r.kind in ("gaussian", "laplace"):
-        a = [(1 - alpha * w, q) for w, q in r.ratios]
-        return {"A": a, "B": [(w - alpha, q) for w, q in r.ratios]}
-    need(r.kind in ("any", "binary", "hemisphere", "dary"), f"types are not covered for {r.kind}")
+        return {"A": [(1 - alpha * w, q) for w, q in r.ratios], "B": [(w - alpha, q) for w, q in r.ratios]}
+    need(r.kind in ("any", "binary", "hemisphere", "dary", "unary", "subset"), f"types are not covered for {r.kind}")
     prove(alpha <= r.e0, "types need alpha up to e0")
-    e, values = r.e0, r.numbers.get("values", 2)
+    e, values, size, hit = r.e0, r.numbers.get("values", 2), r.numbers.get("size", 0), r.ratios[1][1]
+    if r.kind in ("unary", "subset"):  # a report of a third value supports one of the three, or two of them
+        one = hit * ((values - size - 1) / ball(values - 2) if size else 1 - r.numbers["q"])
+        two, up, low, none = hit - one, e - alpha, 1 - alpha * e, 1 - alpha
+        c = [(up, one), (low, one), (none / e, e * one), (up / e, e * two), (low / e, e * two), (e * none, two)]
+        laws = {"A": [(up / e, e * hit), (low, hit)], "B": [(up, hit), (low / e, e * hit)], "C": c}
+        return {name: [*law, (none, 1 - sum((p for _, p in law), arb(0)))] for name, law in laws.items()}
     def law(atoms: list[tuple[arb, Any]], d: int) -> Law:  # all other reports weigh 1 - alpha
         rest = [(1 - alpha, ball(d - len(atoms)))] if d > len(atoms) else []
         return [(value, weight / (e + d - 1)) for value, weight in atoms + rest]
@@ -215,8 +219,7 @@ def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) 
     difference of the potentials, and f vanishes far out (the means agree). At a negative minimum f'' >= 0, so D < 0
     there: it is enough that f > 0 wherever D < 0, which is between the outermost atoms. Intervals are halved until
     balls prove D >= 0 or f > 0."""
-    atoms = [(v, w * p) for law, w in zip(types, weights, strict=True) for v, p in law]
-    atoms += [(v, -p) for v, p in report]
+    atoms = [(v, w * p) for law, w in zip(types, weights, strict=True) for v, p in law] + [(v, -p) for v, p in report]
     def mean(function: Any, u: arb) -> arb:
         return sum((mass * function(v - u) for v, mass in atoms), arb(0))
     def smoothed(x: arb) -> arb:
@@ -233,8 +236,7 @@ def smoothly_above(types: list[Law], weights: list[arb], report: Law, tau: arb) 
         return depth > 0 and proved(low, middle, depth - 1) and proved(middle, high, depth - 1)
     ends = sorted((v.mid() for v, _ in atoms), key=float)
     pad = arb("1e-25") * (1 + abs(ends[0]) + abs(ends[-1]))
-    ends = [(ends[0] - pad).mid(), *ends, (ends[-1] + pad).mid()]
-    return all(proved(low, high, 12) for low, high in pairwise(ends))
+    return all(proved(*cell, 12) for cell in pairwise([(ends[0] - pad).mid(), *ends, (ends[-1] + pad).mid()]))
 
 def types_of(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[list[Law], arb]:
     """The types of a way at this alpha, above every report of the randomizer; and what it costs."""
@@ -258,8 +260,7 @@ def types_of(way: Numbers, r: Randomizer, alpha: arb, tau: arb) -> tuple[list[La
         types.append([(mean + (1 + ball(wider)) * (v - mean), p) for v, p in laws[x["law"]]])
     need(len(types) <= 2, "more than two types are not covered")
     for name in sorted(set(laws) - exact):
-        weights = take(way.get("weights", {}), "weights", "A*? B*? C*?").get(name, [])
-        mixture = [number(weight) for weight in weights]
+        mixture = [number(w) for w in take(way.get("weights", {}), "weights", "A*? B*? C*?").get(name, [])]
         prove(len(mixture) == len(types) and sum(mixture) == 1, f"no mixture is above type {name}")
         above = tau > 0 and "quoted" not in way and smoothly_above(types, [ball(w) for w in mixture], laws[name], tau)
         prove(above, f"type {name} is not below its mixture at alpha = {alpha.str(8)}")

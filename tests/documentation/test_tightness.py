@@ -28,6 +28,15 @@ def test_the_page_shows_what_is_stored(tightness: ModuleType) -> None:
     assert tightness.table(tightness.stored()) in page
 
 
+def test_the_page_shows_which_questions_are_far(tightness: ModuleType) -> None:
+    """And each that is further than a tenth says why."""
+    table = tightness.far()
+    assert table in (ROOT / "docs/theory.md").read_text(encoding="utf-8")
+    for row in table.splitlines()[2:]:
+        *_, ratio, why = (cell.strip() for cell in row.strip("|").split("|"))
+        assert float(ratio) <= 1.1 or why != "–", row
+
+
 def test_stored_gaps_meet_their_goals(tightness: ModuleType) -> None:
     """Half and 95% of the settings of every row with a goal."""
     rows = tightness.stored()

@@ -18,7 +18,7 @@ from dpcheckin.accounting.engine.typed.laws import AtomLaw, Types, least_smoothi
 
 _WEIGHTS, _FEW_WEIGHTS = (0.5, 0.45, 0.55, 0.4, 0.6, 0.3, 0.7), (0.45,)  # of B beside A
 _NEAR_TWO = 1.8, 2.4  # of e0
-_ALIKE = 1.1  # variances of types that are so near one another need noise that hurts
+ALIKE = 1.1  # variances of types that are so near one another need noise that hurts
 _STRETCHES = 0.005, 0.01, 0.025, 0.05
 _CROWD = 600.0  # reports for which wider types and more noise are weighed against each other
 _ROUNDED_UP = 1 + 1e-12  # of a few products and quotients
@@ -121,7 +121,7 @@ class _Smoothed:
 def sets(laws: Symbols) -> PureTypesAt:
     """Reports of these `laws`: A and B, or C, whichever vary more, and the others put below by noise."""
     ends, third = laws.at_first(0.0).variance, laws.at_third(0.0).variance
-    if max(ends, third) < _ALIKE * min(ends, third):
+    if max(ends, third) < ALIKE * min(ends, third):
         return _widened(laws, laws)
     return _first_and_second(laws, laws) if ends > third else _third_alone(laws, laws)
 

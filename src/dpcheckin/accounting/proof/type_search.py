@@ -14,7 +14,7 @@ import numpy as np
 from dpcheckin.accounting.engine.typed.laws import AtomLaw, least_smoothing, smoothing_suffices
 from dpcheckin.accounting.pairs.gaussian import CertifiedTypes, certified_scales
 from dpcheckin.accounting.pairs.laplace import LARGEST, SMALLEST, STRETCH, TILT_STEP, VIOLATION, LaplaceClaim, deviation
-from dpcheckin.accounting.pairs.pure_types import symbols
+from dpcheckin.accounting.pairs.pure_types import ALIKE, Symbols, symbols
 from dpcheckin.accounting.proof.reports import Report, on_grid
 from dpcheckin.accounting.proof.trapezoid import above, short
 
@@ -119,30 +119,35 @@ def _wide(law: str, stretch: str) -> dict[str, str]:
 class TypeSearch:
     """Which types suffice with which noise, for `every` pure randomizer or else binary response and hemispheres.
 
-    Near e0 = 2, e0 = e^`epsilon`, types are wider by a `stretch`; all are tried if it is None.
+    Near e0 = 2, e0 = e^`epsilon`, types are wider by a `stretch`; all are tried if it is None. `sets`: the laws of
+    reports that support several symbols.
     """
 
     every: bool
     epsilon: float
     stretch: str | None = None
+    sets: Symbols | None = None
     _guesses: dict[str, float] = field(default_factory=dict)
 
     def at(self, rise: float) -> Iterator[Typed]:
         """Every set of types known to suffice at alpha = 1 + rise, if any."""
-        two, three = symbols(self.epsilon, 2), symbols(self.epsilon, 3)
+        two, three = self.sets or symbols(self.epsilon, 2), self.sets or symbols(self.epsilon, 3)
         first, second, third = two.at_first(rise), two.at_second(rise), three.at_third(rise)
         if not self.every:
             way = {"theorem": "types", "types": [{"law": "A"}, {"law": "B"}]}
             yield Typed("AB", way, (first, second), "0")
             return
         e0 = math.exp(self.epsilon)
-        near = _NEAR_TWO[0] < e0 < _NEAR_TWO[1]
+        near, ends = _NEAR_TWO[0] < e0 < _NEAR_TWO[1], e0 <= 2.0
+        if self.sets is not None:
+            excess = three.at_third(0.0).variance / two.at_first(0.0).variance
+            near, ends = 1.0 / ALIKE < excess < ALIKE, excess <= 1.0
         tried = ("0", *(_STRETCHES if near else ()))
         for stretch in tried if self.stretch is None else (self.stretch,):
             wide = [law.wider(float(stretch)) for law in (first, second, third)]
-            if e0 > 2.0 or near:
+            if not ends or near:
                 yield from self._third(first, second, wide[2], stretch)
-            if e0 <= 2.0 or near:
+            if ends or near:
                 yield from self._ends(third, wide, stretch)
 
     def _third(self, first: AtomLaw, second: AtomLaw, wide: AtomLaw, stretch: str) -> Iterator[Typed]:

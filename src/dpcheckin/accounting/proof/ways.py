@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.accounting.engine.typed.laws import AtomLaw
+from dpcheckin.accounting.pairs.pure_types import Symbols
 from dpcheckin.accounting.proof.crowds import Crowd
 from dpcheckin.accounting.proof.reports import Report, marked, report
 from dpcheckin.accounting.proof.stated import value_of
@@ -135,6 +136,10 @@ class Kind:
             return QuotedTypes(2 / value_of(entry["noise_multiplier"]), entry["grid"])
         if r.kind == "laplace":
             return LaplaceTypes(value_of(entry["local_epsilon"]), r)
+        if r.kind in ("unary", "subset"):
+            d, w, hit = entry.get("values", 0), entry.get("size", 0), float(r.masses[0])
+            third = hit * ((d - w - 1) / (d - 2) if w else 1.0 - value_of(entry["q"]))
+            return TypeSearch(True, math.log(r.e0), sets=Symbols(math.log(r.e0), hit, third))
         return TypeSearch(r.kind == "any", math.log(r.e0)) if r.kind in _PURE_TYPES else None
 
     @cached_property
