@@ -387,3 +387,10 @@ def test_few_points_are_computed_where_a_curve_is_nearly_straight(
     found = compose(run).epsilon(1e-6).upper
     assert lower_bound(run, 1e-6).epsilon.lower <= found < 1.12 * lower_bound(run, 1e-6).epsilon.lower
     assert len(asked) < 230
+
+
+def test_few_that_seldom_all_report_need_no_shared_law() -> None:
+    """Reports that one value never sends share none: nothing was divided by nothing."""
+    pair = from_atoms([2.116279069767442, 0.0, 1.5, 0.1], [0.43, 0.23, 0.04, 0.3])
+    found = compose([(CheckInRound(7, 0.06, pair), 1)]).delta(0.0)
+    assert 0.06 * pair.local_delta <= found.upper <= 0.06 and found.lower <= found.upper

@@ -53,7 +53,7 @@ def marked_seats(pair: LocalPair, clients: int, rate: float, spent: float) -> Se
     most = spare(pair, clients)
     if not beta <= _LARGEST * most:
         return None
-    kappa = beta / most * (1.0 + 1e-12)
+    kappa = beta / most * (1.0 + 1e-12) if beta > 0.0 else 0.0
     # reports that lean 1/(1 - kappa) as far are as many among 1 - kappa times the clients
     people, taken = clients * (1.0 - kappa), rate * (1.0 - kappa)
     return Seats(clients, pair, -clients * kappa, people, taken, 1.0 - taken)
