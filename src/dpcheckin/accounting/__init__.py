@@ -34,9 +34,11 @@ if TYPE_CHECKING:  # for type checkers, to whom "A as A" means that A may be imp
         subset_selection as subset_selection, unary_encoding as unary_encoding,
     )
     from dpcheckin.accounting.rounds.base import LocalRound as LocalRound, Round as Round
+    from dpcheckin.accounting.rounds.personal import PersonalRound as PersonalRound, own_share as own_share
     from dpcheckin.accounting.rounds.sharded import sharded as sharded
     from dpcheckin.accounting.rounds.shuffled import (
-        CheckInRound as CheckInRound, ShuffleRound as ShuffleRound, SubsampleRound as SubsampleRound,
+        CheckInRound as CheckInRound, ShuffledRound as ShuffledRound, ShuffleRound as ShuffleRound,
+        SubsampleRound as SubsampleRound,
     )
     from dpcheckin.accounting.rounds.sums import (
         DiscreteGaussianRound as DiscreteGaussianRound, DistributedRound as DistributedRound,

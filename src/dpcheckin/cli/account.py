@@ -11,7 +11,8 @@ import typer
 
 from dpcheckin.cli.arguments import Json, takes_run
 from dpcheckin.console import print_sentence, print_table, waiting
-from dpcheckin.numerals import written
+from dpcheckin.errors import InvalidParameter
+from dpcheckin.numerals import number, written
 from dpcheckin.options import DEFAULT_DELTA
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ Delta = Annotated[float, typer.Option(help="Delta of the statement.")]
 _WINDOWS = ("slots", "check_in_probability")
 
 
-@takes_run()
+@takes_run("local_epsilon")
 def epsilon(
     delta: Delta = DEFAULT_DELTA,
+    local_epsilon: Annotated[
+        str | None, typer.Option(help="Epsilon of one report; 1..4 if clients choose their own, from 1 to 4.")
+    ] = None,
+    joins: Annotated[int, typer.Option(help="First round in which the client takes part.")] = 1,
     lower_bound: Annotated[bool, typer.Option(help="Compute the proven lower bound too, which takes longer.")] = True,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a proof that verify/check.py checks, here.")
@@ -42,9 +47,11 @@ def epsilon(
     from dpcheckin.protocols.questions import RunQuestion
 
     _check_out(out)
-    question = RunQuestion(**given)
+    least, largest = _span(local_epsilon)
+    question = RunQuestion(**given, local_epsilon=largest, lowest_local_epsilon=least, joins=joins)
     with waiting("epsilon") as say:
         stated = question.guarantee(delta)
+        own = _own(question, delta)
         if certificate is not None:
             say("the certificate")
             from dpcheckin.accounting.proof.certificate import write
@@ -52,11 +59,13 @@ def epsilon(
             write(stated.certificate(), certificate)
         say("the lower bound")
         wanted = lower_bound and question.has_lower_bound
-        least = question.lower_bound(delta) if wanted else None
-        _hand_over(out, question, stated, say, least=least)
+        below = question.lower_bound(delta) if wanted else None
+        _hand_over(out, question, stated, say, least=below)
     data = stated.to_json()
-    if least is not None:
-        data["lower_bound"] = {"epsilon": least.epsilon.lower, "basis": list(least.basis)}
+    if below is not None:
+        data["lower_bound"] = {"epsilon": below.epsilon.lower, "basis": list(below.basis)}
+    if own:
+        data["own"] = [{"local_epsilon": e, "epsilon": one.epsilon.upper} for e, one in own.items()]
     if certificate is not None:
         data["certificate"] = str(certificate)
     _show(data, str(stated), json, out)
@@ -113,6 +122,25 @@ def plan(
     _show(data, str(answer), json, out)
 
 
+def _span(text: str | None) -> tuple[float | None, float | None]:
+    """Least and largest of 1..4; of a number alone, no least one."""
+    if text is None:
+        return None, None
+    first, dots, last = text.partition("..")
+    try:
+        return (number(first), number(last)) if dots else (None, number(text))
+    except ValueError:
+        raise InvalidParameter("local_epsilon", text, "a number such as 2, or two with dots, 1..4") from None
+
+
+def _own(question: RunQuestion, delta: float) -> dict[float, Guarantee]:
+    if question.lowest_local_epsilon is None:
+        return {}
+    from dpcheckin.protocols.own_terms import own_guarantees
+
+    return own_guarantees(question, delta)
+
+
 def _check_out(out: Path | None) -> None:
     if out is not None:
         from dpcheckin.notebook.pages import check_page
@@ -126,6 +154,12 @@ def _hand_over(out: Path | None, question: RunQuestion, stated: Guarantee, say: 
         from dpcheckin.notebook.pages import run_page
 
         run_page(out, question, stated, say=say, **more)
+
+
+def _own_rows(own: list[dict[str, float]]) -> list[tuple[str, str]]:
+    from dpcheckin.numerals import rounded_up
+
+    return [(f"… of a client with local epsilon {x['local_epsilon']:g}", rounded_up(x["epsilon"])) for x in own]
 
 
 def _show(data: dict[str, Any], sentence: str, json: bool, out: Path | None = None) -> None:
@@ -145,6 +179,7 @@ def _show(data: dict[str, Any], sentence: str, json: bool, out: Path | None = No
             rows.append((name, f"{value:,}" if name == "epsilon" else rounded_up(value)))
         if name == "epsilon" and "lower_bound" in data:
             rows.append(("proven lower bound", rounded_down(data["lower_bound"]["epsilon"])))
+    rows += _own_rows(data.get("own", []))
     local = data.get("local") or {}
     if local.get("epsilon") is not None:
         rows.append((f"if {local['when']}", rounded_up(local["epsilon"])))

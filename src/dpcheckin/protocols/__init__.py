@@ -12,6 +12,7 @@ from dpcheckin.lazy import offered
 if TYPE_CHECKING:
     from dpcheckin.protocols.comparators import CentralDpSgd as CentralDpSgd
     from dpcheckin.protocols.comparators import LocalOnly as LocalOnly
+    from dpcheckin.protocols.own_terms import own_guarantee as own_guarantee
     from dpcheckin.protocols.own_windows import ClientWindows as ClientWindows
     from dpcheckin.protocols.own_windows import OwnWindows as OwnWindows
     from dpcheckin.protocols.plan import Cohort as Cohort

@@ -8,7 +8,7 @@ themselves (`randomizers.registry`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -233,6 +233,10 @@ class RunQuestion:
     cohort: int | None = option(None, "Size of a fixed cohort, for subsampled-shuffle.")
     slots: int | None = option(None, "Slots of a random check-in window.")
     check_in_probability: float | None = option(None, "Probability to check in to a window.")
+    joins: int = 1
+    """The first round in which the client in question takes part; the last one is the last of the run."""
+    lowest_local_epsilon: float | None = None
+    """Given when clients choose their own local epsilon, from this to `local_epsilon` (`own_terms`)."""
 
     def __post_init__(self) -> None:
         from dpcheckin.accounting.rounds.base import MOST_ROUNDS
@@ -247,6 +251,10 @@ class RunQuestion:
             value = getattr(self, name)
             if value and name not in (*entry.fields, *entry.beside, *entry.understood):
                 raise Superfluous(name.replace("_", "-"), value, f"leave it out: not used with {self.protocol}")
+        keep_count(self, "joins", 1, max(self.rounds, 1))
+        least = self.lowest_local_epsilon
+        if least is not None and not 0.0 < least <= (self.local_epsilon or 0.0):
+            raise InvalidParameter("local_epsilon", f"{least:g}..", "two with dots, the smaller first: 1..4")
         if self.protocol == "random-check-in-sliding" and self.rounds > 1:
             raise OutsideTheorem("a sliding window is proved for one run: rounds = 1")
 
@@ -281,12 +289,21 @@ class RunQuestion:
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement about the whole run, with its reasons."""
         open_probability("delta", delta)
-        return self.plan().guarantee(delta, None if self.rounds else 0)
+        if self.lowest_local_epsilon is not None:  # what the largest is guaranteed is everybody's
+            from dpcheckin.protocols.own_terms import own_guarantee
+
+            stated = own_guarantee(self.plan(), delta, local_epsilon=self.local_epsilon)
+        else:
+            stated = self.plan().guarantee(delta, None if self.rounds else 0)
+        if self.joins > 1:
+            here = f"the client takes part from round {self.joins:,} on, which does not depend on its data"
+            return replace(stated, assumptions=(*stated.assumptions, here))
+        return stated
 
     @property
     def stated_by_rounds(self) -> bool:
         """Is the statement that of one kind of round, composed?"""
-        return self.protocol not in ("random-check-in-averaged", "local-only")
+        return self.protocol not in ("random-check-in-averaged", "local-only") and self.joins == 1
 
     @property
     def has_lower_bound(self) -> bool:
@@ -310,8 +327,8 @@ class RunQuestion:
 
     @property
     def counted(self) -> int:
-        """Rounds of the plan: of no rounds at all, one."""
-        return max(self.rounds, 1)
+        """Rounds of the plan, from the first in which the client takes part; of no rounds at all, one."""
+        return max(self.rounds - self.joins + 1, 1)
 
 
 @cache
