@@ -21,7 +21,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dpcheckin.numerals import rounded_up
+from dpcheckin.numerals import Kind, rounded_down, rounded_up
 from dpcheckin.papers.figures import TRAINING
 from dpcheckin.papers.training import LOG, REPORT, is_finished, run_folder
 from dpcheckin.papers.training_figure import QUICK
@@ -36,6 +36,11 @@ HEAD = (
     "| figure, curve | test accuracy | ε, certified | ε by the paper's accountants | printed |",
     "|---|---|---|---|---|",
 )
+
+
+def safely(bound: str, epsilon: float) -> str:
+    """A figure of a bound, a lower one rounded down."""
+    return (rounded_down if bound.endswith(f"({Kind.LOWER_BOUND.value})") else rounded_up)(epsilon)
 
 
 def summary_of(name: str, folder: Path) -> dict[str, Any] | None:
@@ -92,7 +97,7 @@ def lines(name: str, kept: dict[str, Any]) -> list[str]:
         if "left_out" in facts:
             found.append(f"{where}| not played: {facts['left_out']} | – | – | {printed or '–'} |")
             continue
-        theirs = "; ".join(f"{n}: {rounded_up(v)}" for n, v in facts["papers_epsilon"].items())
+        theirs = "; ".join(f"{n}: {safely(n, v)}" for n, v in facts["papers_epsilon"].items())
         found.append(
             f"{where}| {accuracy(facts['accuracies'])} | {rounded_up(facts['epsilon'])} "
             f"| {theirs or '–'} | {printed or '–'} |"

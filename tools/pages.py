@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -22,7 +22,7 @@ import typer.main
 import dpcheckin
 from dpcheckin.cli import application
 from dpcheckin.cli.arguments import fill_lists
-from dpcheckin.papers.catalogue import catalogue
+from dpcheckin.papers.catalogue import catalogue, steps
 from dpcheckin.papers.entry import PAPERS
 
 PACKAGE, DOCS = Path(dpcheckin.__file__).parent, Path(__file__).resolve().parents[1] / "docs"
@@ -113,7 +113,7 @@ def bounds() -> str:
             f"{bound.statement} | {bound.erratum or ''} |"
         )
         for protocol in bound.protocols:
-            protocols.setdefault(protocol, []).append(row.replace("|chi|", "χ"))
+            protocols.setdefault(protocol, []).append(row)
     for protocol, rows in protocols.items():
         lines += ["", f"## {protocol}", "", "| bound | source | kind | statement | erratum |"]
         lines += ["|---|---|---|---|---|", *rows]
@@ -122,8 +122,8 @@ def bounds() -> str:
 
 _MAP = """# From paper to function
 
-Which function computes what a paper states. `./dev docs` writes this page from the catalogue of
-published bounds and from docstrings; a test compares the two. The standing of each entry is
+Which function computes what a paper states, bounds first, then lemmas and other steps. `./dev docs` writes this page
+from the catalogue and from docstrings; a test compares the two. The standing of each entry is
 explained on [published bounds](bounds.md), what is wrong with the refuted ones in the
 [errata](errata.md). Our own theorem is [here](theory.md); it is computed by
 `dpcheckin.accounting.compose`, its lower bounds by `dpcheckin.accounting.lower_bound`.
@@ -214,21 +214,21 @@ def paper_map() -> str:
     lines = [_MAP]
     for tag, paper in PAPERS.items():
         entries = [bound for bound in catalogue() if bound.paper == tag]
-        if not entries:
-            continue
         lines += [f"## {tag}", "", f"{paper}.", "", "| statement | standing | computed by |"]
         lines.append("|---|---|---|")
         for bound in entries:
-            code = ", ".join(f"`{name}`" for name in functions_behind(bound.compute)) or "–"
-            lines.append(f"| {bound.theorem}: {_cell(bound.name)} | {bound.kind.value} | {code} |")
+            lines.append(_row(bound.theorem, bound.name, bound.kind.value, functions_behind(bound.compute)))
+        for step in (step for step in steps() if step.paper == tag):
+            lines.append(_row(step.theorem, step.statement, step.kind.value, step.code))
         lines.append("")
     lines.append(_MECHANISMS)
     lines += [f"| `{place}` | {', '.join(cited)} |" for place, cited in citations()]
     return "\n".join(lines) + "\n"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|chi|", "χ")
+def _row(theorem: str, statement: str, standing: str, code: Sequence[str]) -> str:
+    places = ", ".join(f"`{place}`" for place in code)
+    return f"| {theorem}: {statement} | {standing} | {places} |"
 
 
 PAGES = {"cli.md": command_line, "bounds.md": bounds, "paper-map.md": paper_map}

@@ -12,8 +12,8 @@ from dpcheckin.accounting import LocalPair, WindowRound, any_pure, compose, gaus
 from dpcheckin.accounting.engine.seats import Seats
 from dpcheckin.accounting.rounds.windows import PosteriorRound
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.papers.p1.homogeneous_pair import subsample_epsilon
 from dpcheckin.papers.p2 import bounds as p2
+from oracles.homogeneous_lattice import subsample_epsilon
 from oracles.window_runs import window_law
 
 EPSILONS = (0.0, 0.05, 0.2, 0.5, 1.0)

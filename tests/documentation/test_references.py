@@ -19,7 +19,7 @@ import dpcheckin
 from documentation.blocks import PAGES, ROOT, blocks, name_of
 from documentation.session import LOOSE
 from dpcheckin.cli import application
-from dpcheckin.papers.catalogue import catalogue
+from dpcheckin.papers.catalogue import catalogue, steps
 
 SOURCE = ROOT / "src"
 API = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.md"))
@@ -37,11 +37,11 @@ def test_the_page_is_what_the_code_says(name: str, made: Callable[[], str]) -> N
     assert stored == made(), f"docs/{name} is stale: ./dev docs writes it anew"
 
 
-def test_the_paper_map_knows_a_function_for_every_bound_that_can_be_computed() -> None:
-    for bound in catalogue():
-        named = PAGES_TOOL["functions_behind"](bound.compute)
-        assert bool(named) == (bound.compute is not None), bound.name
-        for name in named:
+def test_the_paper_map_knows_a_function_for_every_statement() -> None:
+    said = [(bound.name, PAGES_TOOL["functions_behind"](bound.compute)) for bound in catalogue()]
+    for name, places in [*said, *((step.theorem, step.code) for step in steps())]:
+        assert places, name
+        for name in places:
             module, _, function = f"dpcheckin.{name}".rpartition(".")
             assert callable(getattr(import_module(module), function))
 

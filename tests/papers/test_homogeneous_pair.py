@@ -10,8 +10,8 @@ from scipy.stats import norm
 
 from dpcheckin.accounting import CheckInRound, compose, gaussian, lower_bound
 from dpcheckin.errors import InvalidParameter
-from dpcheckin.papers.p1.homogeneous_pair import check_in_epsilon, subsample_epsilon
 from dpcheckin.special.normal import gaussian_profile
+from oracles.homogeneous_lattice import check_in_epsilon, subsample_epsilon
 
 
 def _epsilon(delta_of: object, delta: float) -> float:

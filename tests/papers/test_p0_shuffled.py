@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from dpcheckin.accounting.renyi import RenyiCurve, wang_subsampled
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.papers.others import bounds as check_in_alone
 from dpcheckin.papers.p0 import bounds as p0
 from dpcheckin.papers.p3 import bounds as p3
+from dpcheckin.special import binomial
 
 
 def _response_moment(n: int, rate: float, e0: float, order: int) -> float:
@@ -99,3 +101,20 @@ def test_the_baseline_covers_check_in_alone() -> None:
     assert p0.baseline(1_000, 0.1, 1.0, 1, 1e-6, 1e-9) > 0.0
     with pytest.raises(OutsideTheorem, match="local_delta"):
         p0.baseline(1_000, 0.1, 1.0, 10, 1e-6, 1e-5)
+
+
+def test_figure_4s_lemma_5_is_tighter_than_its_lemma_4() -> None:
+    """P0's point, at its settings: f(1) makes Lemma 4 loose; neither is below the sum of the same terms."""
+    n, rate, noise, rounds, delta = 60_000, 1e-3, 0.65, 10_000, 1 / 60_000
+    loose, tight = (f(n, rate, noise).times(rounds).epsilon(delta).epsilon for f in (p0.by_lemma_4, p0.by_lemma_5))
+    assert tight < 0.25 * loose
+    order = 5.0
+    moments = [0.0]
+    for k in range(1, 400):
+        base = RenyiCurve(np.arange(2.0, 6.0), 2.0 * np.arange(2.0, 6.0) / (k * noise**2))
+        moments.append(math.exp((order - 1) * wang_subsampled(base, rate, math.inf).epsilons[-1]))
+    moments[0] = 1.0
+    exact = float(np.dot(binomial.pmf(np.arange(400), n, rate), moments))
+    for curve in (p0.by_lemma_4(n, rate, noise), p0.by_lemma_5(n, rate, noise)):
+        assert math.log(exact) / (order - 1) <= curve.epsilons[3]
+    assert p0.by_lemma_5(n, rate, noise).epsilons[3] == pytest.approx(math.log(exact) / (order - 1), rel=1e-6)

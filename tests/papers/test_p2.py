@@ -112,3 +112,46 @@ def test_bad_input_is_named() -> None:
         p2.composed_epsilon((1.5,), 1.0, 1e-3)
     with pytest.raises(InvalidParameter, match="local_epsilon"):
         p2.shuffling(10, math.nan, 1e-3)
+
+
+def test_lemma_a1_is_reached_by_binary_response() -> None:
+    """The other value is the other bit: equality; a third value of 3-ary response stays below."""
+    e0 = 1.3
+    e = math.exp(e0)
+    for own in (0.0, 0.25, 0.7, 1.0):
+        likely, unlikely = e / (e + 1), 1 / (e + 1)
+        ratio = likely / (own * likely + (1 - own) * unlikely)
+        assert p2.lemma_a1(e0, own) == pytest.approx(ratio, rel=1e-12)
+
+
+def test_lemma_a2_covers_the_steps_composed_exactly() -> None:
+    """Pairs of exactly those epsilons, composed over all their signs."""
+    steps, rise, slope, delta = 12, 0.4, 0.5, 1e-3
+    epsilons = [math.log1p(rise / (steps - slope * i)) for i in range(steps)]
+
+    def exact(epsilon: float) -> float:
+        total = 0.0
+        for signs in product((1, -1), repeat=steps):
+            loss = sum(s * e for s, e in zip(signs, epsilons, strict=True))
+            p = math.prod(1 / (1 + math.exp(-s * e)) for s, e in zip(signs, epsilons, strict=True))
+            total += p * max(0.0, -math.expm1(epsilon - loss))
+        return total
+
+    found = p2.lemma_a2(steps, rise, slope, delta)
+    assert exact(found) <= delta < exact(0.5 * found)
+
+
+def test_lemma_a6_holds_for_all_ways_to_fill_the_slots() -> None:
+    """Five clients in three slots: of 243 ways at most a share delta is above."""
+    norms = [math.sqrt(sum(choice.count(slot) ** 2 for slot in range(3))) for choice in product(range(3), repeat=5)]
+    for delta in (0.9, 0.5, 0.1):
+        bound = p2.lemma_a6(5, 3, delta)
+        assert sum(norm > bound for norm in norms) <= delta * len(norms)
+    assert p2.lemma_a6(5, 3, 0.999999) < max(norms)
+
+
+def test_an_order_of_magnitude_fewer_users_fails_at_small_epsilon() -> None:
+    """0.0203 with 1,000 users against 0.0135 with 10,000 before; it holds from 0.9 on."""
+    few, many = (f(n, 0.1, 1e-6).epsilon for f, n in ((p2.shuffling, 1_000), (p2.shuffling_before, 10_000)))
+    assert (f"{few:.4f}", f"{many:.4f}") == ("0.0203", "0.0135")
+    assert p2.shuffling(1_000, 0.9, 1e-6).epsilon <= p2.shuffling_before(10_000, 0.9, 1e-6).epsilon

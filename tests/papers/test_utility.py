@@ -15,11 +15,12 @@ from dpcheckin.papers.p2 import utility as p2_utility
 from dpcheckin.papers.p2.utility import averaged_window, fixed_window
 from dpcheckin.papers.p3 import utility as p3_utility
 from dpcheckin.papers.p3.utility import subsampled_shuffle
+from dpcheckin.randomizers import SeededSource, lp_randomizer
 
 TASK = ConvexTask(dimension=4)
 
 
-@pytest.mark.parametrize("norm", [1, 2, math.inf])
+@pytest.mark.parametrize("norm", [1, 1.5, 2, 3, math.inf])
 def test_the_task_meets_the_conditions(norm):
     """Gradients by differences, their lp norm below L, smooth, and least at the centre."""
     task = ConvexTask(3, lipschitz=2.0, smoothness=5.0, norm=norm)
@@ -58,6 +59,21 @@ def test_learning_learns_and_noise_hurts():
     start = TASK.risk(TASK.start, np.array([TASK.centre])) - 0
     quiet, loud = (averaged_window(TASK, 2000, 100, s, repeats=6) for s in (0.3, 30.0))
     assert quiet.measured < start / 20 and quiet.measured < loud.measured / 4
+
+
+@pytest.mark.parametrize("norm", [1.2, 2, 3, 8])
+def test_r_p_is_unbiased_and_within_the_printed_variance(norm):
+    """Vectors on the lp sphere and inside it: their mean report, and Equation 48's 14 d max(d^(1-2/p), 1) L²."""
+    draw = np.random.default_rng(5)
+    dimension, epsilon = 12, 2.0
+    task = ConvexTask(dimension, lipschitz=1.5, norm=norm)
+    reports = lp_randomizer(norm, epsilon, dimension, 1.5)
+    rows = draw.normal(size=(3, dimension))
+    rows *= 1.5 / np.linalg.norm(rows, norm, axis=1, keepdims=True)
+    spread = reports.total_variance(rows)
+    assert np.all(spread <= p3_utility.printed_variance(task, epsilon))
+    many = reports.estimate(reports.randomize(np.repeat(rows[:1], 20_000, axis=0), SeededSource(3)))
+    assert np.linalg.norm(many.mean(axis=0) - rows[0]) < 5 * math.sqrt(spread[0] / 20_000)
 
 
 def test_p3_with_one_round_and_exact_variance_by_hand():
@@ -104,7 +120,16 @@ def test_the_command(monkeypatch, capsys):
     assert code == 0 and (facts["bound"], facts["measured"]) == (same.bound, same.measured)
     assert facts["epsilon"] == same.plan.epsilon(1e-5).upper
     code, out, _ = run("p2-4.2", *small, "--noise", "0.5")
-    assert code == 0 and "no guarantee: Theorem 3.8" in out and "expected excess risk" in out
-    for arguments in (("p9",), ("p3-3", "--norm", "3"), ("p2-3.5", "--repeats", "1", *small[:4])):
+    assert code == 0 and "ε ≤" in out and "expected excess risk" in out
+    few = ("--population", "60", "--cohort", "20", "--rounds", "9", "--repeats", "2")
+    code, out, _ = run("p3-3", "--norm", "3", *few)
+    assert code == 0 and "expected excess risk" in out
+    for arguments in (
+        ("p9",),
+        ("p3-3", "--norm", "0.9"),
+        ("p3-3", "--norm", "nan"),
+        ("p3-3", "--norm", "x"),
+        ("p2-3.5", "--repeats", "1", *small[:4]),
+    ):
         code, _, err = run(*arguments)
         assert code == 2 and len(err.strip().splitlines()) == 1

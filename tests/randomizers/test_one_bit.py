@@ -46,5 +46,8 @@ def test_picked_by_p():
     assert isinstance(pick(2, 1.0, 10), PrivUnit)
     assert isinstance(pick(1, 1.0, 10), L1Bit)
     assert isinstance(pick(math.inf, 1.0, 10), LInfinityBit)
-    with pytest.raises(InvalidParameter, match="p = 3"):
-        pick(3, 1.0, 10)
+    assert isinstance(pick(3, 1.0, 64), PrivUnit) and pick(3, 1.0, 64).clip == pytest.approx(2.0)
+    assert pick(1.5, 1.0, 64, 0.3).clip == 0.3  # the lp ball lies in the l2 ball
+    for p in (0.5, math.nan):
+        with pytest.raises(InvalidParameter, match="p ="):
+            pick(p, 1.0, 10)

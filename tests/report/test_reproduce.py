@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -15,7 +17,7 @@ from dpcheckin.cli.compare import compare
 from dpcheckin.cli.reproduce import reproduce as reproduce_command
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.papers.figures import panels
-from dpcheckin.report.reproduce import CellCache, names, reproduce
+from dpcheckin.report.reproduce import CellCache, names, reproduce, write_png
 
 app = typer.Typer()
 app.command("compare")(compare)
@@ -121,3 +123,26 @@ def test_values_without_an_axis_are_refused() -> None:
     run = ["--population", "100", "--rate", "0.1", "--local-epsilon", "1"]
     assert "--values" in run_cli("compare", *run, "--values", "1,10", code=2)
     assert "--out" in run_cli("compare", *run, "--out", "somewhere", code=2)
+
+
+def test_colours_and_lines_that_labels_name_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every word in brackets of a label that is a colour or a line, in every picture; ours never takes a named one."""
+    axes = pytest.importorskip("matplotlib.axes")
+    drawn: dict[str, dict[str, Any]] = {}
+    plot = axes.Axes.plot
+    monkeypatch.setattr(axes.Axes, "plot", lambda self, *a, **k: drawn.update({k["label"]: k}) or plot(self, *a, **k))
+    named = 0
+    for panel in (p for p in panels().values() if p.is_figure):
+        drawn.clear()
+        write_png(panel, {(r.label, c.label): 1.0 for r in panel.rows for c in panel.columns}, tmp_path / "x.png")
+        taken = [k["color"] for label, k in drawn.items() if re.search(r"\((red|blue|black|magenta)\)", label)]
+        for column in panel.columns:
+            (given,) = (k for label, k in drawn.items() if label.startswith(f"{column.label} ("))
+            for word in re.findall(r"\((red|blue|black|magenta|solid|dotted)\)", column.label):
+                if word in {"solid", "dotted"}:
+                    assert given["linestyle"] == {"solid": "-", "dotted": ":"}[word], column.label
+                else:
+                    assert given["color"] == word, f"{panel.name}: {column.label} is {given['color']}"
+                named += 1
+            assert not (column.ours and given["color"] in taken), panel.name
+    assert named >= 30

@@ -1,9 +1,9 @@
 """What dp-accounting makes of our rounds: events for accountants that mix them with others, and their Rényi curve.
 
 `CheckInEvent` carries a round; `event_distribution` turns it into dp-accounting's own privacy loss distribution, and
-`CheckInPLDAccountant` is its PLD accountant taught about the event. `renyi_curve` is that of the theorem's own pair. It
-exists for pure randomizers with full shuffling proved: any mass without counterpart would make every order infinite. It
-is looser than the composition of loss distributions, and independent of it.
+`CheckInPLDAccountant` is its PLD accountant taught about the event. `renyi_curve` follows from a round's certified
+curve, for pure and Gaussian reports: any mass without counterpart would make every order infinite. It is looser than
+the composition of loss distributions, and independent of it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import Array
+from dpcheckin.accounting.engine.curves import UPPER_SLACK
 from dpcheckin.accounting.engine.loss import dominating
-from dpcheckin.accounting.engine.three_atoms import ThreeAtomCurve
-from dpcheckin.accounting.engine.typed.curve import TypedCurve
+from dpcheckin.accounting.pairs.gaussian import GaussianPair
 from dpcheckin.accounting.rounds.base import Round
+from dpcheckin.accounting.rounds.shuffled import ShuffledRound
 from dpcheckin.accounting.statements import Adjacency
 from dpcheckin.display import needed
 from dpcheckin.errors import OutsideTheorem
@@ -94,40 +95,49 @@ DEFAULT_ORDERS = tuple(
     for x in np.unique(np.round(np.concatenate([1 + np.geomspace(0.1, 30, 60), np.geomspace(32, 20000, 80)]), 3))
 )
 
-# what the weights of a mixture may be too large by, in all: each is rounded up
-_WEIGHTS_ROUNDING = 1e-13
+_PLACES, _NEGLIGIBLE = 4_000, 1e-28  # of a curve that is integrated
 
 
 def renyi_curve(one: Round, orders: Sequence[float] = DEFAULT_ORDERS) -> Array:
-    """Upper bounds of the Renyi divergence of one round at the given orders (> 1)."""
+    """Upper bounds of the Renyi divergence of one shuffled round at the given orders (> 1), by its certified curve B.
+
+    E_Q[W^a] is 1 + a (a-1) times the integral of (x^(a-2) + x^(-a-1)) B(x) over x >= 1. B is above the true profile at
+    the grid's places, and that is convex: below the chords. The mean of a growing x^(a-2) times that of a falling chord
+    is above the mean of their product; where both factors fall, their product is convex and below its trapezoid. Beyond
+    the grid B is at most what it was, and at most the local profile: at large orders that is much for Gaussian reports.
+    """
     if one.participation == 0.0:
         return np.zeros(len(orders))
-    pair, ((curve, _), *_) = one.pair, one.curves()
-    if pair is None:
-        raise OutsideTheorem("a sum is not a round of the theorem: use its own Rényi curve")
-    if isinstance(curve, TypedCurve):  # a bound alpha by alpha; the worst law's is a pair
-        curve = curve.worst
-    if not (pair.pure and pair.full_shuffle_proved) or not isinstance(curve, ThreeAtomCurve):
+    if not isinstance(one, ShuffledRound):
+        raise OutsideTheorem("a sum or a window is not a round of the theorem: use its own Rényi curve")
+    pair = one.pair
+    if pair.local_delta > 0.0 or not (isinstance(pair, GaussianPair) or pair.pure):
         raise OutsideTheorem(f"a round of {pair.label} has no finite Renyi curve: use the loss distribution")
+    curve, end = one.curve(_NEGLIGIBLE), pair.local_epsilon
+    if isinstance(pair, GaussianPair):  # 60 deviations beyond what any order weighs most: e^-1800 of it is left out
+        end = pair.s * (pair.s * (max(orders) + 1.5) + 60.0)
+    near = min(curve.reach(_NEGLIGIBLE), end)
+    heights = np.maximum(curve.upper(near / _PLACES, _PLACES + 1), 1e-300)
+    far = near + (end - near) * np.linspace(0.0, 1.0, _PLACES + 1)[1:] ** 2 if end > near else np.empty(0)
+    local = np.full(far.size, math.log(heights[-1]))
+    if isinstance(pair, GaussianPair):  # h(e^x) <= exp(-y^2 / 2) / 2, y = x/s - s/2, without underflow
+        deviations = np.maximum(far / pair.s - pair.s / 2.0, 0.0)
+        local = np.minimum(local, math.log(one.participation) - deviations**2 / 2.0)
+    losses = np.append(np.linspace(0.0, near, _PLACES + 1), far)
+    logs = np.append(np.log(heights * UPPER_SLACK), local)
+    cells = np.diff(losses)
+    widths = np.log(np.expm1(cells) * UPPER_SLACK) + losses[:-1]
     out = []
     for order in orders:
         positive("order", order - 1.0)
-        terms: list[float] = []
-        for weight, atoms in curve.upper_atoms:
-            p, losses, scale = atoms.p, atoms.losses, math.log(weight)
-            middle = 1.0 - float(np.sum(p * (1 + np.exp(-losses))))
-            terms.append(scale + log_sum((order - 1) * losses, p))
-            terms.append(scale + log_sum(-order * losses, p))
-            terms.append(scale + math.log(max(middle, 1e-300)))
-            # what was left out loses at most the local epsilon
-            lost = math.log(2 * max(atoms.corner, 1e-300))
-            terms.append(scale + lost + (order - 1) * pair.local_epsilon)
-        # rounds in which no honest client reports say nothing: moment one
-        silent = max(1.0 - math.fsum(w for w, _ in curve.upper_atoms), 0.0) + _WEIGHTS_ROUNDING
-        terms.append(math.log(silent))
-        if curve.unprotected > 0.0:
-            terms.append(math.log(curve.unprotected) + (order - 1) * pair.local_epsilon)
-        out.append(max(log_sum(terms), 0.0) / (order - 1))
+        behind, ahead = (logs + power * losses for power in (-order - 1.0, order - 2.0))
+        parts = [behind[:-1] + widths, behind[1:] + widths, ahead[:-1] + widths, ahead[1:] + widths]
+        if order >= 2.0:
+            whole = (order - 1.0) * losses[1:] + np.log(-np.expm1((1.0 - order) * cells) / (order - 1.0) * UPPER_SLACK)
+            parts[2:] = [logs[:-1] + whole, logs[1:] + whole]
+        area = log_sum(np.concatenate(parts)) - math.log(2.0)
+        moment = np.logaddexp(0.0, area + math.log(order * (order - 1.0) * UPPER_SLACK))
+        out.append(min(float(moment) / (order - 1.0), pair.local_epsilon))
     return np.array(out)
 
 

@@ -16,7 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.engine.sampling import visible_counts
+from dpcheckin.accounting.engine.sampling import VisibleCounts, visible_counts
 from dpcheckin.accounting.statements import AGGREGATORS_COLLUDE, Bracket, LocalGuarantee
 from dpcheckin.errors import InvalidParameter, NumericalFailure
 from dpcheckin.numerals import open_probability, positive
@@ -76,30 +76,40 @@ class RenyiCurve:
         return np.asarray(np.exp(np.minimum(logs.min(axis=0), 0.0)))
 
 
-def wang_subsampled(base: RenyiCurve, fraction: float, epsilon_infinity: float) -> RenyiCurve:
-    """Wang et al., Theorem 9: the `base` curve on orders 2, 3, … up to `epsilon_infinity`, a `fraction` sampled."""
-    if not 0.0 < fraction <= 1.0:
-        raise InvalidParameter("fraction", fraction, "above 0 and at most 1")
+def ternary_of(base: RenyiCurve, epsilon_infinity: float = math.inf) -> FloatArray:
+    """log zeta(j)^j, j = 2, 3, ...: ternary |chi|^j-DP of what has the `base` curve, up to `epsilon_infinity`.
+
+    E_R |(P - Q)/R|^j for any three mutually adjacent datasets (Wang et al., Proposition 21; P1 Definition 5).
+    """
     orders = base.orders
     if not np.array_equal(orders, np.arange(2.0, orders.size + 2.0)):
         raise InvalidParameter("orders", orders.tolist()[:3], "the integers 2, 3, 4, ...")
-    j = orders
-    log_base = (j - 1.0) * base.epsilons
-    log_two = math.log(2.0)
+    factor = np.full(orders.size, math.log(2.0))
     if math.isfinite(epsilon_infinity):
-        log_reach = math.log(math.expm1(epsilon_infinity))
-        factor = np.minimum(log_two, j * log_reach)
-    else:
-        factor = np.full(j.size, log_two)
-    log_zeta = log_base + factor
+        factor = np.minimum(factor, orders * math.log(math.expm1(epsilon_infinity)))
+    log_zeta = (orders - 1.0) * base.epsilons + factor
     first = base.epsilons[0]
     if first > 0.0:
         log_zeta[0] = min(log_zeta[0], math.log(4.0 * math.expm1(min(first, 600.0))))
-    terms = j * math.log(fraction) + log_zeta + _log_binomials(orders.size)
+    return np.asarray(log_zeta)
+
+
+def of_ternary(log_zeta: FloatArray, fraction: float) -> RenyiCurve:
+    """The curve when a `fraction` is sampled without replacement, from `log_zeta` as above (P3 Lemma 2, P1 Eq. 5)."""
+    if not 0.0 < fraction <= 1.0:
+        raise InvalidParameter("fraction", fraction, "above 0 and at most 1")
+    orders = np.arange(2.0, log_zeta.size + 2.0)
+    terms = orders * math.log(fraction) + log_zeta + _log_binomials(orders.size)
     top = terms.max(axis=1)
     out = np.logaddexp(0.0, top + np.log(np.exp(terms - top[:, None]).sum(axis=1)))
+    return RenyiCurve(orders, out / (orders - 1.0))
+
+
+def wang_subsampled(base: RenyiCurve, fraction: float, epsilon_infinity: float) -> RenyiCurve:
+    """Wang et al., Theorem 9: the `base` curve on orders 2, 3, … up to `epsilon_infinity`, a `fraction` sampled."""
+    out = of_ternary(ternary_of(base, epsilon_infinity), fraction)
     # Sampling never hurts: the base curve itself stays a bound (quasi-convexity).
-    return RenyiCurve(orders, np.minimum(out / (orders - 1.0), base.epsilons))
+    return RenyiCurve(base.orders, np.minimum(out.epsilons, base.epsilons))
 
 
 @lru_cache(maxsize=4)
@@ -118,29 +128,57 @@ MAX_ORDER = 128
 DRAWING_SHARE = 0.01
 
 
+def over_counts(
+    counts: VisibleCounts,
+    orders: FloatArray,
+    log_moment: Callable[[float, float], FloatArray],
+    outside: tuple[FloatArray, FloatArray],
+) -> RenyiCurve:
+    """P1 Theorem 2: the curve of what has these log-moments given the number of reports, which is seen.
+
+    `counts`: the numbers, in groups, with any distribution. `log_moment(fewest, most)`: (order - 1) times the curve at
+    these `orders` of a round with so many reports; nobody's is 0. `outside`: the same for fewer, and more, than all
+    groups have.
+    """
+    total = np.full(orders.size, -np.inf)
+    for low, high, weight in zip(counts.low, counts.high, counts.probability, strict=True):
+        if weight > 0.0:
+            given = log_moment(max(low, 1.0), high) if high > 0.0 else np.zeros(orders.size)
+            total = np.logaddexp(total, math.log(weight) + given)
+    for tail, worst in zip((counts.tail_below, counts.tail_above), outside, strict=True):
+        if tail > 0.0:
+            total = np.logaddexp(total, math.log(tail) + worst)
+    return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
+
+
 def summed_rdp(population: int, rate: float, of_sum: Callable[[float, FloatArray], FloatArray]) -> RenyiCurve:
     """Rényi loss of a sum over a `population` at this `rate` whose number of reports is seen: sampled, mixed over that.
 
     ``of_sum(reports, orders)`` bounds the loss when the noise of so many reports is in the sum.
     """
-    counts = visible_counts(population, rate)
+    return sampled_rdp(population, visible_counts(population, rate), of_sum)
+
+
+def sampled_rdp(
+    population: int,
+    counts: VisibleCounts,
+    base: Callable[[float, FloatArray], FloatArray],
+    epsilon_infinity: float = math.inf,
+) -> RenyiCurve:
+    """P1 Eq. 5 and Remark 3: rounds of a `population` whose number of reports is seen, with any `base` mechanism.
+
+    `counts`: the number of reports, by any distribution. ``base(reports, orders)`` bounds the Rényi loss of the base
+    mechanism on so many of them, and falls with them. `epsilon_infinity`: what it never exceeds.
+    """
     orders = np.arange(2.0, MAX_ORDER + 1.0)
-    total = np.full(orders.size, -np.inf)
-    for low, high, weight in zip(counts.low, counts.high, counts.probability, strict=True):
-        if weight <= 0.0:
-            continue
-        if high <= 0.0:
-            total = np.logaddexp(total, math.log(weight))
-            continue
-        base = RenyiCurve(orders, of_sum(max(low, 1.0), orders))
-        one = wang_subsampled(base, high / population, math.inf)
-        total = np.logaddexp(total, math.log(weight) + (orders - 1.0) * one.epsilons)
+
+    def log_moment(fewest: float, most: float) -> FloatArray:
+        one = wang_subsampled(RenyiCurve(orders, base(fewest, orders)), most / population, epsilon_infinity)
+        return (orders - 1.0) * one.epsilons
+
     # Outside the groups: not sampled at all, with one report or with the most of the groups.
-    for tail, fewest in ((counts.tail_below, 1.0), (counts.tail_above, float(counts.high[-1]))):
-        if tail > 0.0:
-            worst = (orders - 1.0) * of_sum(fewest, orders)
-            total = np.logaddexp(total, math.log(tail) + worst)
-    return RenyiCurve(orders, np.maximum(total, 0.0) / (orders - 1.0))
+    few, many = ((orders - 1.0) * base(most, orders) for most in (1.0, max(float(counts.high[-1]), 1.0)))
+    return over_counts(counts, orders, log_moment, (few, many))
 
 
 def skellam_rdp(orders: FloatArray, variance: float, l1: float, l2: float) -> FloatArray:

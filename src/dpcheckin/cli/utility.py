@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dpcheckin.papers.convex_task import UtilityCheck
 
 THEOREMS = ("p2-3.5", "p2-4.2", "p2-4.2-smooth", "p3-3")
-NORMS = {"1": 1.0, "2": 2.0, "inf": math.inf}
 
 
 def utility(
@@ -30,7 +29,7 @@ def utility(
     cohort: Annotated[int, typer.Option(help="Clients of a round (P3).")] = 500,
     rounds: Annotated[int, typer.Option(help="Of the run (P3).")] = 200,
     local_epsilon: Annotated[float, typer.Option(help="Of one report (P3).")] = 2.0,
-    norm: Annotated[str, typer.Option(help="1, 2 or inf: the p of the randomizer Rₚ (P3).")] = "2",
+    norm: Annotated[str, typer.Option(help="The p of the randomizer Rₚ, from 1 to inf (P3).")] = "2",
     dimension: Annotated[int, typer.Option(help="Of the model.")] = 10,
     lipschitz: Annotated[float, typer.Option(help="Largest norm of a gradient.")] = 1.0,
     diameter: Annotated[float, typer.Option(help="Of the ball of models.")] = 2.0,
@@ -51,9 +50,7 @@ def utility(
 
     if theorem not in THEOREMS:
         raise InvalidParameter("theorem", theorem, listed(THEOREMS))
-    if norm not in NORMS:
-        raise InvalidParameter("norm", norm, listed(tuple(NORMS)))
-    p = NORMS[norm] if theorem == "p3-3" else 2.0
+    p = _norm(norm) if theorem == "p3-3" else 2.0
     task = ConvexTask(dimension, lipschitz, diameter, smoothness, p)
     with waiting("utility"):
         if theorem == "p2-3.5":
@@ -71,6 +68,16 @@ def utility(
         typer.echo(json_format.dumps({**found.to_json(), "epsilon": price, "delta": delta}))
     else:
         _print(found, price, delta)
+
+
+def _norm(text: str) -> float:
+    try:
+        p = float(text)
+    except ValueError:
+        p = math.nan
+    if not p >= 1.0:
+        raise InvalidParameter("norm", text, "a number from 1 on, or inf")
+    return p
 
 
 def _print(found: UtilityCheck, price: str | float, delta: float) -> None:

@@ -6,7 +6,7 @@ Refuted entries compute what the paper printed; `BoundValue.guaranteed_epsilon` 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from dpcheckin.numerals import Kind
 from dpcheckin.papers.entry import CHECK_IN, BoundValue, PublishedBound, Setting
@@ -22,10 +22,25 @@ def catalogue() -> tuple[PublishedBound, ...]:
     )
 
 
-def _entry(kind: str, protocols: list[str], compute: str | None = None, **said: Any) -> PublishedBound:
-    fixed = said.pop("with", None)
-    computed = None if compute is None else function(compute, fixed)
+def _entry(kind: str, protocols: list[str], compute: str, **said: Any) -> PublishedBound:
+    computed = function(compute, said.pop("with", None))
     return PublishedBound(kind=Kind(kind), protocols=tuple(protocols), compute=computed, **said)
+
+
+class Step(NamedTuple):
+    """A lemma, or another statement that bounds no run by itself; `code` are the places of what computes or uses it."""
+
+    paper: str
+    theorem: str
+    statement: str
+    kind: Kind
+    code: tuple[str, ...]
+
+
+def steps() -> tuple[Step, ...]:
+    """The statements of that kind, paper by paper."""
+    every = (step for table in tables("catalogue.toml").values() for step in table.get("steps", ()))
+    return tuple(Step(paper, theorem, said, Kind(kind), tuple(code)) for paper, theorem, said, kind, *code in every)
 
 
 def evaluate(setting: Setting, kinds: frozenset[Kind] = frozenset(Kind)) -> list[BoundValue]:

@@ -104,7 +104,7 @@ def check_claim(request: Request) -> Check:
 
 
 def _refuted() -> list[PublishedBound]:
-    refuted = [entry for entry in catalogue() if entry.kind is Kind.REFUTED and entry.compute]
+    refuted = [entry for entry in catalogue() if entry.kind is Kind.REFUTED]
     return [entry for entry in refuted if entry.protocols[0] in (CHECK_IN, SHUFFLE)]
 
 

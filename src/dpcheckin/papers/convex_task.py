@@ -29,8 +29,8 @@ class ConvexTask:
     """L (√(|θ - d|² + s²) - s): convex, Lipschitz, smooth with L/s, least at the data's centre.
 
     The ball of models has the given diameter, the centre lies a quarter of it from the middle, the first model at its
-    edge on the far side. L is the largest length of a gradient in lp, p the `norm`; for p = 1 the loss is divided by
-    √d. The `smoothness` is the Lipschitz constant of the gradient in l2.
+    edge on the far side. L is the largest length of a gradient in lp, p the `norm`; for p < 2 the loss is divided by
+    d^(1/p - 1/2). The `smoothness` is the Lipschitz constant of the gradient in l2.
     """
 
     dimension: int
@@ -47,8 +47,8 @@ class ConvexTask:
 
     @property
     def slope(self) -> float:
-        """Largest l2 norm of a gradient: an l1 norm is at most √d times that."""
-        return self.lipschitz / (math.sqrt(self.dimension) if self.norm == 1 else 1.0)
+        """Largest l2 norm of a gradient: an lp norm is at most d^(1/p - 1/2) times that, and no more for p >= 2."""
+        return self.lipschitz / float(max(self.dimension ** (1 / self.norm - 0.5), 1.0))
 
     @property
     def rounding(self) -> float:

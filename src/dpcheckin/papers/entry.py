@@ -141,7 +141,7 @@ class PublishedBound:
     statement: str
     kind: Kind
     protocols: tuple[str, ...]
-    compute: Callable[..., Computed] | None = field(compare=False, repr=False)
+    compute: Callable[..., Computed] = field(compare=False, repr=False)
     erratum: str | None = None
 
     def __post_init__(self) -> None:
@@ -154,8 +154,6 @@ class PublishedBound:
 
     def evaluate(self, setting: Setting) -> BoundValue:
         """The bound's epsilon, or the reason why it does not apply here."""
-        if self.compute is None:
-            return BoundValue(self, None, "stated in the paper without a figure to evaluate")
         if setting.protocol not in self.protocols:
             return BoundValue(self, None, f"not about the protocol {setting.protocol}")
         try:

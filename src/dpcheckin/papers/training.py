@@ -23,7 +23,7 @@ from dpcheckin.errors import DatasetMissing, InvalidParameter, MissingExtra
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.run import run_watched, write_report
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.numerals import at_least, rounded_up
+from dpcheckin.numerals import Kind, at_least, rounded_down, rounded_up
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import Setting
 from dpcheckin.papers.figures import TRAINING
@@ -36,7 +36,7 @@ Log = list[dict[str, Any]]
 REPORT, LOG = "report.json", "log.json"
 _POINTS = 20  # of a curve of a published accountant
 _WIDE = 60  # letters of a legend's entry beside which there is no room for another
-_DASHES = ("--", ":", "-.")
+_DASHES = ("--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 0.7)))
 _FARTHEST = 100.0  # of the axis: what lies beyond promises nothing
 
 
@@ -168,7 +168,7 @@ def accounted_by_papers(
             continue
         points = []
         for row in rows:
-            setting = _setting(bound.paper, options, protocol, population, log[row]["round"])
+            setting = _setting(options, protocol, population, log[row]["round"])
             value = bound.evaluate(setting).epsilon
             if value is not None and math.isfinite(value):
                 points.append((value, row))
@@ -177,20 +177,13 @@ def accounted_by_papers(
     return accounted
 
 
-def _setting(paper: str, options: RunOptions, protocol: str, population: int, rounds: int) -> Setting:
-    """The run as the catalogue asks for it; P1 wants an (ε₀, δ₀) of Gaussian reports."""
+def _setting(options: RunOptions, protocol: str, population: int, rounds: int) -> Setting:
+    """The run as the catalogue asks for it."""
     cohort = max(1, round(options.rate * population))
     sampled = {"cohort": cohort} if protocol == "subsampled-shuffle" else {"rate": options.rate}
-    plain = Setting(protocol, population, rounds, options.delta, **sampled)
-    if options.randomizer != "gaussian":
-        return replace(plain, local_epsilon=options.local_epsilon)
-    plain = replace(plain, noise_multiplier=options.noise_multiplier)
-    if paper != "P1" or protocol != "shuffled-check-in":
-        return plain
-    local_delta = options.delta**2
-    # two clients' values may lie twice the clip apart (P1 Appendix D.2)
-    local_epsilon = 2 * math.sqrt(2 * math.log(1.25 / local_delta)) / options.noise_multiplier
-    return replace(plain, local_epsilon=local_epsilon, local_delta=local_delta)
+    gaussian = options.randomizer == "gaussian"
+    report = {"noise_multiplier": options.noise_multiplier} if gaussian else {"local_epsilon": options.local_epsilon}
+    return Setting(protocol, population, rounds, options.delta, **sampled, **report)  # type: ignore[arg-type]
 
 
 def _draw(
@@ -219,8 +212,9 @@ def _draw(
             axes.fill_between(spent, low, high, color=colour, alpha=0.15, linewidth=0)
         for dashes, (bound, points) in zip(cycle(_DASHES), theirs[label].items()):
             x, y = [p[0] for p in points], [means[p[1]] for p in points]
-            name = f"{whose}{bound}, ends at {rounded_up(x[-1])}"
-            axes.plot(x, y, dashes, color=colour, alpha=0.7, label=name)
+            safely = rounded_down if bound.endswith(f"({Kind.LOWER_BOUND.value})") else rounded_up
+            name = f"{whose}{bound}, ends at {safely(x[-1])}"
+            axes.plot(x, y, linestyle=dashes, color=colour, alpha=0.7, label=name)
     stated = [] if quick else [point for point in figure.published if point[0] is not None]
     for mark, by in zip("*xP", dict.fromkeys(point[2] for point in stated), strict=False):
         places = [(x, y) for x, y, accountant in stated if accountant == by]

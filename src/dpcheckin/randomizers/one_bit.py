@@ -145,18 +145,22 @@ class L1Bit(_OneBit):
 
 
 def lp_randomizer(p: float, local_epsilon: float, dimension: int, clip: float = 1.0) -> PureVectorRandomizer:
-    """R_p for vectors of lp norm at most `clip`, p = 1, 2 or infinity.
+    """R_p for vectors of lp norm at most `clip`, every p from 1 to infinity.
+
+    For p other than 1 and infinity it is R_2 on the smallest l2 ball that holds the lp ball, of radius
+    clip max(d^(1/2 - 1/p), 1), d the dimension.
 
     Args:
-        p: 1, 2 or infinity.
+        p: 1 or more, or infinity.
         local_epsilon: epsilon of one report, in nats.
         dimension: entries of a vector.
         clip: largest lp norm of a vector.
 
-    >>> lp_randomizer(2, 2.0, 100).describe()
-    'PrivUnit, local epsilon 2'
+    >>> lp_randomizer(2, 2.0, 100).describe(), lp_randomizer(4, 2.0, 16).clip
+    ('PrivUnit, local epsilon 2', 2.0)
     """
-    kinds: dict[float, type[PureVectorRandomizer]] = {1: L1Bit, 2: PrivUnit, math.inf: LInfinityBit}
-    if p not in kinds:
-        raise InvalidParameter("p", p, "1, 2 or infinity")
-    return kinds[p](local_epsilon, dimension, clip)
+    if not p >= 1:
+        raise InvalidParameter("p", p, "a number from 1 on, or infinity")
+    if p in (1, math.inf):
+        return (L1Bit if p == 1 else LInfinityBit)(local_epsilon, dimension, clip)
+    return PrivUnit(local_epsilon, dimension, clip * max(dimension ** (0.5 - 1 / p), 1.0))

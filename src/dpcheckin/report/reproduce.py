@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ _LINES: dict[Kind, Any] = {
     Kind.REFUTED: "--",
 }
 _MARKERS = "osD^vPX*<>"
+_PENS = {"red": "red", "blue": "blue", "black": "black", "magenta": "magenta"}  # as the papers' captions have them
+_STROKES = {"solid": "-", "dotted": ":"}
 FIGURES = ("epsilon", "epsilon_rounded_safely")
 
 
@@ -51,12 +53,20 @@ def write_csv(panel: Panel, cells: Cells, path: Path) -> None:
 
 
 def write_png(panel: Panel, cells: Cells, path: Path) -> None:
-    """Draw the panel's cells to `path`: curves for a figure, dots for a table; colour tells the kind."""
+    """Draw the panel's cells to `path`: curves for a figure, dots for a table.
+
+    A colour or a line that a label names is the one that is drawn; else colour and line tell the kind.
+    """
     figure = needed("matplotlib.figure", "plot").Figure(figsize=(11.0, 4.8), layout="constrained")
     axes = figure.subplots()
+    taken = {_named(_PENS, column) for column in panel.columns}
+    ours = [colour for colour in ("black", "dimgray") if colour not in taken]
     for number, column in enumerate(panel.columns):
         shades = COLOURS[column.kind.value]
         colour = shades[sum(c.kind is column.kind for c in panel.columns[:number]) % len(shades)]
+        if column.ours:
+            colour = ours[sum(c.ours for c in panel.columns[:number]) % len(ours)]
+        colour, line = _named(_PENS, column) or colour, _named(_STROKES, column) or _LINES[column.kind]
         xs, ys = [], []
         for i, row in enumerate(panel.rows):
             value = cells[(row.label, column.label)]
@@ -66,9 +76,9 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
         axes.plot(
             xs,
             ys,
-            linestyle=_LINES[column.kind] if panel.is_figure else "none",
+            linestyle=line if panel.is_figure else "none",
             linewidth=2.6 if column.ours or column.kind is Kind.LOWER_BOUND else 1.2,
-            color=("black", "dimgray")[sum(c.ours for c in panel.columns[:number]) % 2] if column.ours else colour,
+            color=colour,
             zorder=3 if column.kind is Kind.LOWER_BOUND else 2,  # dashes of it show on what comes close to it
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=4,
@@ -87,6 +97,11 @@ def write_png(panel: Panel, cells: Cells, path: Path) -> None:
     axes.set_title(panel.title, fontsize=9)
     legend_beside(axes)
     figure.savefig(path, dpi=130)
+
+
+def _named(meanings: Mapping[str, str], column: Column) -> str | None:
+    """What a word in brackets in the column's label means."""
+    return next((meant for word, meant in meanings.items() if f"({word})" in column.label), None)
 
 
 def markdown(panel: Panel, cells: Cells, picture: bool = True) -> str:

@@ -112,6 +112,19 @@ class VisibleCounts:
         return self.tail_below + self.tail_above
 
 
+def seen_counts(chances: Sequence[float] | FloatArray) -> VisibleCounts:
+    """A visible number with any distribution that does not depend on data: the `chances` of 0, 1, 2, ... reports.
+
+    >>> seen_counts([0.5, 0.0, 0.5]).high.tolist()
+    [0.0, 2.0]
+    """
+    masses = np.asarray(chances, dtype=np.float64)
+    if not (masses.ndim == 1 and np.all(masses >= 0.0) and abs(float(masses.sum()) - 1.0) < 1e-9):
+        raise InvalidParameter("chances", masses.ravel()[:3].tolist(), "numbers from 0 on that add up to 1")
+    numbers = np.flatnonzero(masses)
+    return VisibleCounts(numbers.astype(np.float64), numbers.astype(np.float64), masses[numbers], 0.0, 0.0)
+
+
 def left_out(smallest: float) -> float:
     """A probability that is next to nothing beside a delta `smallest`, and at most `TAIL`."""
     return max(min(TAIL, 1e-3 * smallest), LEAST_TAIL)

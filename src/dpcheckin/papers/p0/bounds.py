@@ -1,4 +1,4 @@
-"""Shuffled check-in in P0 (appendix of arXiv 2206.03151v1): Lemmas 4 and 5, Eq. 8 and 18, baseline.
+"""Shuffled check-in in P0 (appendix of arXiv 2206.03151v1): Lemmas 4 and 5, Eq. 8 and 18, baseline, Figure 4.
 
 Lemmas 4 and 5 hold with the binomial weights that their displays omit, for f >= 0. Equation 18, the upper bound, is
 refuted: it keeps the check-in rate where k/n belongs. Equation 8, the lower bound on moments, holds; a shorter argument
@@ -9,11 +9,12 @@ through a conversion that does not exist (P1 Lemma 1).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from dpcheckin.accounting.engine.arrays import FloatArray
-from dpcheckin.accounting.renyi import RenyiCurve
+from dpcheckin.accounting.renyi import MAX_ORDER, RenyiCurve, wang_subsampled
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.numerals import count, open_probability, positive, probability
 from dpcheckin.papers.others import strong_composition
@@ -163,3 +164,40 @@ def baseline(
         )
     one_round = math.log1p(fraction * math.expm1(local_epsilon))
     return strong_composition.closed_form(one_round, rounds, delta / 2.0)
+
+
+def by_lemma_4(population: int, rate: float, noise_multiplier: float) -> RenyiCurve:
+    """P0 Figure 4's "approx. RDP comp": Lemma 4 with Delta = 0.5; population, rate, noise_multiplier. Unproved.
+
+    >>> [round(f(60_000, 1e-3, 0.86).times(100).epsilon(1e-5).epsilon, 2) for f in (by_lemma_4, by_lemma_5)]
+    [4.83, 1.76]
+    """
+    kept = round(0.5 * population * rate)
+    return _distributed(population, rate, noise_multiplier, lambda f: lemma_4(f, rate, kept))
+
+
+def by_lemma_5(population: int, rate: float, noise_multiplier: float, summed: int = 200) -> RenyiCurve:
+    """P0 Figure 4's "RDP comp": Lemma 5 with so many terms summed; population, rate, noise_multiplier. Unproved."""
+    if population * rate > summed:
+        raise OutsideTheorem(f"P0 Lemma 5 with {summed} terms summed needs at most {summed} check-ins on average")
+    return _distributed(population, rate, noise_multiplier, lambda f: lemma_5(f, rate, summed))
+
+
+def _distributed(
+    population: int, rate: float, noise_multiplier: float, lemma: Callable[[FloatArray], float]
+) -> RenyiCurve:
+    """P1 Theorem 4 with the check-in rate in the place of k/n, its sum bounded by a lemma; nobody's moment is 1."""
+    orders = np.arange(2.0, MAX_ORDER + 1.0)
+    exact = min(population, 256)  # beyond, the last of these: terms fall
+    reports = np.arange(1.0, exact + 1.0)
+    terms = [
+        wang_subsampled(RenyiCurve(orders, 2.0 * orders / (k * noise_multiplier**2)), rate, math.inf).epsilons
+        for k in reports
+    ]
+    logs = np.array(terms).T * (orders - 1.0)[:, None]
+    found = []
+    for log in logs:  # falling: the first is the largest
+        falling = np.full(population, math.exp(log[-1] - log[0]))
+        falling[:exact] = np.exp(log - log[0])
+        found.append(float(np.logaddexp(math.log(lemma(falling)) + log[0], population * math.log1p(-rate))))
+    return RenyiCurve(orders, np.maximum(found, 0.0) / (orders - 1.0))

@@ -32,9 +32,8 @@ def fixed_window(slots: int, check_in_probability: float, local_epsilon: float, 
     count("slots", slots)
     probability("check_in_probability", check_in_probability)
     _local(local_epsilon, delta)
-    e0, p = math.exp(local_epsilon), check_in_probability
-    a = p * math.expm1(local_epsilon) * math.sqrt(e0 / slots)
-    return Statement(a * math.sqrt(2.0 * math.log(1.0 / delta)) + a * a / 2.0, delta)
+    rise = check_in_probability * math.expm1(local_epsilon)
+    return Statement(lemma_a2(slots, rise, -math.expm1(-local_epsilon), delta), delta)
 
 
 def sliding_window(slots: int, local_epsilon: float, delta: float) -> Statement:
@@ -49,8 +48,7 @@ def averaged(population: int, slots: int, local_epsilon: float, delta: float, lo
     _local(local_epsilon, delta)
     _local(local_epsilon, load_delta)
     e0 = math.exp(local_epsilon)
-    load = math.sqrt(1.0 / population + 1.0 / slots)
-    load += math.sqrt(math.log(1.0 / load_delta) / population)
+    load = lemma_a6(population, slots, load_delta) / population
     a = e0**2 * math.expm1(local_epsilon) * load
     epsilon = a * a / 2.0 + a * math.sqrt(2.0 * math.log(1.0 / delta))
     return Statement(epsilon, delta + load_delta)
@@ -72,6 +70,43 @@ def shuffling_before(reports: int, local_epsilon: float, delta: float) -> Statem
     exponent = a / reports
     drift = a * math.expm1(exponent) if exponent < 700.0 else math.inf
     return Statement(drift + a * math.sqrt(2.0 * math.log(1.0 / delta) / reports), delta)
+
+
+def lemma_a1(local_epsilon: float, own: float) -> float:
+    """Lemma A.1: how much likelier a report is from one's value than from one that is one's `own` with this chance.
+
+    e^eps0 / (1 + own (e^eps0 - 1)) for reports of this local_epsilon, whatever the other values are.
+
+    >>> lemma_a1(1.0, 0.0) == math.e, lemma_a1(1.0, 1.0)
+    (True, 1.0)
+    """
+    positive("local_epsilon", local_epsilon)
+    return math.exp(local_epsilon) / (1.0 + probability("own", own) * math.expm1(local_epsilon))
+
+
+def lemma_a2(steps: int, rise: float, slope: float, delta: float) -> float:
+    """Lemma A.2: epsilon at delta of k adaptive steps of which the i-th is log(1 + a / (k - b (i - 1)))-DP.
+
+    k is the number of steps, a the rise, above 0, and b the slope, between 0 and 1.
+
+    >>> whole = lemma_a2(1000, math.e - 1, 1 - 1 / math.e, 1e-6)
+    >>> whole == fixed_window(1000, 1.0, 1.0, 1e-6).epsilon
+    True
+    """
+    count("steps", steps)
+    open_probability("delta", delta)
+    square = positive("rise", rise) ** 2 / (steps * (1.0 - open_probability("slope", slope)))
+    return square / 2.0 + math.sqrt(2.0 * square * math.log(1.0 / delta))
+
+
+def lemma_a6(population: int, slots: int, delta: float) -> float:
+    """Lemma A.6: the l2 norm of the loads is above this with probability at most delta, a population in m slots.
+
+    >>> lemma_a6(100, 10, 1e-6) >= math.sqrt(10 * 10**2)
+    True
+    """
+    n, m = count("population", population), count("slots", slots)
+    return math.sqrt(n + n * n / m) + math.sqrt(n * math.log(1.0 / open_probability("delta", delta)))
 
 
 def repeated_fixed_window(

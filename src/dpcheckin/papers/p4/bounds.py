@@ -42,6 +42,20 @@ def full_shuffle_rdp(
     return check_in_rdp(population, 1.0, noise_multiplier, max_order, sensitivity=sensitivity)
 
 
+def corollary_1_rdp(noise_multiplier: float, max_order: int, *, sensitivity: float = 1.0) -> RenyiCurve:
+    """Corollary 1: what shuffling never exceeds, lambda / 2 sigma^2 (one report seen), orders 2..max_order.
+
+    For a noise_multiplier and sensitivity.
+
+    >>> one = corollary_1_rdp(2.0, 40)
+    >>> bool(np.all(full_shuffle_rdp(7, 2.0, 40, sensitivity=1.0).epsilons <= one.epsilons))
+    True
+    """
+    orders = np.arange(2.0, count("max_order", max_order, smallest=2) + 1.0)
+    shift = positive("sensitivity", sensitivity) / positive("noise_multiplier", noise_multiplier)
+    return RenyiCurve(orders, orders * shift**2 / 2.0)
+
+
 def check_in_rdp(
     population: int, rate: float, noise_multiplier: float, max_order: int, *, sensitivity: float = 2.0
 ) -> RenyiCurve:
