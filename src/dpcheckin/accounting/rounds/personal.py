@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -131,6 +131,3 @@ class PersonalRound(Round):
 
     def basis(self) -> tuple[str, ...]:
         return (*self.crowd.basis(), "a client's own local epsilon as a sample (docs/theory.md)")
-
-    def simpler(self, local_delta: float) -> Round:
-        return replace(self, crowd=self.crowd.simpler(local_delta))
