@@ -5,6 +5,7 @@ The plan is everybody's; the statement is one client's (docs/own-terms.md).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dpcheckin.accounting import Guarantee, PersonalRound, Round, ShuffledRound, guarantee
@@ -44,6 +45,22 @@ def own_guarantee(
             raise InvalidParameter("local_epsilon", local_epsilon, f"at most {one.pair.local_epsilon:g}")
         one = PersonalRound(one, local_epsilon)
     return guarantee([(one, last - count("joins", joins, 1, last) + 1)], delta=delta)
+
+
+def asked_guarantee(question: RunQuestion, delta: float) -> Guarantee:
+    """The statement at delta about a question whose client joins late, or may choose its own epsilon.
+
+    What is guaranteed at the largest epsilon is everybody's. The question's plan has the client's own rounds only.
+    """
+    plan = question.plan()
+    if question.lowest_local_epsilon is None:
+        stated = plan.guarantee(delta)
+    else:
+        stated = own_guarantee(plan, delta, local_epsilon=question.local_epsilon)
+    if question.joins == 1:
+        return stated
+    here = f"the client takes part from round {question.joins:,} on, which does not depend on its data"
+    return replace(stated, assumptions=(*stated.assumptions, here))
 
 
 def own_guarantees(question: RunQuestion, delta: float) -> dict[float, Guarantee]:

@@ -8,7 +8,7 @@ themselves (`randomizers.registry`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -289,16 +289,11 @@ class RunQuestion:
     def guarantee(self, delta: float) -> Guarantee:
         """The certified statement about the whole run, with its reasons."""
         open_probability("delta", delta)
-        if self.lowest_local_epsilon is not None:  # what the largest is guaranteed is everybody's
-            from dpcheckin.protocols.own_terms import own_guarantee
+        if self.lowest_local_epsilon is not None or self.joins > 1:
+            from dpcheckin.protocols.own_terms import asked_guarantee
 
-            stated = own_guarantee(self.plan(), delta, local_epsilon=self.local_epsilon)
-        else:
-            stated = self.plan().guarantee(delta, None if self.rounds else 0)
-        if self.joins > 1:
-            here = f"the client takes part from round {self.joins:,} on, which does not depend on its data"
-            return replace(stated, assumptions=(*stated.assumptions, here))
-        return stated
+            return asked_guarantee(self, delta)
+        return self.plan().guarantee(delta, None if self.rounds else 0)
 
     @property
     def stated_by_rounds(self) -> bool:
