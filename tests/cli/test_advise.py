@@ -56,6 +56,19 @@ def test_rounds_and_epsilon_are_the_plans_and_signal_is_check_ins_over_variance(
     assert shares == sorted(shares, reverse=True)
 
 
+def test_gaussian_reports_are_tried_unasked_and_what_colluding_leaves_is_the_plans() -> None:
+    """With many check-ins they leave the largest signal; a client that reports more often is betrayed more."""
+    found = advise(epsilon=1.0, population=60_000, dimension=3010)
+    best = found.best
+    assert best.noise_multiplier == 2.7 and best.local_epsilon is None and best.signal > 0.7
+    plan = ShuffledCheckIn(60_000, 0.1, best.rounds, Gaussian(2.7))
+    stated = plan.guarantee(1e-5)
+    assert stated.local is not None and best.colluding_epsilon == stated.local.epsilon > 1000
+    assert found.records()[0]["colluding_epsilon"] == best.colluding_epsilon
+    few = advise(epsilon=1.0, population=60_000, dimension=3010, passes=50.0)
+    assert few.best.local_epsilon is not None and few.best.noise_multiplier is None
+
+
 def test_few_passes_change_what_is_best() -> None:
     """Where passes are scarce, reports with less noise are best, and epsilon is left over."""
     few = advise(epsilon=1.0, population=2000, dimension=100, passes=5.0, local_epsilons=[1, 2])

@@ -1,4 +1,6 @@
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -93,6 +95,26 @@ def test_rounds_within_a_budget_are_the_most_that_fit():
     assert plan.rounds_within(1e9, 1e-5) == 500 and plan.rounds_within(0.0, 1e-5) == 0
     with pytest.raises(InvalidParameter, match="epsilon"):
         plan.rounds_within(math.nan, 1e-5)
+
+
+@dataclass(frozen=True)
+class _Asked(ShuffledCheckIn):
+    """Counts how often it is asked what it costs."""
+
+    asked: ClassVar[list[int]] = []
+
+    def spent(self, delta, rounds):
+        self.asked.append(rounds)
+        return super().spent(delta, rounds)
+
+
+@pytest.mark.parametrize("epsilon", [0.03, 0.3, 1.0, 1.6])
+def test_the_rounds_of_a_budget_are_found_with_few_questions(epsilon):
+    plan = _Asked(60_000, 0.1, 16_384, PrivUnit(3.0, 1000))
+    plan.asked.clear()
+    rounds = plan.rounds_within(epsilon, 1e-5)
+    assert plan.epsilon(1e-5, rounds).upper <= epsilon < plan.epsilon(1e-5, rounds + 1).upper
+    assert len(plan.asked) <= 10  # halving takes 14 and two
 
 
 def test_random_check_ins_beat_the_closed_form():

@@ -78,3 +78,18 @@ def test_a_condition_that_meets_nan_is_not_taken_to_hold() -> None:
 def test_the_last_whole_number_is_found(last: int) -> None:
     assert whole_switch(lambda n: n <= last, 0, 10**18 + 1) == last
     assert whole_switch(lambda n: n > last, 10**18 + 1, -1) == last + 1
+
+
+@pytest.mark.parametrize("near", [None, -5, 0, 1, 2, 36, 37, 38, 50, 98, 99, 100, 1000])
+@pytest.mark.parametrize(("place", "good", "bad"), [(37, 0, 100), (1, 0, 100), (99, 0, 100), (37, 100, 0), (2, 1, 5)])
+def test_a_whole_switch_is_where_it_is_whatever_is_known_of_it(near: int | None, place: int, good: int, bad: int) -> None:
+    asked: list[int] = []
+
+    def holds(number: int) -> bool:
+        asked.append(number)
+        return number <= place if good < bad else number >= place
+
+    assert whole_switch(holds, good, bad, near) == place
+    assert good not in asked and bad not in asked and len(asked) == len(set(asked))
+    if near is not None and abs(near - place) <= 1 and min(good, bad) < near < max(good, bad):
+        assert len(asked) <= 4

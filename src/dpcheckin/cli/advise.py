@@ -23,12 +23,11 @@ def advise(
         list[float] | None, typer.Option(help="PrivUnit reports to try; repeatable. [1 to 6]")
     ] = None,
     noise_multiplier: Annotated[
-        list[float] | None, typer.Option(help="Gaussian reports to try; repeatable. Below 2 it takes long.")
+        list[float] | None, typer.Option(help="Gaussian reports to try; repeatable. [1.6 to 2.7]")
     ] = None,
     json: Json = False,
 ) -> None:
     """Reports, rate and rounds that leave the largest signal for learning at a target epsilon."""
-    from dpcheckin.notebook.advice import LOCAL_EPSILONS
     from dpcheckin.notebook.advice import advise as advised
 
     with waiting("advise") as say:
@@ -39,8 +38,8 @@ def advise(
             delta=delta,
             rates=rate or (0.1,),
             passes=passes,
-            local_epsilons=local_epsilon or (() if noise_multiplier else LOCAL_EPSILONS),
-            noise_multipliers=noise_multiplier or (),
+            local_epsilons=local_epsilon,
+            noise_multipliers=noise_multiplier,
             on_question=say,
         )
     if json:

@@ -26,6 +26,7 @@ from dpcheckin.special.normal import log_ndtr
 from dpcheckin.special.roots import root
 
 LOCAL_EPSILONS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0)
+NOISE_MULTIPLIERS = (1.6, 2.0, 2.7)
 MOST_ROUNDS = 10_000_000
 """Nobody plays more; the search needs an end."""
 _FIRST_ROUNDS = 8192  # runs of millions of rounds are slow to account: they are asked for last
@@ -68,6 +69,7 @@ class Choice:
         rate: probability that a client checks in to a round.
         rounds: as many as epsilon and passes allow.
         epsilon: certified for these rounds.
+        colluding_epsilon: what is left of it if the shuffler tells who sent what.
         signal: share of the trusted server's.
     """
 
@@ -77,6 +79,7 @@ class Choice:
     rate: float
     rounds: int
     epsilon: float
+    colluding_epsilon: float
     signal: float
 
     @property
@@ -110,7 +113,8 @@ class Advice(Tabular):
 
     def records(self) -> list[dict[str, Any]]:
         """One row a choice, the best first."""
-        columns = ("reports", "local_epsilon", "noise_multiplier", "rate", "rounds", "passes", "epsilon", "signal")
+        columns = ("reports", "local_epsilon", "noise_multiplier", "rate", "rounds", "passes", "epsilon")
+        columns += ("colluding_epsilon", "signal")
         return [{column: getattr(choice, column) for column in columns} for choice in self.choices]
 
     def shown(self) -> list[dict[str, str]]:
@@ -119,8 +123,9 @@ class Advice(Tabular):
                 "reports": c.reports,
                 "rate": f"{c.rate:g}",
                 "rounds": f"{c.rounds:,}",
-                "passes": f"{c.passes:,.0f}",
-                "ε (certified)": Kind.GUARANTEE.figure(c.epsilon),
+                "check-ins": f"{c.passes:,.0f}",
+                "ε": Kind.GUARANTEE.figure(c.epsilon),
+                "if colluding": Kind.GUARANTEE.figure(c.colluding_epsilon),
                 "signal": f"{math.floor(1000 * c.signal) / 10:.1f}%",
             }
             for c in self.choices
@@ -130,8 +135,8 @@ class Advice(Tabular):
     def caption(self) -> str:
         return (
             f"{self.population:,} clients, {self.dimension:,} numbers a report, "
-            f"δ = {self.delta:g}; signal: share of what a trusted server has at the same ε "
-            "(replace one)"
+            f"δ = {self.delta:g}; check-ins of a client, on average; ε certified, and what is left if the shuffler "
+            "colludes; signal: share of what a trusted server has at the same ε (replace one)"
         )
 
 
@@ -143,8 +148,8 @@ def advise(
     delta: float = DEFAULT_DELTA,
     rates: Sequence[float] = (0.1,),
     passes: float | None = None,
-    local_epsilons: Sequence[float] = LOCAL_EPSILONS,
-    noise_multipliers: Sequence[float] = (),
+    local_epsilons: Sequence[float] | None = None,
+    noise_multipliers: Sequence[float] | None = None,
     on_question: Callable[[str], None] = lambda _: None,
 ) -> Advice:
     """Compare PrivUnit and Gaussian reports under shuffled check-in by the signal they leave.
@@ -157,17 +162,19 @@ def advise(
         rates: Check-in rates to try.
         passes: Most check-ins of one client on average; None for no limit but epsilon.
         local_epsilons: PrivUnit reports to try.
-        noise_multipliers: Gaussian reports to try; those below 2 take a minute each.
+        noise_multipliers: Gaussian reports to try; without either, both kinds with the usual values.
         on_question: Told what is tried.
 
-    >>> advice = advise(epsilon=1.0, population=60_000, dimension=3010, local_epsilons=[2, 4])
-    >>> [(choice.local_epsilon, choice.rounds) for choice in advice.choices]
-    [(2.0, 5820), (4.0, 518)]
+    >>> advice = advise(epsilon=1.0, population=60_000, dimension=3010, local_epsilons=[2, 4], noise_multipliers=[2])
+    >>> [(choice.noise_multiplier or choice.local_epsilon, choice.rounds) for choice in advice.choices]
+    [(2.0, 23928), (2.0, 5820), (4.0, 518)]
     """
     _check(epsilon, delta, population, dimension, passes)
     reference = central_signal(epsilon, delta, population)
-    randomizers: list[VectorRandomizer] = [PrivUnit(float(e), dimension) for e in local_epsilons]
-    randomizers += [Gaussian(float(noise)) for noise in noise_multipliers]
+    if local_epsilons is None and noise_multipliers is None:
+        local_epsilons, noise_multipliers = LOCAL_EPSILONS, NOISE_MULTIPLIERS
+    randomizers: list[VectorRandomizer] = [PrivUnit(float(e), dimension) for e in local_epsilons or ()]
+    randomizers += [Gaussian(float(noise)) for noise in noise_multipliers or ()]
     if not randomizers or not rates:
         raise InvalidParameter("local_epsilons", [], "at least one randomizer and one rate")
     choices: list[Choice] = []
@@ -182,13 +189,16 @@ def advise(
             rounds = _most_rounds(plan, epsilon, delta)
             if rounds == 0:
                 continue
+            stated = plan.guarantee(delta, rounds)
+            assert stated.local is not None  # there is a shuffler to collude
             choice = Choice(
                 reports=randomizer.describe(),
                 local_epsilon=getattr(randomizer, "local_epsilon", None),
                 noise_multiplier=getattr(randomizer, "noise_multiplier", None),
                 rate=rate,
                 rounds=rounds,
-                epsilon=plan.epsilon(delta, rounds).upper,
+                epsilon=stated.epsilon.upper,
+                colluding_epsilon=stated.local.epsilon,
                 signal=rounds * rate * population / variance / reference,
             )
             choices.append(choice)

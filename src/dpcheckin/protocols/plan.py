@@ -8,6 +8,7 @@ the learning layer's.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
@@ -35,10 +36,11 @@ from dpcheckin.accounting import (
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.numerals import at_least, count, fraction_below_one, probability
 from dpcheckin.randomizers import DiscreteGaussianVector, Gaussian, IntegerVector, Randomizer, SkellamVector
-from dpcheckin.special.roots import whole_switch
+from dpcheckin.special.roots import root, whole_switch
 
 Clients = NDArray[np.int64]
 _COIN, _DROP, _SUM_COIN = 1, 2, 31
+_LEAST = 1e-300  # has a logarithm
 
 
 class Reveals(Enum):
@@ -106,7 +108,16 @@ class Plan(ABC):
             raise InvalidParameter("epsilon", epsilon, "a number of at least 0")
         if self.epsilon(delta, self.rounds).upper <= epsilon:
             return self.rounds
-        return whole_switch(lambda rounds: self.epsilon(delta, rounds).upper <= epsilon, 0, self.rounds)
+        if self.epsilon(delta, 1).upper > epsilon:
+            return 0
+
+        def excess(logarithm: float) -> float:
+            """Nearly a line: epsilon grows about like a power of the number of rounds."""
+            spent = self.epsilon(delta, round(math.exp(logarithm))).upper
+            return math.log(max(spent, _LEAST) / max(epsilon, _LEAST))
+
+        near = round(math.exp(root(excess, 0.0, math.log(self.rounds), absolute=0.5 / self.rounds)))
+        return whole_switch(lambda rounds: self.epsilon(delta, rounds).upper <= epsilon, 1, self.rounds, near)
 
 
 @lru_cache(maxsize=4096)

@@ -96,14 +96,21 @@ def switch(
     return good, bad
 
 
-def whole_switch(holds: Callable[[int], bool], good: int, bad: int) -> int:
+def whole_switch(holds: Callable[[int], bool], good: int, bad: int, near: int | None = None) -> int:
     """The last whole number on the way from `good` to `bad` for which a condition `holds`, by bisection.
 
-    It holds at `good` and not at `bad`, on either side; it is not asked there.
+    It holds at `good` and not at `bad`, on either side; it is not asked there. Where it ends `near` a number that is
+    known, that number and its neighbours are asked first.
 
     >>> whole_switch(lambda n: n * n <= 90, 0, 100), whole_switch(lambda n: n > 7, 100, 0)
     (9, 8)
     """
+    step = 1
+    while near is not None and min(good, bad) < near < max(good, bad):
+        towards = holds(near)
+        good, bad = (near, bad) if towards else (good, near)
+        near += step if towards == (bad > good) else -step
+        step *= 2
     while abs(bad - good) > 1:
         middle = (good + bad) // 2
         if holds(middle):

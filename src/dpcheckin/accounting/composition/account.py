@@ -104,6 +104,7 @@ class Composition:
             return found
         return [better(bracket, one, repeats, delta) for bracket, delta in zip(found, deltas, strict=True)]
 
+    @loud_arithmetic()
     def upper(self, delta: float) -> float:
         """The upper end of `epsilon` alone, which is there sooner; for rounds that have one curve each."""
         tail = None if self.total == 1 else self._tail("above", delta, delta=delta)
