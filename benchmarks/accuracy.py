@@ -75,7 +75,7 @@ class Player:
         options = self._placed(options)
         folder.mkdir(parents=True, exist_ok=True)
         trainer = build(options, folder, data=self.data(options))
-        facts = write_report(folder, trainer, trainer.run(), options)
+        facts = write_report(folder, trainer, trainer.run())
         (folder / "command.txt").write_text(told)
         print(f"{goal.name}/{name}: {100 * facts['accuracy']:.2f}% at {facts['epsilon']:.4f}, "
               f"{facts['seconds']} s", flush=True)  # fmt: skip

@@ -8,8 +8,9 @@ are listed where the group stands, under names of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
@@ -131,6 +132,17 @@ def listed(words: Sequence[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
+def meant(typed: str, known: Iterable[str]) -> str:
+    """The end of a sentence that says which of the known words a mistyped one may stand for.
+
+    >>> meant("recoverd", ["age", "recovered"]), meant("dose", ["age"])
+    ('; did you mean recovered?', '')
+    """
+    words = {word.lower(): word for word in known}
+    near = get_close_matches(typed.lower(), words, 1, cutoff=0.75)
+    return f"; did you mean {words[near[0]]}?" if near and typed not in words.values() else ""
+
+
 def options_of(kind: type[Any]) -> tuple[Option, ...]:
     """Every option of a dataclass in the order of its fields, groups opened where they stand."""
     every = tuple(_walk(kind, ()))
@@ -158,7 +170,7 @@ def changed(options: T, changes: Mapping[str, Any]) -> T:
     groups: dict[tuple[str, ...], dict[str, Any]] = {}
     for name, value in changes.items():
         if name not in by_name:
-            raise InvalidParameter("options", name, f"one of {', '.join(sorted(by_name))}")
+            raise InvalidParameter("options", name, f"one of {', '.join(sorted(by_name))}{meant(name, by_name)}")
         groups.setdefault(by_name[name].path, {})[name] = value
     for path in sorted(groups, key=len, reverse=True):  # inner groups first
         options = _replaced(options, path, groups[path])
@@ -179,7 +191,8 @@ def check_choices(options: object) -> None:
             continue
         value = each.value(options)
         if value not in each.choices:
-            raise InvalidParameter(each.name, value, listed(each.choices))
+            near = meant(str(value), each.choices)
+            raise InvalidParameter(each.name, value, listed(each.choices) + near)
 
 
 def check_values(options: object, names: Sequence[str], holds: Callable[[Any], bool], allowed: str) -> None:

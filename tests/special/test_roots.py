@@ -82,7 +82,9 @@ def test_the_last_whole_number_is_found(last: int) -> None:
 
 @pytest.mark.parametrize("near", [None, -5, 0, 1, 2, 36, 37, 38, 50, 98, 99, 100, 1000])
 @pytest.mark.parametrize(("place", "good", "bad"), [(37, 0, 100), (1, 0, 100), (99, 0, 100), (37, 100, 0), (2, 1, 5)])
-def test_a_whole_switch_is_where_it_is_whatever_is_known_of_it(near: int | None, place: int, good: int, bad: int) -> None:
+def test_a_whole_switch_is_where_it_is_whatever_is_known_of_it(
+    near: int | None, place: int, good: int, bad: int
+) -> None:
     asked: list[int] = []
 
     def holds(number: int) -> bool:

@@ -140,6 +140,7 @@ EXTRAS = {
     "psycopg": "service",
     "uvloop": "service",
     "httptools": "service",
+    "tensorboard": "tensorboard",
     "flwr": "flower",
     "ray": "flower",
 }

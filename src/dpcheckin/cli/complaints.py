@@ -11,6 +11,7 @@ from typing import Any
 
 from dpcheckin.cli.arguments import EXTRAS
 from dpcheckin.errors import DpCheckinError, InvalidParameter, MissingExtra
+from dpcheckin.options import meant
 
 # names that others give to what is meant, in papers and libraries
 SYNONYMS = {
@@ -135,10 +136,11 @@ def _dashed(text: str, known: set[str], before: str = "") -> str:
 
 def _alike(value: str, allowed: str) -> str:
     """The word among those allowed that a mistyped one may stand for."""
-    head = value.partition(":")[0]
+    if "did you mean" in allowed:
+        return ""
     words = {word.partition(":")[0]: word for word in re.findall(r"[a-z][\w:.-]+", allowed)}
-    near = get_close_matches(head.lower(), words, 1, cutoff=0.75)
-    return f"; did you mean {words[near[0]]}?" if near and head not in words else ""
+    found = meant(value.partition(":")[0], words)
+    return re.sub(r"(?<=mean )(.*)(?=\?)", lambda near: words[near[0]], found)
 
 
 def _typed_command(command: Any, arguments: Sequence[str]) -> Any:

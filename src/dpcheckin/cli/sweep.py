@@ -33,6 +33,8 @@ def sweep(
     ] = False,
     backend: Annotated[str, typer.Option(help="local, processes or ray.")] = "processes",
     workers: Annotated[int, typer.Option(help="Processes, or size of a local Ray cluster.")] = 2,
+    threads: Annotated[int, typer.Option(help="Threads of each run.")] = 1,
+    device: Annotated[str, typer.Option(help="Where gradients are computed: cpu, cuda, cuda:1 or mps.")] = "cpu",
     ray_address: Annotated[
         str | None, typer.Option(help="A running Ray cluster, such as auto or ray://host:10001.")
     ] = None,
@@ -50,7 +52,9 @@ def sweep(
 
         runner = make_runner(backend, workers, ray_address)
         grid = dict(map(_values, over or []))
-        wanted = Sweep(_base(set_ or [], grid), grid, _seeds(seeds), train=not account_only)
+        wanted = Sweep(
+            _base(set_ or [], grid, threads=threads, device=device), grid, _seeds(seeds), train=not account_only
+        )
         wanted.check()
         say(f"0 of {len(wanted.cells()):,} runs")
 
@@ -72,8 +76,8 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _base(settings: list[str], grid: dict[str, Any]) -> RunOptions:
-    """Options of all runs: the defaults, and what was set."""
+def _base(settings: list[str], grid: dict[str, Any], **machine: Any) -> RunOptions:
+    """Options of all runs: the defaults, what was set, and those about the machine."""
     from dpcheckin.learning.sweeps.grid import changed_options
 
     changes = {}
@@ -82,7 +86,7 @@ def _base(settings: list[str], grid: dict[str, Any]) -> RunOptions:
         if name in grid:
             raise InvalidParameter("set", text, "an option that --over does not vary")
         changes[name] = values[0]
-    return changed_options(RunOptions(), changes)
+    return changed_options(RunOptions(**machine), changes)
 
 
 def _values(text: str, several: bool = True) -> tuple[str, list[Any]]:

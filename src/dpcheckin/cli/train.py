@@ -17,7 +17,7 @@ from dpcheckin.console import remark, waiting
 from dpcheckin.learning.options import MACHINE, RunOptions
 
 if TYPE_CHECKING:
-    from dpcheckin.learning import Trainer
+    from dpcheckin.learning import Dataset, Trainer
 
 
 @options_from(RunOptions)
@@ -27,16 +27,24 @@ def train(
     stop_after: Annotated[
         int | None, typer.Option(help="Stop at this round; run again to go on.", rich_help_panel=MACHINE)
     ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option(help="Folder for an event file of every round.", rich_help_panel=MACHINE)
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.", rich_help_panel=MACHINE)] = False,
 ) -> None:
     """Train a model over a simulated fleet; without arguments, on digits in under a minute."""
     with waiting("train") as say:
         say("loading")
-        from dpcheckin.learning.simulation.runs import build
+        from dpcheckin.learning.simulation.runs import build, make_data
 
-        trainer = build(options, out, progress=remark)
+        data = make_data(options, remark)
+        trainer = build(options, out, data)
+        if tensorboard is not None:
+            from dpcheckin.learning.callbacks import TensorBoard
+
+            trainer.on_round = TensorBoard(tensorboard)
     trainer.stop_after = stop_after
-    facts = _run(trainer, options, out)
+    facts = _run(trainer, data, out)
     if json:
         print(json_format.dumps(facts))
     else:
@@ -53,6 +61,8 @@ def _print(facts: dict[str, Any], out: Path | None) -> None:
     print(facts["data"])
     spent = rounded_up(facts["epsilon"])
     print(f"{facts['reached']} at ε ≤ {spent}, δ = {facts['delta']:g}")
+    if facts["beside"]:
+        print(f"the same model reaches {facts['beside']}")
     print(facts["statement"])
     if out is None:
         print("nothing was kept; --out FOLDER keeps checkpoint, log, model and report")
@@ -60,7 +70,7 @@ def _print(facts: dict[str, Any], out: Path | None) -> None:
         print(f"report: {out / 'report.html'} (log and model beside it)")
 
 
-def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, Any]:
+def _run(trainer: Trainer, data: Dataset, out: Path | None) -> dict[str, Any]:
     """Run under a progress bar and leave model and report in the run's folder."""
     import torch
 
@@ -68,12 +78,12 @@ def _run(trainer: Trainer, options: RunOptions, out: Path | None) -> dict[str, A
     from dpcheckin.learning.simulation.training import CHECKPOINT
 
     try:
-        outcome = run_watched(trainer)
+        outcome = run_watched(trainer, data=data)
     except KeyboardInterrupt:
         if out is not None and (out / CHECKPOINT).is_file():
             remark(f"dpcheckin: {out} keeps the rounds so far; the same command goes on from there")
         raise
     if out is None:
-        return summary(trainer, outcome, options)
+        return summary(trainer, outcome)
     torch.save(outcome.module.state_dict(), out / "model.pt")
-    return write_report(out, trainer, outcome, options)
+    return write_report(out, trainer, outcome)

@@ -10,6 +10,7 @@ from dpcheckin.lazy import offered
 
 if TYPE_CHECKING:
     from dpcheckin.errors import DatasetMissing as DatasetMissing
+    from dpcheckin.learning.callbacks import TensorBoard as TensorBoard
     from dpcheckin.learning.data.datasets import Dataset as Dataset
     from dpcheckin.learning.data.datasets import load_dataset as load_dataset
     from dpcheckin.learning.data.fleet import Bootstrapped as Bootstrapped

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,19 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 """Maps a batch of model outputs and targets to one loss per record (no reduction)."""
 
 _BLOCK = 1000  # records evaluated at once
+
+
+def usable_device(name: str) -> torch.device:
+    """The device of this name, if torch finds it on this machine."""
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise InvalidParameter("device", name, "cpu, cuda, cuda:1 or mps") from None
+    found = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if (device.index or 0) >= found.get(device.type, 0):
+        here = listed([kind for kind, count in found.items() if count])
+        raise InvalidParameter("device", name, f"one that torch finds on this machine: {here}")
+    return device
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -78,11 +92,12 @@ class Score:
 
     def of(self, module: nn.Module, inputs: Tensor, targets: Tensor) -> float:
         """The score of a model (module) on records: their inputs and targets."""
-        total = 0.0
+        total, device = 0.0, next(module.parameters()).device
         with torch.no_grad():
             for start in range(0, len(targets), _BLOCK):
                 some = slice(start, start + _BLOCK)
-                total += float(self.of_records(module(inputs[some]), targets[some]).double().sum())
+                reached = self.of_records(module(inputs[some].to(device)), targets[some].to(device))
+                total += float(reached.cpu().double().sum())
         return total / len(targets)
 
     def text(self, value: float, digits: int = 2) -> str:
@@ -156,9 +171,13 @@ class FrozenFeatures(nn.Module):
         self._body = [body.eval().requires_grad_(False)]  # a list hides it from the module tree
         self.head = nn.Linear(features, classes)
 
+    def _apply(self, *how: Any, **more: Any) -> Any:
+        self._body[0]._apply(*how, **more)  # type: ignore[no-untyped-call]  # the list hides it from moves as well
+        return super()._apply(*how, **more)  # type: ignore[no-untyped-call]
+
     def digest(self) -> str:
         """A fingerprint of the frozen body, which no list of parameters shows."""
-        parts = [p.contiguous().numpy().tobytes() for p in self._body[0].state_dict().values()]
+        parts = [p.cpu().contiguous().numpy().tobytes() for p in self._body[0].state_dict().values()]
         return hashlib.sha256(b"".join(parts)).hexdigest()
 
     def forward(self, inputs: Tensor) -> Tensor:

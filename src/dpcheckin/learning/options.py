@@ -178,12 +178,20 @@ class RunOptions:
     local_steps: int = _run(1, "Steps each client takes on its own; above 1 it reports the difference.")
     local_learning_rate: float = _run(0.1, "Of the clients' own steps.")
 
-    epsilon_budget: float | None = _privacy(None, "Stop before the round that would pass it.")
+    epsilon: float | None = _privacy(None, "Target for all rounds: solves the noise of a report.")
+    epsilon_budget: float | None = _privacy(None, "Stop before the round that would pass it: solves the rounds.")
     delta: float = _privacy(DEFAULT_DELTA, "Delta of the guarantee.")
     local_epsilon: float = _privacy(2.0, "Epsilon of one report.")
     noise_multiplier: float = _privacy(1.0, "Noise over clip, Gaussian reports.")
     clip: float = _privacy(1.0, "Largest norm of a gradient.")
     per_tensor: bool = _privacy(False, "Clip each parameter tensor alike.")
+
+    baseline: bool = option(
+        False,
+        "Train the model without privacy too, and under central DP-SGD at the same epsilon.",
+        section=_RUN,
+        changes_result=False,
+    )
 
     table: TableOptions = field(default_factory=TableOptions)
     settings: Settings = field(default_factory=Settings)
@@ -191,7 +199,12 @@ class RunOptions:
     reports: str = _machine("sum", "sum draws only their sum, each draws every report.", choices=REPORTS)
     backend: str = _machine("local", choices=BACKENDS, changes_result=False)
     workers: int = _machine(2, "Worker processes.", changes_result=False)
-    threads: int | None = _machine(None, "Threads of each process.", changes_result=False)
+    threads: int = _machine(
+        1, "Threads of each process; more help large models on a machine that nobody else uses.", changes_result=False
+    )
+    device: str = _machine(
+        "cpu", "Where gradients and features are computed: cpu, cuda, cuda:1 or mps.", changes_result=False
+    )
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -203,5 +216,5 @@ class RunOptions:
         for name, usual in (("components", None), ("whitening", 0.0)):
             if self.features == "none" and getattr(self, name) != usual:
                 raise Superfluous(name, getattr(self, name), "leave it out without --features")
-        check_values(self, ("rounds", "repetitions"), lambda x: x >= 1, "an integer of at least 1")
+        check_values(self, ("rounds", "repetitions", "threads"), lambda x: x >= 1, "an integer of at least 1")
         check_values(self, ("validate", "delta"), lambda x: 0 < x < 1, "strictly between 0 and 1")

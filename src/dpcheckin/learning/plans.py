@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dpcheckin.errors import InvalidParameter
+import math
+from typing import cast
+
+from dpcheckin.errors import InvalidParameter, NumericalFailure, Superfluous, Unreachable
 from dpcheckin.learning.data.tables import read_windows
 from dpcheckin.learning.options import RunOptions
+from dpcheckin.options import changed
 from dpcheckin.protocols import OwnWindows, Plan
 from dpcheckin.protocols.questions import PROTOCOLS, RunQuestion, protocol_name
 from dpcheckin.randomizers import Gaussian, IntegerVector, VectorRandomizer, registry
+from dpcheckin.special.roots import root
+
+_NOISE = (0.1, 1000.0)  # noise multipliers among which one is looked for
+_LOCAL = (0.001, 30.0)  # the same for epsilons of one report
+_DIGITS = 4  # of the one that is found, rounded to its safe side
 
 
 def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
@@ -18,6 +27,50 @@ def make_randomizer(options: RunOptions, dimension: int) -> VectorRandomizer:
     if not isinstance(made, VectorRandomizer):
         raise InvalidParameter("randomizer", made.describe(), "one that randomizes vectors")
     return made
+
+
+def aimed(options: RunOptions, population: int, dimension: int) -> RunOptions:
+    """The options with the least noise at which all their rounds cost at most their target epsilon, if they have one.
+
+    What is looked for is the noise multiplier, or the epsilon of a report where the randomizer has none, for gradients
+    of this dimension in this population.
+    """
+    target, given = options.epsilon, cast(object, options.randomizer)
+    if target is None:
+        return options
+    if not 0 < target < math.inf:
+        raise InvalidParameter("epsilon", target, "a finite number above 0")
+    if not isinstance(given, str) or ":" in given:
+        raise Superfluous("epsilon", target, "leave it out where the randomizer brings its own noise")
+    takes = getattr(registry.kind_named(given), "__dataclass_fields__", {})
+    noisy = "noise_multiplier" in takes or options.protocol == "central"
+    name, ends = ("noise_multiplier", _NOISE) if noisy else ("local_epsilon", _LOCAL)
+
+    def noised(value: float) -> RunOptions:
+        return changed(options, {"epsilon": None, name: value})
+
+    def excess(value: float) -> float:
+        tried = noised(value)
+        plan = make_plan(tried, population, make_randomizer(tried, dimension))
+        try:
+            spent = plan.epsilon(options.delta).upper
+        except NumericalFailure:  # so little noise that no epsilon can be stated
+            return math.inf
+        return math.log(max(spent, 1e-300) / target)
+
+    low, high = ends
+    private, loud = (high, low) if noisy else (low, high)
+    if excess(private) > 0:
+        raise Unreachable(f"epsilon = {target:g} is passed by the rounds whatever the noise of a report: fewer rounds")
+    if excess(loud) <= 0:
+        return noised(loud)
+    place = math.exp(root(lambda x: excess(math.exp(x)), math.log(low), math.log(high), absolute=1e-5))
+    unit = 10.0 ** (math.floor(math.log10(place)) + 1 - _DIGITS)
+    safer, steps = (math.ceil, 1) if noisy else (math.floor, -1)
+    count = safer(place / unit)
+    while excess(round(count * unit, 9)) > 0:
+        count += steps
+    return noised(round(count * unit, 9))
 
 
 def _own_windows(options: RunOptions, population: int, randomizer: VectorRandomizer) -> Plan:

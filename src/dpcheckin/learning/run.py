@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import pickle
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.handover import CARD, card_beside
 from dpcheckin.learning.data.datasets import Dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner
-from dpcheckin.learning.data.own import OWN
+from dpcheckin.learning.data.own import OWN, client_data
 from dpcheckin.learning.models import (
     ACCURACY,
     Loss,
@@ -36,18 +38,17 @@ from dpcheckin.learning.models import (
 )
 from dpcheckin.learning.options import RunOptions
 from dpcheckin.learning.simulation.runs import build
-from dpcheckin.learning.simulation.training import Outcome, Trainer
+from dpcheckin.learning.simulation.training import BASELINES, OnRound, Outcome, Trainer
 from dpcheckin.numerals import rounded_up
 from dpcheckin.options import changed, options_of
 
 
-def summary(
-    trainer: Trainer, outcome: Outcome, options: RunOptions | None = None, data_name: str | None = None
-) -> dict[str, Any]:
+def summary(trainer: Trainer, outcome: Outcome, data_name: str | None = None) -> dict[str, Any]:
     """The figures of a finished run, a trainer with its outcome, as plain data.
 
-    `options` are those it was built from, if it was; they name the data unless `data_name` does.
+    The options that it was built from, if it was, name the data unless `data_name` does.
     """
+    options = trainer.options
     guarantee, score, work = outcome.guarantee, outcome.scored, trainer.work
     reached = [row[score.name] for row in outcome.log]
     best = outcome.log[reached.index(score.better(reached))]
@@ -69,6 +70,8 @@ def summary(
         "epsilon_lower": None if guarantee is None else guarantee.epsilon.lower,
         "delta": trainer.delta,
         "epsilon_budget": trainer.epsilon_budget,
+        "baselines": dict(outcome.baselines),
+        "beside": outcome.beside,
         "statement": None if guarantee is None else str(guarantee),
         "settings": trainer.settings.to_json(),
         "reports": work.reports.value,
@@ -104,11 +107,9 @@ def _dealt(fleet: Fleet) -> str:
     return f"{records}, dealt to {clients} with replacement: {held} the same one"
 
 
-def write_report(
-    folder: Path, trainer: Trainer, outcome: Outcome, options: RunOptions | None = None, data_name: str | None = None
-) -> dict[str, Any]:
-    """Write all files to an existing folder and return the `summary` of trainer, outcome, options and data_name."""
-    facts = summary(trainer, outcome, options, data_name)
+def write_report(folder: Path, trainer: Trainer, outcome: Outcome, data_name: str | None = None) -> dict[str, Any]:
+    """Write all files to an existing folder and return the `summary` of trainer, outcome and data_name."""
+    facts = summary(trainer, outcome, data_name)
     (folder / "report.json").write_text(json.dumps(facts, indent=1) + "\n")
     picture = folder / "accuracy.png"
     _plot(picture, outcome.log, outcome.scored)
@@ -116,7 +117,7 @@ def write_report(
     proof = "none: no guarantee" if stated is None else beside(stated, folder)
     if stated is not None:
         card_beside(folder, "training run", stated, {name: facts[name] for name in _ON_CARD}, proof)
-    page = _document(facts, outcome.scored, picture, options or trainer.settings, proof)
+    page = _document(facts, outcome.scored, picture, trainer.options or trainer.settings, proof)
     page.write(folder / "report.html")
     return facts
 
@@ -134,6 +135,7 @@ def _document(facts: dict[str, Any], score: Score, picture: Path, options: objec
         "randomizer": facts["randomizer"],
         f"best {score.label}": f"{best} after round {facts['best_round']:,}",
         "clip": f"{facts['clip']:g}, {clipping}",
+        **{f"the same model {BASELINES[name]}": score.text(x, 1) for name, x in facts["baselines"].items()},
         "reports": facts["reports"],
         "budget": "none" if (most := facts["epsilon_budget"]) is None else f"ε ≤ {most:g}",
         "stopped by the budget": "yes" if facts["stopped_by_budget"] else "no",
@@ -187,10 +189,22 @@ def _plot(path: Path, log: list[dict[str, Any]], score: Score) -> None:
     figure.savefig(path, dpi=120)
 
 
-def run_watched(trainer: Trainer, show: bool = True) -> Outcome:
-    """Run a trainer to the end, on standard error if `show`, and let the workers go."""
+def run_watched(trainer: Trainer, show: bool = True, data: Dataset | None = None) -> Outcome:
+    """Run a trainer to the end, on standard error if `show`, and let the workers go.
+
+    Baselines that its options ask for are trained on the same data, and told beside the outcome.
+    """
+    wanted = trainer.options is not None and trainer.options.baseline and data is not None
+    start = deepcopy(trainer.work.module) if wanted else None
     try:
-        return _shown(trainer) if show else trainer.run()
+        outcome = _shown(trainer) if show else trainer.run()
+        if data is None or start is None:
+            return outcome
+        from dpcheckin.learning.baselines import baselines
+
+        with waiting("train") as say:
+            say("baselines")
+            return replace(outcome, baselines=baselines(trainer, outcome, data, start))
     finally:
         if trainer.backend is not None:
             trainer.backend.close()
@@ -224,24 +238,27 @@ _TAKEN = (
 
 def train(
     model: nn.Module,
-    data: Dataset,
+    data: Any,
     loss: Loss | None = None,
     *,
     score: str | None = None,
     out: Path | str | None = None,
     progress: bool = True,
+    on_round: OnRound | None = None,
     **options: Any,
 ) -> Outcome:
     """Train a model over a simulated fleet; `print` the outcome for score and guarantee.
 
     Args:
         model: takes a batch of records, each by itself; it is trained in place, all of it.
-        data: whose records are whose, see `client_data`.
+        data: of `client_data`, or whatever that takes without further words: a torch Dataset, a pair of arrays.
         loss: (outputs, targets) -> one number for each record; None is cross-entropy for classes, squared error for
             numbers.
         score: "accuracy" or "loss" on the records held out; None is accuracy for classes.
         out: folder for checkpoint, log, model and report; a run found there goes on.
         progress: show a bar on stderr.
+        on_round: called after every round with its number, check-ins and seconds, and again with score and epsilon
+            where the model is evaluated; see `TensorBoard`.
         **options: what `dpcheckin train --help` lists, such as rounds, rate, local_epsilon, clip, learning_rate, seed,
             protocol, randomizer or epsilon_budget.
     """
@@ -249,6 +266,7 @@ def train(
         if name in options:
             raise Superfluous(name, options[name], "leave it out: train takes a model and the data of client_data")
     chosen = changed(RunOptions(data=OWN), options)
+    data = data if isinstance(data, Dataset) else client_data(data)
     numbers = data.train_targets.is_floating_point()
     used = (squared_error if numbers else cross_entropy) if loss is None else PerRecord(loss)
     measured = _score(score, used, numbers)
@@ -256,11 +274,16 @@ def train(
     if chosen.backend != "local":
         _refuse_unpicklable(model=model, loss=used)
     folder = None if out is None else Path(out)
-    trainer = build(chosen, folder, data=data, module=model, loss=used, score=measured)
-    outcome = run_watched(trainer, progress)
+    threads = torch.get_num_threads()
+    try:
+        trainer = build(chosen, folder, data=data, module=model, loss=used, score=measured)
+        trainer.on_round = on_round
+        outcome = run_watched(trainer, progress, data)
+    finally:
+        torch.set_num_threads(threads)  # the program's own
     if folder is not None:
         torch.save(model.state_dict(), folder / "model.pt")
-        write_report(folder, trainer, outcome, chosen, data.name)
+        write_report(folder, trainer, outcome, data.name)
     return outcome
 
 

@@ -113,7 +113,15 @@ class Advice(Tabular):
 
     def records(self) -> list[dict[str, Any]]:
         """One row a choice, the best first."""
-        columns = ("reports", "local_epsilon", "noise_multiplier", "rate", "rounds", "passes", "epsilon")
+        columns: tuple[str, ...] = (
+            "reports",
+            "local_epsilon",
+            "noise_multiplier",
+            "rate",
+            "rounds",
+            "passes",
+            "epsilon",
+        )
         columns += ("colluding_epsilon", "signal")
         return [{column: getattr(choice, column) for column in columns} for choice in self.choices]
 

@@ -135,7 +135,7 @@ def play_run(
     if watch is not None:
         trainer.on_round = lambda row: watch(run, row)
     outcome = run_watched(trainer, show=False)
-    return write_report(out, trainer, outcome, mine), outcome.log
+    return write_report(out, trainer, outcome), outcome.log
 
 
 def is_finished(run: PaperRun, folder: Path) -> bool:

@@ -136,7 +136,7 @@ def test_a_folder_of_another_run_is_refused(tiny, tmp_path):
     there = r"out = .*\(the one there has rate 0\.1, learning-rate 0\.5\)$"
     with pytest.raises(InvalidParameter, match=there):
         build(tiny({"learning_rate": 0.1}, rate=0.2), tmp_path).run()
-    final(tiny(threads=None), tmp_path)
+    final(tiny(threads=2), tmp_path)
 
 
 def test_a_folder_of_a_run_that_did_not_say_its_options_is_refused(tiny, tmp_path):

@@ -3,8 +3,10 @@
 import { getJson } from "./api.js";
 import { grouped, tick } from "./numbers.js";
 import { Plot } from "./plot.js";
+import { ordered, runTable } from "./runtable.js";
 
 const EVERY = 1000;
+const HUES = 10;
 const $ = (id) => document.getElementById(id);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
@@ -12,7 +14,7 @@ export class Runs {
   constructor(state, offered) {
     Object.assign(this, { state, offered, version: null, runs: [], shown: null });
     const about = (line, point) => [
-      ["b", `round ${grouped(point.round)}`], ["span", `ε ≤ ${point.epsilon_text}`],
+      ["b", line.title], ["span", `round ${grouped(point.round)}`], ["span", `ε ≤ ${point.epsilon_text}`],
       ["span", `${point.score} ${point.score_text}`], ["span", `${grouped(point.check_ins)} check-ins`],
     ];
     this.accuracy = new Plot($("run-accuracy"), $("run-accuracy-tip"), { describe: about });
@@ -20,7 +22,15 @@ export class Runs {
     if (!offered) this.#none(
       "No folder of runs. Start the page with dpcheckin ui --runs DIR; train with dpcheckin train --out DIR/NAME."
     );
-    state.onChange(() => this.#look());
+    $("runs-filter").value = state.get("find");
+    $("runs-filter").addEventListener("input", () => state.set({ find: $("runs-filter").value }));
+    state.onChange((changed) => {
+      if (this.runs.length && (changed === null || changed.some((name) => ["find", "sort", "with"].includes(name)))) {
+        this.shown = null;
+        this.#list();
+      }
+      this.#look();
+    });
     this.#watch();
   }
 
@@ -65,13 +75,26 @@ export class Runs {
     return names.includes(this.state.get("run")) ? this.state.get("run") : names[0];
   }
 
+  // Runs that are drawn beside the chosen one, as the address has them.
+  get #others() {
+    const names = this.runs.map((run) => run.name);
+    return this.state.get("with").split("|").filter((name) => names.includes(name) && name !== this.chosen);
+  }
+
+  #overlay(name, on) {
+    const others = this.#others.filter((other) => other !== name);
+    if (name === this.chosen && !on && others.length) this.state.set({ run: others[0], with: others.slice(1).join("|") });
+    else this.state.set({ with: [...others, ...(on && name !== this.chosen ? [name] : [])].join("|") });
+    this.#list();
+  }
+
   #list() {
     $("runs-none").hidden = true;
     $("run").hidden = false;
     $("runs").querySelector("aside").hidden = false;
     const focused = document.activeElement?.name === "run";
     $("runs-list").replaceChildren(
-      ...this.runs.map((run) => {
+      ...ordered(this.runs, this.state.get("find"), this.state.get("sort")).map((run) => {
         const [label, radio, name, facts] = ["label", "input", "b", "small"].map((tag) => document.createElement(tag));
         Object.assign(radio, { type: "radio", name: "run", value: run.name, checked: run.name === this.chosen });
         radio.addEventListener("change", () => this.state.set({ run: run.name }));
@@ -82,50 +105,29 @@ export class Runs {
         return label;
       }),
     );
-    $("runs-table").replaceChildren(this.#table());
+    const shown = ordered(this.runs, this.state.get("find"), this.state.get("sort"));
+    $("runs-table").replaceChildren(...runTable(this.runs, shown, {
+      sort: this.state.get("sort"),
+      drawn: [this.chosen, ...this.#others],
+      onSort: (sort) => this.state.set({ sort }),
+      onDraw: (name, on) => this.#overlay(name, on),
+    }));
     if (focused) $("runs-list").querySelector(":checked")?.focus();
-  }
-
-  // Every run a row; on a narrow screen a row becomes a card with all its columns.
-  #table() {
-    // one column for what was chosen: a column each would not fit on any screen
-    const chosen = (run) => Object.entries(run.parameters).map(
-      ([name, text]) => `${name.replaceAll("_", " ")} ${text}`
-    ).join("; ");
-    const columns = [
-      ["run", (run) => run.title], ["state", (run) => run.state], ["rounds played", (run) => grouped(run.round)],
-      ["score", (run) => `${run.score} ${run.score_text}`],
-      ["ε", (run) => `≤ ${run.epsilon}`], ["δ", (run) => tick(run.delta)],
-      ["parameters", chosen],
-    ];
-    const table = document.createElement("table");
-    const head = table.createTHead().insertRow();
-    for (const [title] of columns) head.append(Object.assign(document.createElement("th"), { textContent: title, scope: "col" }));
-    const body = table.createTBody();
-    for (const run of this.runs) {
-      const row = body.insertRow();
-      columns.forEach(([title, text], i) => {
-        const cell = document.createElement(i ? "td" : "th");
-        cell.textContent = text(run);
-        cell.dataset.column = title;
-        row.append(cell);
-      });
-    }
-    return table;
   }
 
   async #look() {
     if (!this.open || !this.runs.length || this.shown === this.chosen) return;
     const name = this.chosen;
     this.shown = name;
-    const run = await getJson("/api/run", { name });
+    const others = this.#others;
+    const [run, ...beside] = await Promise.all([name, ...others].map((one) => getJson("/api/run", { name: one })));
     if (name !== this.chosen || run.problem) return;
     for (const radio of $("runs-list").querySelectorAll("input")) radio.checked = radio.value === name;
-    this.#show(run);
+    this.#show(run, beside.filter((other) => !other.problem));
   }
 
-  #show(run) {
-    const { rows, report } = run;
+  #show(run, beside) {
+    const { report } = run;
     $("run-score").textContent = `${capital(run.score)} against ε`;
     $("run-name").textContent = run.title;
     $("run-parameters").replaceChildren(...Object.entries(run.parameters).flatMap(([name, text]) => {
@@ -154,21 +156,33 @@ export class Runs {
         return box;
       }),
     );
-    const line = (points) => [{ key: "run", kind: "guarantee", hue: 0, dots: points.length < 120, points }];
+    const every = [run, ...beside.filter((other) => other.score === run.score)];
+    const drawn = every.map((one, i) => ({ one, hue: i % HUES, spent: one.rows.filter((r) => r.epsilon !== null) }));
+    const lines = (points) => drawn.map((each) => {
+      const made = points(each);
+      return { key: each.one.name, title: each.one.title, kind: "guarantee", hue: each.hue, dots: made.length < 120, points: made };
+    });
+    $("run-legend").replaceChildren(...(every.length > 1 ? drawn : []).map(({ one, hue }) => {
+      const entry = document.createElement("li");
+      entry.className = `hue-${hue}`;
+      entry.textContent = one.title;
+      return entry;
+    }));
     const most = (values) => Math.max(...values) * 1.04;
-    const spent = rows.filter((r) => r.epsilon !== null);
+    const spent = drawn.flatMap((each) => each.spent);
+    const rows = every.flatMap((one) => one.rows);
     this.accuracy.show({
       x: { from: 0, to: most(spent.map((r) => r.epsilon)), log: false, title: `certified ε at δ = ${tick(run.delta)}` },
       y: {
         from: 0, to: run.unit ? 100 : most(spent.map((r) => r.value)), log: false,
         title: run.unit ? `${run.score}, ${run.unit}` : run.score,
       },
-      lines: line(spent.map((r) => ({ ...r, x: r.epsilon, y: r.value }))),
+      lines: lines((each) => each.spent.map((r) => ({ ...r, x: r.epsilon, y: r.value }))),
     });
     this.checkIns.show({
       x: { from: 0, to: most(rows.map((r) => r.round)), log: false, whole: true, title: "round" },
       y: { from: 0, to: most(rows.map((r) => r.check_ins)) || 1, log: false, title: "check-ins" },
-      lines: line(rows.map((r) => ({ ...r, x: r.round, y: r.check_ins }))),
+      lines: lines((each) => each.one.rows.map((r) => ({ ...r, x: r.round, y: r.check_ins }))),
     });
   }
 }

@@ -1,7 +1,7 @@
 // What has been chosen, kept in the address: the link to this page is the whole state.
 // Values stay as they were typed, so that 1/30 is not turned into something longer.
 
-const EXTRA = { view: "planner", over: "", hide: "", target: "", run: "", beside: "", parts: "" };
+const EXTRA = { view: "planner", over: "", hide: "", target: "", run: "", find: "", sort: "", with: "", beside: "", parts: "" };
 
 export class State {
   constructor(defaults) {

@@ -37,7 +37,7 @@ _Parts = list[NDArray[Any]]
 """The arrays of a data set, in this order."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Dataset:
     """Training records and records to evaluate on, one row each, with their classes or rows of numbers as targets.
 
@@ -51,6 +51,13 @@ class Dataset:
     test_targets: Tensor
     owners: NDArray[np.int64] | None = None
     labels: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """The data in a line, not its numbers."""
+        kind = f"{self.outputs:,} {'numbers' if self.train_targets.is_floating_point() else 'classes'}"
+        owners = "" if self.owners is None else f" of {len(np.unique(self.owners)):,} owners"
+        records = f"{len(self.train_targets):,} records{owners}, each of shape {self.shape}, {kind}"
+        return f"<{self.name}: {records}; {len(self.test_targets):,} to evaluate on>"
 
     @property
     def shape(self) -> tuple[int, ...]:

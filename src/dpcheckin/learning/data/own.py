@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.learning.data.datasets import Dataset, divided, load_dataset
+from dpcheckin.learning.data.images import is_image_folder, read_images
 from dpcheckin.learning.data.tables import Bounds, Choice, Table, is_table_file, not_finite, read_table
 from dpcheckin.learning.options import TASKS
 from dpcheckin.numerals import open_probability
@@ -54,9 +55,9 @@ def client_data(
     """Records of clients as tensors, with some clients held out to evaluate on.
 
     Args:
-        source: a path of a .csv (or .csv.gz), .parquet or .npz file; a folder with one such table per client; a pandas
-            DataFrame; a pair (inputs, targets) of arrays; a torch Dataset whose items are (input, target) or (input,
-            target, owner).
+        source: a path of a .csv (or .csv.gz), .parquet or .npz file; a folder with one such table per client, or with
+            one folder of images per class; a pandas DataFrame; a pair (inputs, targets) of arrays; a torch Dataset
+            whose items are (input, target) or (input, target, owner).
         target: of tables: the column that is to be predicted.
         owner: of tables: the column that names each record's client.
         columns: of tables: the columns to learn from; None for all others, in their order.
@@ -73,10 +74,11 @@ def client_data(
     """
     if task not in TASKS:
         raise InvalidParameter("task", task, listed(TASKS))
-    if isinstance(source, str | Path) and not is_table_file(source):
+    named = isinstance(source, str | Path)
+    if named and not is_own_file(source):
         return stored_data(str(source), target=target, owner=owner)
     choice = Choice(target, owner, None if columns is None else tuple(columns), bounds or {})
-    called = name or (Path(source).name if isinstance(source, str | Path) else OWN)
+    called = name or (Path(source).name if named else OWN)
     raw, held = _raw(source, choice, owners, called), None
     if test is not None:
         held = _raw(test, choice, None, f"test records of {called}", asks_owner=False)
@@ -98,13 +100,15 @@ def stored_data(name: str, data_dir: Path | None = None, **columns: Any) -> Data
 
 
 def _raw(source: Any, choice: Choice, owners: Any, called: str, *, asks_owner: bool = True) -> _Raw:
-    if isinstance(source, str | Path):
+    if isinstance(source, str | Path) and not is_image_folder(source):
         return read_table(Path(source)).records(choice, asks_owner)
     if hasattr(source, "columns"):
         columns = {str(name): np.asarray(source[name]) for name in source.columns}
         return Table(called, columns).records(choice, asks_owner)
     if choice.target is not None or choice.owner is not None:
         raise Superfluous("target", choice.target, "leave it out: only tables have columns")
+    if isinstance(source, str | Path):
+        source = read_images(Path(source))
     if isinstance(source, tuple) and len(source) == 2:
         inputs, targets = (np.asarray(part) for part in source)
     elif hasattr(source, "__getitem__") and hasattr(source, "__len__"):
@@ -114,6 +118,11 @@ def _raw(source: Any, choice: Choice, owners: Any, called: str, *, asks_owner: b
         raise InvalidParameter("data", source, "a path, a DataFrame, a pair (inputs, targets) or a torch Dataset")
     _check_rows(inputs, targets, owners, called)
     return inputs, targets, None if owners is None else np.asarray(owners)
+
+
+def is_own_file(source: str | Path) -> bool:
+    """Is this a table, a folder of them, or a folder of images?"""
+    return is_table_file(source) or is_image_folder(source)
 
 
 def _items(source: Any) -> list[NDArray[Any]]:

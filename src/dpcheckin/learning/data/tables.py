@@ -14,9 +14,11 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcheckin.console import remark
 from dpcheckin.display import needed
 from dpcheckin.errors import InvalidParameter
 from dpcheckin.files import csv_lines
+from dpcheckin.options import meant
 from dpcheckin.protocols import ClientWindows
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -24,6 +26,7 @@ Column = NDArray[Any]
 
 _FILES = (".csv", ".csv.gz", ".parquet")
 _SHOWN_COLUMNS = 12
+_FEW, _UNSCALED = 20, 10.0  # records that show what a column is like; values that are as good as scaled
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,9 @@ class Table:
         for name in choice.bounds:
             self._column("bounds", name)
         inputs = [self._numbers(name, choice.bounds) for name in wanted]
+        for name, values in zip(wanted, inputs, strict=True):
+            if asks_owner and (doubt := _doubt(values)):
+                remark(f"dpcheckin: column {name!r} of {self.name} {doubt}")
         if targets.dtype.kind in "OU":
             self._refuse_empty(choice.target, targets)
         if choice.target in choice.bounds:
@@ -95,7 +101,8 @@ class Table:
 
     def _column(self, parameter: str, name: str) -> Column:
         if name not in self.columns:
-            raise InvalidParameter(parameter, name, f"a column of {self.name}: {self._listed()}")
+            allowed = f"a column of {self.name}: {self._listed()}{meant(name, self.columns)}"
+            raise InvalidParameter(parameter, name, allowed)
         return self.columns[name]
 
     def _refuse_empty(self, name: str, values: Column) -> None:
@@ -129,6 +136,24 @@ class Table:
                     "names the client, or name the --columns to learn from",
                 ) from None
         raise InvalidParameter("data", str(values.dtype), f"numbers in column {name!r}")
+
+
+def _doubt(values: NDArray[np.float64]) -> str:
+    """What makes a column one that will hardly have been meant: it is said before rounds are spent on it."""
+    if len(values) < _FEW:
+        return ""
+    distinct, largest = np.unique(values), float(np.abs(values).max())
+    gaps = np.diff(distinct)
+    if not len(gaps):
+        return f"is {values[0]:g} in every record: nothing can be learned from it"
+    if len(distinct) == len(values) and np.median(gaps) == 1 and (gaps == np.round(gaps)).all():
+        return "numbers the records: leave it out, or name it as the owner if it says whose they are"
+    if largest <= _UNSCALED:
+        return ""
+    return (
+        f"goes up to {largest:,.6g}, and clipped gradients will see little else: "
+        "give bounds that are known beforehand, or scale it"
+    )
 
 
 def not_finite(rows: NDArray[Any]) -> int | None:

@@ -66,6 +66,8 @@ class FeatureRecipe:
     """Data whose principal components are used; None reduces by a random projection."""
     whitening: float = 0.0
     """Power of the public deviation by which each component is divided, 0 to 1."""
+    device: str | torch.device = "cpu"
+    """Where they are computed; what is kept does not depend on it, but for rounding."""
     together: int = 1
     """Neighbouring public images that show the same thing; from 2 on the directions that tell
     things apart are used in place of principal components."""
@@ -88,11 +90,11 @@ class FeatureRecipe:
         if self.name == "scattering":
             from dpcheckin.learning.features.transforms import scattering
 
-            return scattering
+            return lambda images: scattering(images.to(self.device)).cpu()
         from dpcheckin.learning.features.transforms import imagenet_features, load_network
 
-        network = load_network()
-        return lambda images: imagenet_features(network, images)
+        network = load_network().to(self.device)
+        return lambda images: imagenet_features(network, images.to(self.device)).cpu()
 
     def key(self, data: Dataset) -> str:
         """A digest of the records and of all that is done to them."""

@@ -192,10 +192,10 @@ def scattering(images: Tensor, scales: int = SCALES, angles: int = ANGLES) -> Te
         raise InvalidParameter("images", f"side {side}", f"a side of at least {2 * step}")
     margin = step
     padded = torch.nn.functional.pad(images, (margin,) * 4, mode="reflect")
-    waves = _wavelets(side + 2 * margin, scales, angles)
+    waves = _wavelets(side + 2 * margin, scales, angles).to(images.device)
 
     def averaged(maps: Tensor, thinned: int) -> Tensor:
-        weights = _averages(side, margin, scales, thinned)
+        weights = _averages(side, margin, scales, thinned).to(maps.device)
         return (weights @ maps @ weights.T).flatten(1)
 
     orders = [averaged(padded, 1)]

@@ -76,7 +76,7 @@ class ChunkGradients:
     def matrix(self, weights: Tensor, first: int = 0, last: int | None = None) -> Tensor:
         """Flat gradients of clients first, …, last - 1 times their weights, as rows (clients, parameters)."""
         some = slice(*slice(first, last).indices(len(self.losses)))
-        rows = torch.empty(some.stop - some.start, sum(self._sizes))
+        rows = torch.empty(some.stop - some.start, sum(self._sizes), device=weights.device)
         pieces = torch.split(rows, self._sizes, dim=1)
         for part, piece, w in zip(self._parts, pieces, weights.unbind(1), strict=True):
             part.write(piece, w, some)
@@ -150,7 +150,7 @@ class VmapGradients(GradientEngine):
     def chunk(self, inputs: Tensor, targets: Tensor, mask: Tensor | None) -> ChunkGradients:
         if mask is None:
             inputs, targets = inputs.unsqueeze(1), targets.unsqueeze(1)
-            mask = torch.ones(len(targets), 1, dtype=inputs.dtype)
+            mask = torch.ones(len(targets), 1, dtype=inputs.dtype, device=inputs.device)
         parameters = {n: p.detach() for n, p in self._module.named_parameters()}
         moved, losses = self._differences(parameters, inputs, targets, mask)
         parts = [Rows(moved[name].flatten(1)) for name in parameters]

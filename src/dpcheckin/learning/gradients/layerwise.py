@@ -36,12 +36,12 @@ class _Memory:
     def __init__(self) -> None:
         self._kept: dict[object, Tensor] = {}
 
-    def take(self, name: object, *shape: int) -> Tensor:
-        """A tensor of this shape with whatever was in the buffer before."""
+    def take(self, name: object, like: Tensor, *shape: int) -> Tensor:
+        """A tensor of this shape, on the device of another (like), with whatever was in the buffer before."""
         size = math.prod(shape)
         kept = self._kept.get(name)
         if kept is None or kept.numel() < size:
-            kept = self._kept[name] = torch.empty(size)
+            kept = self._kept[name] = torch.empty(size, device=like.device)
         return kept[:size].view(shape)
 
 
@@ -87,11 +87,11 @@ class _Kernel(Part):
     def __init__(self, layer: nn.Conv2d, fields: Tensor, deltas: Tensor, memory: _Memory) -> None:
         clients, rows, columns, *field = fields.shape
         size = math.prod(field)
-        kernel = memory.take((layer, "kernel"), clients, deltas.shape[2], size)
+        kernel = memory.take((layer, "kernel"), deltas, clients, deltas.shape[2], size)
         block = max(1, _BLOCK_NUMBERS // (rows * columns * size))
         for start in range(0, clients, block):
             some = slice(start, min(start + block, clients))
-            near = memory.take("fields", some.stop - start, rows, columns, *field)
+            near = memory.take("fields", deltas, some.stop - start, rows, columns, *field)
             near.copy_(fields[some])
             products = (deltas[some].transpose(1, 2), near.view(-1, rows * columns, size))
             torch.bmm(*products, out=kernel[some])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -122,6 +123,11 @@ def _start_worker(work: ClientWork, threads: int) -> None:
     follow_parent()
 
 
+def _start_process(work: ClientWork, threads: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the trainer's, which finishes its round
+    _start_worker(work, threads)
+
+
 def _run_group(parameters: Tensor, group: list[Chunk]) -> list[ChunkResult]:
     assert _worker_work is not None
     set_parameters(_worker_work.module, parameters)
@@ -135,7 +141,7 @@ class Processes(Backend):
         at_least("workers", workers, 1)
         self._count = workers
         self._pool = ProcessPoolExecutor(
-            workers, get_context("spawn"), initializer=_start_worker, initargs=(work, threads)
+            workers, get_context("spawn"), initializer=_start_process, initargs=(work, threads)
         )
 
     def run(self, parameters: Tensor, chunks: list[Chunk]) -> Iterator[ChunkResult]:

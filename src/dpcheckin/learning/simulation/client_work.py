@@ -76,7 +76,7 @@ def pieces(module: nn.Module, flat: Tensor) -> Iterator[tuple[nn.Parameter, Tens
 
 def get_parameters(module: nn.Module) -> Tensor:
     """The module's parameters as one flat vector (a copy)."""
-    return torch.cat([p.detach().flatten() for p in module.parameters()])
+    return torch.cat([p.detach().flatten() for p in module.parameters()]).cpu()
 
 
 @dataclass
@@ -86,7 +86,7 @@ class ClientWork:
     The model (module) at the parameters of the round, a loss per record, whose data is whose (fleet), and what makes
     reports, whose `clip` bounds a gradient's norm. `reports` says whether every report is drawn or only their sum,
     `per_tensor` whether each parameter tensor is clipped to an equal share of the norm, `local` which steps a client
-    takes on its own; None reports the gradient itself.
+    takes on its own; None reports the gradient itself. Gradients are computed on a device; what leaves it is the sum.
     """
 
     module: nn.Module
@@ -96,8 +96,10 @@ class ClientWork:
     reports: Reports = Reports.SUM
     per_tensor: bool = False
     local: LocalSteps | None = None
+    device: str | torch.device = "cpu"
 
     def __post_init__(self) -> None:
+        self.module.to(self.device)
         if self.per_tensor and self.randomizer.norm != 2:
             raise Superfluous("per_tensor", True, f"leave it out: {self.randomizer.describe()} clips another norm")
         if self.reports is Reports.SUM and not isinstance(self.randomizer, SummableRandomizer):
@@ -121,6 +123,8 @@ class ClientWork:
     def chunk(self, chunk: Chunk) -> ChunkResult:
         """Run one chunk at the module's present parameters."""
         inputs, targets, mask = self.fleet.records(chunk.clients)
+        inputs, targets = inputs.to(self.device), targets.to(self.device)
+        mask = None if mask is None else mask.to(self.device)
         if self._engine is None:
             self._engine = self._make_engine(inputs, targets, mask)
         gradients = self._engine.chunk(inputs, targets, mask)
@@ -156,7 +160,7 @@ class ClientWork:
         size, clients, clipped = count_parameters(self.module), len(scale), 0
         block, total = max(1, REPORT_BLOCK_NUMBERS // size), torch.zeros(size)
         for start in range(0, clients, block):
-            rows = gradients.matrix(scale, start, start + block)
+            rows = gradients.matrix(scale, start, start + block).cpu()
             lengths = torch.linalg.vector_norm(rows, ord=self.randomizer.norm, dim=1)
             clipped += int((lengths > self.randomizer.clip).sum())
             total += self._estimates(rows, source)
@@ -178,8 +182,8 @@ class ClientWork:
     def _sum(self, gradients: ChunkGradients, scale: Tensor, norms: Tensor, source: SeededSource) -> Tensor:
         assert isinstance(self.randomizer, SummableRandomizer)
         size = count_parameters(self.module)
-        drawn = self.randomizer.summed(norms.double().numpy(), size, source)
-        weights = torch.from_numpy(drawn.weights.astype(np.float32))
-        total = gradients.weighted_sum(scale * weights[:, None])
+        drawn = self.randomizer.summed(norms.cpu().double().numpy(), size, source)
+        weights = torch.from_numpy(drawn.weights.astype(np.float32)).to(self.device)
+        total = gradients.weighted_sum(scale * weights[:, None]).cpu()
         noise: Tensor = source.normal((size,))
         return total + noise * drawn.noise_deviation

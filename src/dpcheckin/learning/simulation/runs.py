@@ -13,8 +13,7 @@ from dpcheckin.errors import InvalidParameter, Superfluous
 from dpcheckin.learning.data.datasets import Dataset, held_out, load_dataset
 from dpcheckin.learning.data.fleet import Bootstrapped, Fleet, GroupedByOwner, OneRecordEach
 from dpcheckin.learning.data.made_up import MADE_UP, STROKES, TIMES, made_up
-from dpcheckin.learning.data.own import OWN, client_data, parse_bounds, stored_data
-from dpcheckin.learning.data.tables import is_table_file
+from dpcheckin.learning.data.own import OWN, client_data, is_own_file, parse_bounds, stored_data
 from dpcheckin.learning.features.extraction import FeatureRecipe, Progress, featured, silent
 from dpcheckin.learning.gradients.engine import LocalSteps
 from dpcheckin.learning.models import (
@@ -27,9 +26,10 @@ from dpcheckin.learning.models import (
     mean_loss,
     private_head,
     squared_error,
+    usable_device,
 )
 from dpcheckin.learning.options import DATASETS, RunOptions
-from dpcheckin.learning.plans import make_plan, make_randomizer
+from dpcheckin.learning.plans import aimed, make_plan, make_randomizer
 from dpcheckin.learning.simulation.backends import make_backend
 from dpcheckin.learning.simulation.client_work import ClientWork, Reports
 from dpcheckin.learning.simulation.training import Trainer
@@ -74,14 +74,15 @@ def make_data(options: RunOptions, progress: Progress = silent) -> Dataset:
             made = options.public in MADE_UP
             public = made_up(options.public, data) if made else load_dataset(options.public, options.data_dir)
         together = TIMES if options.public == STROKES else 1
-        recipe = FeatureRecipe(options.features, options.components, public, options.whitening, together)
+        device = usable_device(options.device)
+        recipe = FeatureRecipe(options.features, options.components, public, options.whitening, device, together)
         data = featured(data, recipe, progress)
     return data if options.validate is None else held_out(data, options.validate)
 
 
 def _is_own(name: str) -> bool:
-    """Is this the path of somebody's table, or data handed over by a program?"""
-    return name not in DATASETS and (name == OWN or is_table_file(name))
+    """Is this the path of somebody's table or images, or data handed over by a program?"""
+    return name not in DATASETS and (name == OWN or is_own_file(name))
 
 
 def _records(options: RunOptions) -> Dataset:
@@ -117,9 +118,9 @@ def build(
     `progress` is told in a line what is computed before the first round. Without module, loss or score the model is the
     options' one, and the targets say which of the others.
     """
+    device = usable_device(options.device)
     data = data or make_data(options, progress)
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
+    torch.set_num_threads(options.threads)
     torch.manual_seed(options.settings.seed)
     module = make_model(options, data) if module is None else module
     numbers = data.train_targets.is_floating_point()
@@ -128,6 +129,7 @@ def build(
     if options.validate is not None:
         score = replace(score, label=score.label.replace("test ", "held-out "))
     fleet = make_fleet(options, data)
+    options = aimed(options, fleet.population, count_parameters(module))
     randomizer = make_randomizer(options, count_parameters(module))
     plan = make_plan(options, fleet.population, randomizer)
     reported = plan.randomizer
@@ -136,7 +138,7 @@ def build(
     reports = Reports(options.reports) if summable else Reports.EACH
     steps = options.local_steps
     local = None if steps == 1 else LocalSteps(steps, options.local_learning_rate)
-    work = ClientWork(module, loss, fleet, reported, reports, options.per_tensor, local)
+    work = ClientWork(module, loss, fleet, reported, reports, options.per_tensor, local, device)
     return Trainer(
         plan=plan,
         work=work,
@@ -146,7 +148,8 @@ def build(
         delta=options.delta,
         epsilon_budget=options.epsilon_budget,
         out=out,
-        backend=make_backend(options.backend, work, options.workers, options.threads or 1),
+        backend=make_backend(options.backend, work, options.workers, options.threads),
         score=score,
+        options=options,
         chosen={o.dashed: told(o.value(options)) for o in options_of(RunOptions) if o.changes_result},
     )

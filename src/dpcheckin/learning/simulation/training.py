@@ -12,8 +12,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +26,13 @@ from torch import Tensor, nn
 
 from dpcheckin.accounting import Guarantee
 from dpcheckin.accounting.statements import rounds_in_words
+from dpcheckin.console import remark
 from dpcheckin.display import Tabular
 from dpcheckin.errors import InvalidParameter, NumericalFailure, Unreachable
 from dpcheckin.files import replacing
 from dpcheckin.learning.data.fleet import tensor_digest
 from dpcheckin.learning.models import ACCURACY, FrozenFeatures, Score, named_loss
-from dpcheckin.learning.options import Settings
+from dpcheckin.learning.options import RunOptions, Settings
 from dpcheckin.learning.simulation.backends import Backend, InProcess
 from dpcheckin.learning.simulation.client_work import ClientWork, get_parameters, pieces, set_parameters
 from dpcheckin.numerals import positive, rounded_up
@@ -64,7 +68,7 @@ def load_checkpoint(folder: Path, fingerprint: str, chosen: Mapping[str, str]) -
     if not path.exists():
         return None
     try:
-        saved = torch.load(path, weights_only=True)
+        saved = torch.load(path, map_location="cpu", weights_only=True)
         whose, theirs = saved.pop("fingerprint"), saved.pop(_CHOSEN, {})
     except Exception:  # torch raises what the first broken byte happens to break
         whole = f"a folder whose {CHECKPOINT} can be read: it is damaged, remove it to begin anew"
@@ -77,7 +81,29 @@ def load_checkpoint(folder: Path, fingerprint: str, chosen: Mapping[str, str]) -
     return State(**saved)
 
 
+@contextmanager
+def _interrupted_between_rounds() -> Iterator[list[int]]:
+    """Ctrl-C ends up in the list, so that the round it falls into is finished and kept; another one ends it at once."""
+    heard: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield heard
+        return
+
+    def hear(number: int, _: object) -> None:
+        if heard:
+            raise KeyboardInterrupt
+        heard.append(number)
+        remark("\ndpcheckin: finishing this round; Ctrl-C once more ends it at once")
+
+    earlier = signal.signal(signal.SIGINT, hear)
+    try:
+        yield heard
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+
+
 _CLIENTS, _DUMMIES, _SERVER = 11, 12, 13  # purposes of the seeds
+BASELINES = {"central": "under central DP-SGD at the same ε", "without_privacy": "without privacy"}
 OnRound = Callable[[dict[str, Any]], None]
 
 
@@ -93,6 +119,8 @@ class Outcome(Tabular):
     seconds: float
     stopped_by_budget: bool
     scored: Score = ACCURACY
+    baselines: Mapping[str, float] = field(default_factory=dict)
+    """What the same model reaches under the names of `BASELINES`, if that was asked for."""
 
     @property
     def accuracy(self) -> float:
@@ -100,6 +128,11 @@ class Outcome(Tabular):
         if self.scored.name != "accuracy":
             raise InvalidParameter("accuracy", self.scored.label, "a run on classes; see score")
         return self.score
+
+    @property
+    def beside(self) -> str:
+        """The baselines in words."""
+        return " and ".join(f"{self.scored.text(score)} {BASELINES[name]}" for name, score in self.baselines.items())
 
     def records(self) -> list[dict[str, Any]]:
         """One row for every round."""
@@ -109,6 +142,7 @@ class Outcome(Tabular):
     def caption(self) -> str:
         reached = f"{self.scored.label} {self.scored.text(self.score)}"
         sentence = f"{reached} after {rounds_in_words(self.rounds)}"
+        sentence += f"; the same model reaches {self.beside}" if self.baselines else ""
         return sentence if self.guarantee is None else f"{sentence}. {self.guarantee}"
 
     def __str__(self) -> str:
@@ -141,6 +175,8 @@ class Trainer:
     on_round: OnRound | None = None
     score: Score = ACCURACY
     chosen: Mapping[str, str] = field(default_factory=dict)
+    options: RunOptions | None = None
+    """Those it was built from, with what an epsilon asked for was solved to."""
     stop_after: int | None = None
     """Stop at this round although the plan goes on; a later run with the same folder continues."""
 
@@ -185,14 +221,17 @@ class Trainer:
         mark = self.fingerprint() if self.out else ""
         state = self._start(optimizer, mark)
         end = allowed if self.stop_after is None else min(allowed, self.stop_after)
-        while state.rounds < end:
-            figures = self._round(state, optimizer, backend, allowed)
-            last = state.rounds == end
-            if last or state.rounds % self.settings.rounds_between_scores(self.plan.rounds) == 0:
-                self._evaluate(state, figures)
-            if self.out and (last or state.rounds % self.settings.checkpoint_every == 0):
-                save_checkpoint(self.out, state, mark, self.chosen)
-                write_log(self.out, [self._priced(row) for row in state.log])
+        with _interrupted_between_rounds() as interrupts:
+            while state.rounds < end:
+                figures = self._round(state, optimizer, backend, allowed)
+                last = state.rounds == end
+                if last or state.rounds % self.settings.rounds_between_scores(self.plan.rounds) == 0:
+                    self._evaluate(state, figures)
+                if self.out and (last or interrupts or state.rounds % self.settings.checkpoint_every == 0):
+                    save_checkpoint(self.out, state, mark, self.chosen)
+                    write_log(self.out, [self._priced(row) for row in state.log])
+                if interrupts and not last:
+                    raise KeyboardInterrupt
         set_parameters(module, state.average)
         return Outcome(
             module=module,
@@ -268,7 +307,7 @@ def optimiser_step(
     """
     set_parameters(module, state.parameters)
     for p, gradient in pieces(module, mean):
-        p.grad = gradient.clone()
+        p.grad = gradient.to(p.device, copy=True)
     for group in optimizer.param_groups:
         group["lr"] = settings.rate_at(state.rounds, rounds)
     optimizer.step()

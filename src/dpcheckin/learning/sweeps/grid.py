@@ -124,8 +124,8 @@ class Sweep:
 
 
 def changed_options(base: RunOptions, changes: Mapping[str, Any]) -> RunOptions:
-    """The base options with changes by name; one process and one thread a cell give the same sums whoever plays it."""
-    return changed(base, {**changes, "backend": "local", "threads": 1})
+    """The base options with changes by name; one process a cell gives the same sums whoever plays it."""
+    return changed(base, {**changes, "backend": "local"})
 
 
 def play_cell(cell: Cell, folder: Path | None) -> Result:
@@ -147,7 +147,7 @@ def _trained(cell: Cell, folder: Path | None) -> Result:
         raise InvalidParameter("data", cell.options.data, "data with classes in a sweep")
     outcome = trainer.run()
     weights = get_parameters(outcome.module).numpy().tobytes()
-    facts = summary(trainer, outcome, cell.options)
+    facts = summary(trainer, outcome)
     return {name: facts[name] for name in _REPORTED} | {
         "rounds_run": outcome.rounds,
         "model": hashlib.sha256(weights).hexdigest(),
