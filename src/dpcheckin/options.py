@@ -133,7 +133,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def meant(typed: str, known: Iterable[str]) -> str:
-    """The end of a sentence that says which of the known words a mistyped one may stand for.
+    """The end of a sentence that says which of the known words one may stand for that was mistyped (typed).
 
     >>> meant("recoverd", ["age", "recovered"]), meant("dose", ["age"])
     ('; did you mean recovered?', '')

@@ -127,7 +127,7 @@ def test_one_word_is_listed_alone():
 def test_train_takes_every_option_of_a_run_with_its_default():
     shown = inspect.signature(train).parameters
     described = {one.name: one for one in options_of(RunOptions) if one.on_command_line}
-    assert set(shown) - set(described) == {"out", "stop_after", "json"}
+    assert set(shown) - set(described) == {"out", "stop_after", "tensorboard", "json"}
     for name, one in described.items():
         assert shown[name].default == one.default == one.value(RunOptions())
     undescribed = {f.name for f in fields(RunOptions)} - {one.name for one in options_of(RunOptions)}

@@ -110,8 +110,7 @@ class Composition:
         tail = None if self.total == 1 else self._tail("above", delta, delta=delta)
         found = self._single(delta).upper if tail is None else tail.epsilon(delta, upper=True)
         whole = Bracket(0.0, min(found, self._most))
-        if len(self.rounds) == 1:
-            whole = better(whole, *self.rounds[0], delta)
+        whole = better(whole, *self.rounds[0], delta) if len(self.rounds) == 1 else whole
         return passed(whole.upper, self.rounds, delta)
 
     def _composed(self, deltas: Sequence[float]) -> list[Bracket]:

@@ -160,7 +160,8 @@ export class Runs {
     const drawn = every.map((one, i) => ({ one, hue: i % HUES, spent: one.rows.filter((r) => r.epsilon !== null) }));
     const lines = (points) => drawn.map((each) => {
       const made = points(each);
-      return { key: each.one.name, title: each.one.title, kind: "guarantee", hue: each.hue, dots: made.length < 120, points: made };
+      const { name: key, title } = each.one;
+      return { key, title, kind: "guarantee", hue: each.hue, dots: made.length < 120, points: made };
     });
     $("run-legend").replaceChildren(...(every.length > 1 ? drawn : []).map(({ one, hue }) => {
       const entry = document.createElement("li");

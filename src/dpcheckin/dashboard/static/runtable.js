@@ -73,6 +73,7 @@ export function runTable(every, shown, { sort, drawn, onSort, onDraw }) {
     columns.forEach(([title, text], i) => {
       const cell = made(i ? "td" : "th", {}, i ? text(run) : made("span", {}, box, text(run)));
       cell.dataset.column = title;
+      if (text(run).length > 20) cell.className = "long";
       row.append(cell);
     });
   }
