@@ -252,4 +252,4 @@ def test_the_trade_off_is_the_librarys_rounded_up() -> None:
 
 
 def test_protocols_without_a_curve_say_so() -> None:
-    assert "no trade-off" in answers.trade_off(Form(protocol="random-check-in-averaged"))["problem"]
+    assert "no trade-off" in answers.trade_off(Form(protocol="distributed-check-in", randomizer="gaussian"))["problem"]

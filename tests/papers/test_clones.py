@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from dpcheckin.accounting import CheckInRound, any_pure, compose
 from dpcheckin.accounting.composition.clones import numerical, numerical_delta
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.papers.others import clones
@@ -61,3 +62,29 @@ def test_composed_clones_pay_for_every_number_of_check_ins() -> None:
     fixed = clones.composed_subsample(100_000, 10_000, 1.0, 50, 1e-6)
     assert check_in > fixed
     assert clones.composed_subsample(100_000, 10_000, 1.0, 50, 1e-6, exact=True) < fixed
+
+
+@pytest.mark.parametrize(("population", "rate", "e0"), [(3, 0.4, 1.0), (9, 0.7, 2.0)])
+def test_exact_clones_at_every_number_of_check_ins(population: int, rate: float, e0: float) -> None:
+    """Each number of check-ins by enumeration, its curve after sampling, averaged."""
+
+    def truth(epsilon: float) -> float:
+        total = 0.0
+        for k in range(1, population + 1):
+            share = k / population
+            inner = math.log1p(math.expm1(epsilon) / share)
+            total += binom.pmf(k, population, rate) * share * max(_clones_delta(e0, k, inner), 0.0)
+        return total
+
+    delta = 0.3 * truth(0.0)
+    found = clones.exact_check_in(population, rate, e0, 1, delta)
+    assert truth(found) <= delta <= truth(0.98 * found)
+    assert found < clones.exact_check_in(population, rate, e0, 2, delta) <= 2 * e0
+
+
+def test_exact_clones_are_between_the_empty_seat_and_the_closed_form() -> None:
+    """P0's run: the closed form says 254, which is not what clones give."""
+    run = (60_000, 0.1, 2.0, 6_800, 1 / 60_000)
+    ours = compose([(CheckInRound(60_000, 0.1, any_pure(2.0)), 6_800)]).epsilon(1 / 60_000).upper
+    assert ours < clones.exact_check_in(*run) < 1.725
+    assert clones.composed_check_in(*run) > 250

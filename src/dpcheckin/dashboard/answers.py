@@ -7,7 +7,6 @@ rounded by its kind, so that the browser never rounds.
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
@@ -23,7 +22,6 @@ from dpcheckin.errors import DpCheckinError, InvalidParameter, OutsideTheorem, U
 from dpcheckin.numerals import open_probability, rounded_up
 from dpcheckin.papers.catalogue import catalogue
 from dpcheckin.papers.entry import PublishedBound
-from dpcheckin.papers.others.clones import closed_form
 
 Answer = dict[str, Any]
 Arguments = ParamSpec("Arguments")
@@ -64,7 +62,7 @@ def quick(form: Form) -> Answer:
 def rough(form: Form) -> Answer:
     """A certified figure sooner still, often much larger: for where `quick` takes a while."""
     one = form.one_round()
-    if one is None or one.is_function:
+    if one.is_function:
         raise OutsideTheorem("no rougher figure for this protocol")
     value = rough_epsilon(one, form.windows, form.delta)
     if math.isinf(value):
@@ -97,6 +95,8 @@ def least(form: Form) -> Answer:
     if not form.about.bounded:
         return {"lower": None}
     bound = form.question().lower_bound(form.delta)
+    if not bound.basis:
+        return {"lower": None}
     return {
         "lower": figure(bound.epsilon.lower, Kind.LOWER_BOUND),
         "lower_bound": {"epsilon": bound.epsilon.lower, "basis": list(bound.basis)},
@@ -141,9 +141,7 @@ def solve(form: Form, over: str, target: float, rough: bool) -> Answer:
 
     def build(value: float) -> tuple[Round, int]:
         there = form.at(axis, value)
-        round_there = there.one_round()
-        assert round_there is not None  # protocols with questions to turn round are all of this kind
-        return round_there, there.windows
+        return there.one_round(), there.windows
 
     priced = {"upper": coarse_epsilon} if rough else {}
     value = inverse.solve(axis, build, epsilon=target, delta=form.delta, **priced)
@@ -172,10 +170,7 @@ def key_of(bound: PublishedBound) -> str:
 
 def exact_epsilon(form: Form) -> Bracket:
     """The certified epsilon of the statement."""
-    one = form.one_round()
-    if one is None:
-        return form.question().guarantee(form.delta).epsilon
-    found = compose([(one, form.windows)]).epsilon(form.delta)
+    found = compose([(form.one_round(), form.windows)]).epsilon(form.delta)
     if math.isinf(found.upper):
         raise Unreachable(f"no epsilon reaches delta = {form.delta:g} here")
     return found
@@ -185,14 +180,9 @@ def quick_epsilon(form: Form, most: int) -> float:
     """A certified epsilon of the form within a blink, by a curve up to `most` rounds; looser than `exact_epsilon`."""
     one_round = form.one_round()
     smallest = 10.0 ** math.floor(math.log10(open_probability("delta", form.delta)))
-    if one_round is not None:
-        if one_round.is_function:  # a sum: fewer groups of its visible size are enough
-            one_round = one_round.simpler(smallest)
-        value = _kept(one_round, most, smallest).epsilon(form.windows, form.delta)
-    else:
-        value = local = form.reports.pair.local_epsilon  # a client reports once
-        with contextlib.suppress(OutsideTheorem):
-            value = min(value, closed_form(local, form.population, form.delta))
+    if one_round.is_function:  # a sum: fewer groups of its visible size are enough
+        one_round = one_round.simpler(smallest)
+    value = _kept(one_round, most, smallest).epsilon(form.windows, form.delta)
     if math.isinf(value):
         raise Unreachable(f"delta = {form.delta:g} cannot be reached by any epsilon: raise delta or lower the rate")
     return value
@@ -225,7 +215,7 @@ FALSE_ALARMS = (
 def trade_off(form: Form) -> Answer:
     """True positives for so many false ones: at most, and by the best known attack."""
     one_round = form.one_round()
-    if one_round is None or one_round.renyi is not None or one_round.is_function:
+    if one_round.renyi is not None or one_round.is_function:
         raise OutsideTheorem("no curve of delta for this protocol yet: no trade-off is shown")
     curve = tradeoff([(one_round, form.windows)], form.delta)
     missed = curve.false_negatives(FALSE_ALARMS)
@@ -257,11 +247,6 @@ def certificate(form: Form) -> Answer:
 @answering
 def mixed(forms: tuple[Form, ...]) -> Answer:
     """One statement about rounds of several kinds, at the delta they have in common."""
-    rounds = []
-    for form in forms:
-        one = form.one_round()
-        if one is None:
-            raise OutsideTheorem("averaged windows compose with nothing else yet")
-        rounds.append((one, form.windows))
+    rounds = [(form.one_round(), form.windows) for form in forms]
     stated = stated_guarantee(rounds, forms[0].delta)
     return {"epsilon": figure(stated.epsilon.upper), "sentence": str(stated)}

@@ -141,10 +141,8 @@ class Form:
         offered = {name: getattr(self, name) for name in taken}
         return RunQuestion.of(self.protocol, self.population, self.windows, randomizer=self.reports, **offered)
 
-    def one_round(self) -> Round | None:
-        """One round with a single curve; None for averaged windows, which have many steps."""
-        if self.protocol == "random-check-in-averaged":
-            return None
+    def one_round(self) -> Round:
+        """One round, or one window."""
         return self.question().round(self.delta)
 
     def setting(self) -> Setting:

@@ -59,7 +59,6 @@ def lower_at(form: Form, axis: str, x: float) -> Answer:
 def guarantee_along(form: Form, counts: Sequence[float]) -> Answer:
     """Our own line along rounds, at these counts: the curve of the form's one round serves them all."""
     one = form.one_round()
-    assert one is not None  # only forms that `shares_rounds` are asked about
     asked = [round(x) for x in counts]
     found = epsilon_by_rounds(one, asked, form.delta, near=form.windows).upper.tolist()
     reached = ((x, y) for x, y in zip(counts, found, strict=True) if math.isfinite(y))
@@ -70,7 +69,6 @@ def guarantee_along(form: Form, counts: Sequence[float]) -> Answer:
 def lower_along(form: Form, counts: Sequence[float]) -> Answer:
     """The line of the form's lower bound along rounds, at these counts."""
     one = form.one_round()
-    assert one is not None
     found = lower_by_rounds(one, [round(x) for x in counts], form.delta)
     pairs = zip(counts, found, strict=True)
     return {"points": [_point(x, y, Kind.LOWER_BOUND) for x, y in pairs]}
@@ -82,7 +80,7 @@ def shares_rounds(form: Form) -> bool:
         one = form.one_round()
     except DpCheckinError:  # every point says so
         return False
-    return one is not None and not one.is_function and one.renyi is None
+    return not one.is_function and one.renyi is None
 
 
 @answering

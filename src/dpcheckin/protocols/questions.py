@@ -174,8 +174,7 @@ PROTOCOLS: Mapping[str, Protocol] = {
         ("population", "slots"),
         partial(_window, "averaged"),
         ("population", "slots", "local"),
-        bounded=False,
-        empty_seats=False,
+        beside=("rounds",),
         aliases=("random-check-ins-averaged",),
     ),
     "local-only": _Other(

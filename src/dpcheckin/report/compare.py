@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any
 
-from dpcheckin.accounting import CheckInRound, Kind, SubsampleRound, WindowRound, compose
+from dpcheckin.accounting import CheckInRound, Kind, ShuffleRound, SubsampleRound, WindowRound, compose
+from dpcheckin.accounting.rounds.averaged import AveragedRound
 from dpcheckin.errors import InvalidParameter, OutsideTheorem
 from dpcheckin.handover import in_words
 from dpcheckin.numerals import written
@@ -135,7 +136,7 @@ def question_of(s: Setting) -> RunQuestion | None:
     nothing = (s.randomizer, s.noise_multiplier, s.local_epsilon) == (None, None, None)
     if protocol is None or nothing or not (protocol.empty_seats or isinstance(s.randomizer, IntegerVector)):
         return None
-    if "rounds" not in protocol.fields:
+    if "rounds" not in (*protocol.fields, *protocol.beside):
         s.need_one_round()
     needed: dict[str, Any] = {name: s.need(name) for name in ("rate", "cohort", "slots") if name in protocol.fields}
     if s.noise_multiplier is None:
@@ -172,8 +173,11 @@ def _ours(s: Setting) -> list[Line]:
         value = compose([(before, s.rounds)]).epsilon(s.delta).upper
         out.append(Line(ONE_LAW, source, Kind.GUARANTEE, max(value, upper), _WITHOUT_TYPES, True))
     pure = one_round.pair is not None and one_round.pair.pure
-    if pure or isinstance(one_round, WindowRound):  # for Gaussian reports the catalogue has one
+    # of Gaussian reports that check in the catalogue has one
+    if pure or isinstance(one_round, ShuffleRound | WindowRound | AveragedRound):
         low = question.lower_bound(s.delta)
+        if not low.basis:  # none is known
+            return out
         any_pure = pure and s.randomizer is None
         note = "no guarantee for all pure randomizers can be smaller" if any_pure else None
         about = "exact for one pair of datasets"

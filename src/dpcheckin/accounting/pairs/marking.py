@@ -186,7 +186,7 @@ def _steered_types(pair: LocalPair, parts: Mixture) -> TypesAt | None:
     """The same where an adversary could choose between two types: single laws only."""
     if not isinstance(pair, ThreeAtoms):
         return pair.without_types().full_types(parts)
-    known, hits, delta = one_type(pair) or (lambda rise: ()), pair.hits, pair.local_delta
+    known, hits, delta = one_type(pair, places=parts[0][1].count) or (lambda rise: ()), pair.hits, pair.local_delta
     return lambda rise: (*known(rise), *worst_alone(hits, delta, rise))
 
 

@@ -249,6 +249,17 @@ def pure_types(family: Family, laws: Symbols, local_delta: float = 0.0) -> Types
     return at
 
 
+def alone(family: Family, laws: Symbols, local_delta: float, wider: tuple[float, ...]) -> tuple[PureTypesAt, ...]:
+    """Ways in which one type stands for all reports: C, and C `wider` by so much about its mean, with less noise.
+
+    `family`: every randomizer of an epsilon and `local_delta`, or one whose reports have these `laws`.
+    """
+    two = three = laws
+    if family is Family.ANY_PURE:
+        two, three = symbols(laws.local_epsilon, 2), symbols(laws.local_epsilon, 3)
+    return tuple(with_delta(_third_alone(two, three, by), laws.local_epsilon, local_delta) for by in wider)
+
+
 def worst_alone(hits: Hits, local_delta: float, rise: float) -> tuple[Types, ...]:
     """The worst law at alpha - 1 = `rise` of reports with these `hits`; none where only `local_delta` is lost."""
     gain = math.expm1(hits.local_epsilon)

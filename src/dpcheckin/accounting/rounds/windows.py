@@ -55,7 +55,7 @@ class WindowRound(Round):
     >>> from dpcheckin.accounting import any_pure, compose
     >>> run = compose([(WindowRound(1000, any_pure(1.0)), 1)])
     >>> round(run.epsilon(1e-6).upper, 4)
-    0.1487
+    0.1356
     """
 
     exposed_when: ClassVar[str] = SLOTS_ARE_KNOWN

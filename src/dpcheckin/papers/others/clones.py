@@ -13,7 +13,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dpcheckin.accounting.composition.clones import approximate_delta, check_local, numerical
+from dpcheckin.accounting.composition.clones import approximate_delta, check_local, numerical, numerical_delta
+from dpcheckin.accounting.engine.curves import CurveFunction
+from dpcheckin.accounting.engine.sampling import mixture, refined, visible_counts
 from dpcheckin.accounting.pairs.gaussian import gaussian
 from dpcheckin.errors import OutsideTheorem
 from dpcheckin.numerals import count, positive, probability
@@ -93,6 +95,27 @@ def composed_check_in(population: int, rate: float, local_epsilon: float, rounds
     per_round = min(0.5, delta / (4.0 * rounds) / (most / population))
     one_round = _at_most(most, population, local_epsilon, per_round)
     return strong_composition.closed_form(one_round, rounds, delta / 2.0)
+
+
+def exact_check_in(population: int, rate: float, local_epsilon: float, rounds: int, delta: float) -> float:
+    """The exact pair at every number of check-ins, sampled, composed as loss distributions.
+
+    Of a population at a rate, with reports of this local_epsilon, over so many rounds, at delta. The number is seen,
+    so its curves are averaged. Chords of a curve lie above it.
+    """
+    check_local(local_epsilon, delta)
+
+    def shuffled(reports: float) -> CurveFunction:
+        k = int(reports)
+        deviation = 2.0 * math.tanh(local_epsilon / 2.0) / math.sqrt(1.0 + k * math.exp(-local_epsilon))
+        near = deviation * np.concatenate([np.arange(0.0, 6.0, 0.1), np.arange(6.0, 10.0, 0.25)])
+        losses = np.unique(np.minimum(np.append(near, local_epsilon), local_epsilon))
+        values = [numerical_delta(local_epsilon, k, loss) for loss in losses.tolist()]
+        return lambda alpha: np.interp(alpha, np.exp(losses), values)
+
+    counts = visible_counts(population, rate, 24 if population * rate > 50.0 else 192, delta / rounds)
+    one_round = mixture(population, counts, shuffled, lambda reports: np.zeros_like, delta / rounds)
+    return min(rounds * local_epsilon, refined([(one_round, rounds)], delta)[1])
 
 
 def _at_most(most: int, population: int, local_epsilon: float, delta: float) -> float:
