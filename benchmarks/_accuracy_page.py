@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
-from _accuracy_goals import GOALS, TASKS
+from _accuracy_goals import FEW, GOALS, TASKS
 
 from dpcheckin.numerals import rounded_up
 
 PAGE_HEAD = (
-    "| data | ε, certified | test accuracy | goal | central DP-SGD | loss in points | without privacy |",
+    "| data | ε, certified | if the shuffler colludes | check-ins a client | test accuracy | goal | central DP-SGD "
+    "| loss in points | without privacy |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+FEW_HEAD = (
+    "| most check-ins | clients | reports | ε, certified | if the shuffler colludes | check-ins a client "
+    "| test accuracy |",
     "|---|---|---|---|---|---|---|",
 )
 NAMES = {
@@ -22,17 +29,44 @@ NAMES = {
 }
 
 
+def colluding(ours: dict[str, Any]) -> str:
+    """The second trust figure, as the run's own statement has it."""
+    found = re.search(r"If the shuffler colludes, what is left is \(([\d.,]+?)[;,] ", ours["statement"])
+    assert found is not None, ours["statement"]
+    return found[1] if "," in found[1] else f"{float(found[1]):,.10g}"
+
+
+def check_ins(ours: dict[str, Any]) -> str:
+    """Check-ins of a client, on average: its rate times the rounds."""
+    rate = re.search(r"--rate (\S+)", ours["command"])
+    assert rate is not None, ours["command"]  # the benchmark's rates are not the default
+    return f"{float(rate[1]) * ours['rounds']:,.0f}"
+
+
+def reached(ours: dict[str, Any]) -> str:
+    """The mean accuracy, rounded down, with how many seeds and their range."""
+    scores = [math.floor(1e4 * score + 1e-6) / 100 for score in ours["accuracies"]]
+    spread = f"{len(scores)} seeds, {min(scores):.2f}–{max(scores):.2f}"
+    return f"{math.floor(1e4 * ours['accuracy'] + 1e-6) / 100:.2f}% ({'one seed' if len(scores) == 1 else spread})"
+
+
+def few_row(row: dict[str, Any]) -> str:
+    """A line of the table of few check-ins."""
+    ours = row["shuffled"]
+    dealt = "" if row["population"] == 60_000 else ", dealt"
+    return (
+        f"| {row['passes']} | {row['population']:,}{dealt} | {ours['randomizer']} | {rounded_up(ours['epsilon'])} "
+        f"| {colluding(ours)} | {check_ins(ours)} | {reached(ours)} |"
+    )
+
+
 def page_row(row: dict[str, Any]) -> str:
     """A goal as a line of the page: ours rounded down, the loss against central up."""
     ours, trusted = row["shuffled"], row["central"]
-    scores = [math.floor(1e4 * score + 1e-6) / 100 for score in ours["accuracies"]]
-    spread = f"{len(scores)} seeds, {min(scores):.2f}–{max(scores):.2f}"
-    spread = "one seed" if len(scores) == 1 else spread
     loss = math.ceil(1e4 * (trusted["accuracy"] - ours["accuracy"]) - 1e-6) / 100
-    accuracy = math.floor(1e4 * ours["accuracy"] + 1e-6) / 100
     return (
-        f"| {NAMES[row['task']]} | {rounded_up(ours['epsilon'])} | {accuracy:.2f}% ({spread}) "
-        f"| {100 * row['goal']:g}%: {'met' if row['met'] else 'missed'} "
+        f"| {NAMES[row['task']]} | {rounded_up(ours['epsilon'])} | {colluding(ours)} | {check_ins(ours)} "
+        f"| {reached(ours)} | {100 * row['goal']:g}%: {'met' if row['met'] else 'missed'} "
         f"| {100 * trusted['accuracy']:.2f}% at {rounded_up(trusted['epsilon'])} | {loss:.2f} "
         f"| {100 * row['without_privacy']:.2f}% |"
     )
@@ -43,10 +77,14 @@ def write_page(page: Path, rows: dict[str, Any]) -> None:
     from matplotlib.figure import Figure
 
     lines = [*PAGE_HEAD, *(page_row(rows[g.name]) for g in GOALS if g.name in rows)]
-    before, _, rest = page.read_text().partition("<!-- table -->\n")
-    _, _, after = rest.partition("<!-- end of table -->\n")
-    block = "\n".join(["<!-- table -->", *lines, "", "<!-- end of table -->", ""])
-    page.write_text(before + block + after)
+    few = [*FEW_HEAD, *(few_row(rows[g.name]) for g in FEW if g.name in rows)]
+    for mark, block in (("table", lines), ("few", few)):
+        if f"<!-- {mark} -->" not in page.read_text():
+            continue
+        before, _, rest = page.read_text().partition(f"<!-- {mark} -->\n")
+        _, _, after = rest.partition(f"<!-- end of {mark} -->\n")
+        page.write_text(before + "\n".join([f"<!-- {mark} -->", *block, "", f"<!-- end of {mark} -->", ""]) + after)
+    rows = {g.name: rows[g.name] for g in GOALS if g.name in rows}
     figure = Figure(figsize=(9, 4), layout="constrained")
     tasks = [t for t in TASKS if any(row["task"] == t for row in rows.values())]
     for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):

@@ -32,7 +32,7 @@ HELD_OUT = 1 / 6
 
 def trial(
     rows: Tensor, classes: Tensor, watched: Tensor, expected: Tensor, *,
-    signal: float, clip: float, total: float, steps: int, batch: int, averaging: float,
+    signal: float, clip: float, total: float, steps: int, batch: int, averaging: float, decay: float,
 ) -> float:  # fmt: skip
     """Accuracy on `watched` after noisy steps with a learning rate that falls to zero."""
     chance = torch.Generator().manual_seed(0)
@@ -50,6 +50,7 @@ def trial(
         residuals *= clip / norms.clamp(min=clip) / batch
         rate = 2 * (1 - step / steps) * total / steps / clip
         noise = torch.randn(10, width + 1, generator=chance) * deviation
+        weight, bias = (1 - rate * clip * decay) * weight, (1 - rate * clip * decay) * bias
         weight -= rate * (residuals @ some + noise[:, :-1])
         bias -= rate * (residuals.sum(1) + noise[:, -1])
         mean_weight = averaging * mean_weight + (1 - averaging) * weight
@@ -72,6 +73,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--batch", type=int, default=2000)
     parser.add_argument("--averaging", type=float, default=0.99)
+    parser.add_argument("--weight-decay", type=float, default=0.0)
     parser.add_argument("--data-dir", type=Path, default=None)
     asked = parser.parse_args()
     public = asked.public or PUBLIC.get(asked.data, "dead-leaves")
@@ -86,7 +88,7 @@ def main() -> None:
         for clip, total in itertools.product(asked.clip, asked.steps_total):
             reached = trial(
                 *parts, signal=asked.signal, clip=clip, total=total, steps=asked.steps,
-                batch=asked.batch, averaging=asked.averaging,
+                batch=asked.batch, averaging=asked.averaging, decay=asked.weight_decay,
             )  # fmt: skip
             print(
                 f"{components} components, whitening {whitening:g}, clip {clip:g}, sum of rates "
