@@ -310,7 +310,7 @@ def test_errors_of_quantiles_are_in_the_unit_of_the_numbers(tmp_path):
     assert facts["plan"]["unit"] == "of the population" and facts["unit"] == "of the numbers' unit"
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count("of the population)</td>") == 1  # what was planned, as it was computed
-    assert page.count("of the numbers&#x27; unit") == 3  # planned, found, and the largest
+    assert page.count("of the numbers&#x27; unit") == 6  # planned, found, the largest, and moved by 1, 10, 100 liars
 
 
 def test_a_plan_for_quantiles_says_its_error_in_the_unit_of_the_numbers():
