@@ -62,7 +62,7 @@ def standing() -> list[list[str]]:
 
 def accuracy() -> list[list[str]]:
     table = rows(page("accuracy.md").partition("<!-- table -->")[2])
-    return [[row[i] for i in (0, 1, 2, 4, 6)] for row in table]
+    return [[row[i] for i in (0, 1, 4, 6, 8)] for row in table]
 
 
 SOURCES: dict[str, Callable[[], list[list[str]]]] = {
