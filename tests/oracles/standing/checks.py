@@ -262,8 +262,8 @@ QUESTIONS: dict[str, Callable[[_Examination], None]] = {
 
 
 def questions(case: Case) -> tuple[str, ...]:
-    """The groups that have an answer within milliseconds: the bridge takes long over noise."""
-    return tuple(name for name in QUESTIONS if name != "bridge" or not case.continuous)
+    """The groups that have an answer within milliseconds: the bridge and its Rényi curves take long over noise."""
+    return tuple(name for name in QUESTIONS if name not in ("bridge", "renyi") or not case.continuous)
 
 
 def examine(case: Case, asked: Collection[str] | None = None) -> Report:
