@@ -15,11 +15,17 @@ from dpcheckin.service.wire.problems import Problem
 from service.shuffler_world import Clock, SeededChance
 
 
+class Slow(MemoryStore):
+    """A store for which it pays to wait for company, as for one on a disk."""
+
+    immediate = False
+
+
 class Recording(Shuffler):
     """A core that notes what it is asked, and can be told to fail or to wait."""
 
     def __init__(self) -> None:
-        super().__init__(MemoryStore(), clock=Clock(), chance=SeededChance())
+        super().__init__(Slow(), clock=Clock(), chance=SeededChance())
         self.groups: list[int] = []
         self.entered, self.gate = threading.Event(), threading.Event()
         self.problem: Exception | None = None

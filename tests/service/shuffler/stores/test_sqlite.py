@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dpcheckin.service.shuffler.core import Shuffler
+from dpcheckin.service.shuffler.records import Entry, IdCollision
 from dpcheckin.service.shuffler.stores.sqlite import MemoryStore, SqliteStore
 from dpcheckin.service.storage.database import StorageBusy, StorageFailure
 from dpcheckin.service.wire.problems import Problem
@@ -97,3 +98,37 @@ def test_bodies_beside_the_tables_are_overwritten_when_their_round_is_destroyed(
     core.finish(0)
     core.tick()
     assert not store._bodies and not any(any(body) for body in held)
+
+
+def test_rows_that_wait_are_there_for_whoever_asks_and_survive_what_fails() -> None:
+    store, clock = MemoryStore(), Clock()
+    core = Shuffler(store, clock=clock, chance=SeededChance())
+    analyzer = Analyzer.of(population=3, minimum_batch=0)
+    analyzer.publish(core)
+    analyzer.open(core, 0)
+    attend(core, 3)
+    send(core, analyzer, 0, 0, 1)
+    assert store.read("SELECT count(*) FROM seen_1") == [(2,)]
+    send(core, analyzer, 0, 2)
+    with pytest.raises(ZeroDivisionError), store.writing() as transaction:
+        transaction.run("DELETE FROM seen_1")
+        1 / 0  # noqa: B018
+    assert store.read("SELECT count(*) FROM seen_1") == [(3,)]
+    assert len(store.report_ids(1)) == 3
+    assert send(core, analyzer, 0, 2) == [Problem.DUPLICATE]
+    clock.now += 10
+    core.claim(0, CHARGE)
+    assert sum(map(len, core.batch(0).chunks)) > 3 * 100
+
+
+def test_an_id_that_is_in_use_takes_nothing_of_its_group() -> None:
+    store = MemoryStore()
+    core = Shuffler(store, clock=Clock(), chance=SeededChance())
+    analyzer = Analyzer.of(population=2, minimum_batch=0)
+    analyzer.publish(core)
+    analyzer.open(core, 0)
+    assert store.accept(1, [Entry(b"a" * 16, 7, b"body")]) == [None]
+    with pytest.raises(IdCollision):
+        store.accept(1, [Entry(b"b" * 16, 8, b"body"), Entry(b"c" * 16, 7, b"body")])
+    assert store.read("SELECT count(*) FROM seen_1") == [(1,)]
+    assert store.accept(1, [Entry(b"b" * 16, 8, b"body")]) == [None]

@@ -14,7 +14,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, ClassVar
 
 from dpcheckin.service.shuffler.chance import Ids
 from dpcheckin.service.shuffler.records import Entry
@@ -26,6 +26,9 @@ from dpcheckin.service.wire.problems import Problem
 
 class Store(ABC):
     """Everything the shuffler keeps; statements are written with `?` for placeholders."""
+
+    immediate: ClassVar[bool] = False
+    """Does it keep a report in less time than somebody would wait for others to be kept with it?"""
 
     # --- what each store does in its own way ---------------------------------------------------
 

@@ -168,26 +168,74 @@ class SqliteStore(Store):
 class MemoryStore(SqliteStore):
     """The store for tests and trials: the same tables in this process, and nothing survives it.
 
-    Bodies lie beside the tables, under their ids: to write them into pages would take longer than all the rest.
+    Bodies lie beside the tables, under their ids, and rows wait until somebody asks the tables: writing them one by one
+    would take longer than all the rest.
     """
+
+    immediate = True
 
     def __init__(self) -> None:
         self.database = Database(None)
-        self._bodies: defaultdict[int, dict[bytes, bytearray]] = defaultdict(dict)
+        self._bodies: defaultdict[int, dict[int, bytearray]] = defaultdict(dict)
         """By the serial of the round."""
+        self._served: dict[int, set[bytes]] = {}
+        """Clients served, of the rounds that are known to be open."""
+        self._waiting: defaultdict[int, list[Entry]] = defaultdict(list)
         self._prepare()
 
+    @contextmanager
+    def writing(self) -> Iterator[SqliteTransaction]:
+        with self.database.reading():
+            self._write_down()
+            self._served.clear()  # what is open may change
+            with super().writing() as transaction:
+                yield transaction
+
+    def read(self, statement: str, *values: Any) -> list[Row]:
+        with self.database.reading():
+            self._write_down()
+            return super().read(statement, *values)
+
+    def report_ids(self, serial: int) -> Ids:
+        with self.database.reading():
+            self._write_down()
+            return super().report_ids(serial)
+
     def accept(self, serial: int, entries: Sequence[Entry]) -> list[Problem | None]:
-        rows = [entry._replace(body=b"%d" % entry.id) for entry in entries]
-        with self.database.reading():  # whoever reads the rows finds the bodies
-            outcome = super().accept(serial, rows)
-            for row, entry, problem in zip(rows, entries, outcome, strict=True):
-                if problem is None:
-                    self._bodies[serial][row.body] = bytearray(entry.body)
-        return outcome
+        with self.database.reading():
+            if serial not in self._served:
+                with self.writing() as transaction:
+                    if not transaction.is_open(serial):
+                        return [Problem.ROUND_CLOSED] * len(entries)
+                    rows = transaction.run(f"SELECT client FROM seen_{serial}")
+                self._served[serial] = {row[0] for row in rows}
+            served, bodies, waiting = self._served[serial], self._bodies[serial], self._waiting[serial]
+            if any(entry.id in bodies for entry in entries):
+                raise IdCollision("an id of this group is in use")
+            outcome = list[Problem | None]()
+            for entry in entries:
+                if entry.client in served:
+                    outcome.append(Problem.DUPLICATE)
+                    continue
+                served.add(entry.client)
+                bodies[entry.id] = bytearray(entry.body)
+                waiting.append(entry._replace(body=b""))
+                outcome.append(None)
+            return outcome
+
+    def _write_down(self) -> None:
+        """The rows of all that was accepted, each batch in the order of its random ids."""
+        if not self._waiting:
+            return
+        with super().writing() as transaction:
+            for serial, entries in self._waiting.items():
+                transaction.run_many(f"INSERT INTO seen_{serial} VALUES (?)", [(entry.client,) for entry in entries])
+                rows = sorted((entry.id, b"%d" % entry.id) for entry in entries)
+                transaction.run_many(f"INSERT INTO reports_{serial} VALUES (?, ?)", rows)
+        self._waiting.clear()
 
     def body(self, serial: int, kept: Any) -> bytes:
-        return bytes(self._bodies[serial][bytes(kept)])
+        return bytes(self._bodies[serial][int(kept)])
 
     def purge(self, serial: int, at_once: int) -> bool:
         done = super().purge(serial, at_once)
