@@ -19,10 +19,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpcheckin.accounting.engine.arrays import Array, FloatArray
+from dpcheckin.accounting.engine.arrays import FloatArray
 from dpcheckin.accounting.engine.curves import Curve, CurveFunction
 from dpcheckin.accounting.engine.sampling import (
     BINS,
+    LARGEST_LOSS,
     TAIL,
     FunctionCurve,
     averaged,
@@ -207,13 +208,18 @@ class SkellamRound(SkellamSide, SummedRound):
 
     @cached_property
     def pair(self) -> LocalPair:  # type: ignore[override]
-        orders, error = np.arange(2.0, MAX_ORDER + 1.0), self.drawing_error
-        report = RenyiCurve(orders, self.of_noise(orders, self.variance))
+        orders = np.arange(2.0, MAX_ORDER + 1.0)
+        return ProfilePair(self.noise_name, self._told(RenyiCurve(orders, self.of_noise(orders, self.variance))))
 
-        def profile(alpha: Array) -> Array:
-            return report.profile(np.asarray(alpha, np.float64)) + (1.0 + alpha) * error
+    def _told(self, curve: RenyiCurve) -> CurveFunction:
+        """What a Rényi curve and the error of drawing say of delta; it falls, however this error is multiplied."""
 
-        return ProfilePair(self.noise_name, profile)
+        def bound(alpha: FloatArray) -> FloatArray:
+            return np.minimum(curve.profile(alpha) + (1.0 + alpha) * self.drawing_error, 1.0)
+
+        places = np.exp(np.linspace(0.0, LARGEST_LOSS, 601))
+        turn = places[int(np.argmin(bound(places)))]
+        return lambda alpha: bound(np.minimum(alpha, turn))
 
     def basis(self) -> tuple[str, ...]:
         return (
@@ -225,11 +231,7 @@ class SkellamRound(SkellamSide, SummedRound):
 
     def curves(self, smallest: float = SMALLEST_DELTA) -> list[tuple[Curve, int]]:
         """What the Rényi curve says of delta: for runs mixed with other rounds."""
-        one, error = self.renyi_curve, self.drawing_error
-
-        def upper(alpha: FloatArray) -> FloatArray:
-            return np.minimum(one.profile(alpha) + (1.0 + alpha) * error, 1.0)
-
+        upper = self._told(self.renyi_curve)
         return [(FunctionCurve(upper, np.zeros_like, reach(upper, 1e-6 * smallest)), 1)]
 
 
