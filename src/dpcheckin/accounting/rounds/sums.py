@@ -209,7 +209,8 @@ class SkellamRound(SkellamSide, SummedRound):
     @cached_property
     def pair(self) -> LocalPair:  # type: ignore[override]
         orders = np.arange(2.0, MAX_ORDER + 1.0)
-        return ProfilePair(self.noise_name, self._told(RenyiCurve(orders, self.of_noise(orders, self.variance))))
+        told = self._told(RenyiCurve(orders, self.of_noise(orders, self.variance)))
+        return ProfilePair(self.noise_name, lambda alpha: told(np.asarray(alpha, np.float64)))
 
     def _told(self, curve: RenyiCurve) -> CurveFunction:
         """What a Rényi curve and the error of drawing say of delta; it falls, however this error is multiplied."""
