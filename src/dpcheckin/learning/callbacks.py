@@ -11,7 +11,7 @@ from dpcheckin.display import needed
 class TensorBoard:
     """Writes the figures of every round to an event file in a folder; called with them.
 
-    >>> train(model, data, on_round=TensorBoard("events"))  # doctest: +SKIP
+    `train(model, data, on_round=TensorBoard("events"))` writes them as it goes.
     """
 
     def __init__(self, folder: Path | str) -> None:

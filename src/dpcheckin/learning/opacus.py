@@ -27,7 +27,8 @@ def register(population: int, rounds: str = "central") -> str:
         population: Clients, or records of a central run.
         rounds: What a step is: `central`, or `check-in` for rounds whose reports carry the noise.
 
-    >>> engine = PrivacyEngine(accountant=register(60_000))  # doctest: +SKIP
+    >>> register(60_000)
+    'dpcheckin-central-60000'
     """
     if rounds not in PROTOCOLS:
         raise InvalidParameter("rounds", rounds, " or ".join(PROTOCOLS))
