@@ -224,6 +224,7 @@ def test_the_copy_buttons_copy_what_is_shown_and_it_runs(desk: Desk) -> None:
 def test_a_wrong_entry_is_shown_at_its_field_and_can_be_mended(desk: Desk) -> None:
     page = desk.open(SMALL + only_ours())
     figure = certified(page)
+    expect(page.locator("#plot .line.guarantee")).to_have_count(1)
     for entry, said in {
         "2": "Check-in rate = 2.0 is not allowed",
         "often": "Check-in rate = 'often' is not allowed: expected a number",
