@@ -38,7 +38,7 @@ def test_it_says_that_it_starts_before_it_does_anything_that_takes_long() -> Non
         "def heard(line):\n"
         "    print(line, any(m in sys.modules for m in ('torch', 'httpx', 'numpy')))\n"
         "    raise SystemExit(0)\n"
-        "deploy._say = heard\n"
+        "deploy.remark = heard\n"
         "from dpcheckin.cli import main\n"
         "sys.argv = ['dpcheckin', 'deploy', 'demo', '--clients', '12']\n"
         "main()\n"

@@ -26,7 +26,7 @@ from dpcheckin.accounting.engine.lattice_sums import LatticeSums, ReportLaw, Til
 from dpcheckin.accounting.engine.seats import WHOLE, Law, Mixture, Profile, Seats
 
 # nodes for the largest report (times four), and for twenty deviations of the sum
-LARGEST, LARGEST_COARSE = (1 << 15, 1 << 17), (1 << 12, 1 << 14)
+LARGEST, LARGEST_COARSE = (1 << 17, 1 << 17), (1 << 12, 1 << 14)
 VERY_FEW = 2.0  # reports, of which each is worth more nodes
 HEAVY = 1e-3  # of delta, about, that may lie beyond a lattice that would be too coarse otherwise
 
@@ -169,7 +169,9 @@ def _choose(model: ReportLaw, report_nodes: int, sum_nodes: int, *, coarse: bool
     reports = model.count * model.participation
     fine = 1.0 if reports > 200.0 else 0.5
     if reports <= VERY_FEW and not coarse:
-        fine, report_nodes = 0.2, 4 * report_nodes
+        fine = 0.2
+    elif reports <= 200.0 and not coarse:  # where they are neither few nor many, more nodes gain next to nothing
+        report_nodes //= 4
     step = fine * min(0.085 * reach.deviation, reach.top / 24)
     if math.isinf(model.largest_ratio) and 4 * reach.top / report_nodes > 1.7 * reach.bare:
         # Tails so heavy that a lattice which holds them tells nothing else apart. A single report
